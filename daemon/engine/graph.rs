@@ -1,0 +1,241 @@
+//! The graph as the engine takes it: checked once, when it is made, so that a [`Graph`] cannot be wrong.
+
+use crate::ids::{SemaphoreId, Stamp, VertexId};
+use crate::meta::{Meta, Nature};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// One vertex as declared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Declared {
+    /// Its number; the same identity keeps the same number in every graph.
+    pub id: VertexId,
+    /// A hash of what is declared of it, metaparams aside; another hash is a changed vertex (E-17).
+    pub definition: u64,
+    /// Its metaparams; equal ones are best shared.
+    pub meta: Arc<Meta>,
+    /// What its kind says of itself.
+    pub nature: Nature,
+}
+
+/// One edge: `to` waits for `from`, and with `notify` is refreshed when `from` changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// The need.
+    pub from: VertexId,
+    /// The dependent.
+    pub to: VertexId,
+    /// Whether a change of `from` owes `to` a refresh (E-9).
+    pub notify: bool,
+}
+
+/// A valid graph: acyclic, edges between its own vertices, semaphores with their counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Graph {
+    pub(crate) vertices: BTreeMap<VertexId, Declared>,
+    /// Sorted, each pair once (notify OR-ed).
+    pub(crate) edges: Vec<Edge>,
+    /// The count of each semaphore, by its number.
+    pub(crate) semaphores: Vec<u32>,
+    /// Every vertex, parents before children.
+    pub(crate) order: Vec<VertexId>,
+}
+
+/// Why something is not a [`Graph`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GraphError {
+    /// Two vertices have one number.
+    Duplicate(VertexId),
+    /// An edge names a vertex that is not there.
+    Dangling(Edge),
+    /// These vertices wait for each other, in this order, the last for the first.
+    Cycle(Vec<VertexId>),
+    /// A vertex names a semaphore that is not there, or one twice, or out of order.
+    Semaphore(VertexId, SemaphoreId),
+    /// A semaphore has the count 0.
+    Count(SemaphoreId),
+    /// A pace that can never start anything, or that overflows.
+    Pace(VertexId),
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Duplicate(v) => write!(f, "{v} is declared twice"),
+            Self::Dangling(e) => {
+                write!(f, "edge {} -> {} names a vertex that is not there", e.from, e.to)
+            }
+            Self::Cycle(path) => {
+                f.write_str("cycle: ")?;
+                for v in path {
+                    write!(f, "{v} -> ")?;
+                }
+                path.first().map_or(Ok(()), |v| write!(f, "{v}"))
+            }
+            Self::Semaphore(v, s) => write!(f, "{v} names semaphore {} wrongly", s.0),
+            Self::Count(s) => write!(f, "semaphore {} has no room", s.0),
+            Self::Pace(v) => write!(f, "the limit of {v} can never be met"),
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}
+
+impl Graph {
+    /// A graph with nothing in it.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            vertices: BTreeMap::new(),
+            edges: Vec::new(),
+            semaphores: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Makes a graph, or says why it is none. `semaphores` holds the count of each, by number.
+    pub fn new(
+        vertices: Vec<Declared>,
+        mut edges: Vec<Edge>,
+        semaphores: Vec<u32>,
+    ) -> Result<Self, GraphError> {
+        if let Some(at) = semaphores.iter().position(|count| *count == 0) {
+            return Err(GraphError::Count(SemaphoreId(u32::try_from(at).unwrap_or(u32::MAX))));
+        }
+        let mut table = BTreeMap::new();
+        for vertex in vertices {
+            Self::check_meta(&vertex, semaphores.len())?;
+            let id = vertex.id;
+            if table.insert(id, vertex).is_some() {
+                return Err(GraphError::Duplicate(id));
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup_by(|later, kept| {
+            let same = later.from == kept.from && later.to == kept.to;
+            if same {
+                kept.notify |= later.notify;
+            }
+            same
+        });
+        if let Some(e) =
+            edges.iter().find(|e| !table.contains_key(&e.from) || !table.contains_key(&e.to))
+        {
+            return Err(GraphError::Dangling(*e));
+        }
+        let order = sorted(&table, &edges)?;
+        Ok(Self { vertices: table, edges, semaphores, order })
+    }
+
+    fn check_meta(vertex: &Declared, semaphores: usize) -> Result<(), GraphError> {
+        let mut last = None;
+        for id in &vertex.meta.semaphores {
+            if last >= Some(*id) || id.0 as usize >= semaphores {
+                return Err(GraphError::Semaphore(vertex.id, *id));
+            }
+            last = Some(*id);
+        }
+        match vertex.meta.pace {
+            Some(p) if p.period_ns == 0 || p.burst == 0 => Err(GraphError::Pace(vertex.id)),
+            Some(p) if p.period_ns.checked_mul(u64::from(p.burst)).is_none_or(|n| n >= 1 << 62) => {
+                Err(GraphError::Pace(vertex.id))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// How many vertices it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.vertices.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.vertices.is_empty()
+    }
+
+    /// Its vertices, by number.
+    pub fn vertices(&self) -> impl Iterator<Item = &Declared> {
+        self.vertices.values()
+    }
+
+    /// Its edges, sorted.
+    #[must_use]
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// Every vertex, parents before children.
+    #[must_use]
+    pub fn order(&self) -> &[VertexId] {
+        &self.order
+    }
+}
+
+/// Kahn's sort, smallest number first; what it cannot reach holds a cycle.
+fn sorted(
+    table: &BTreeMap<VertexId, Declared>,
+    edges: &[Edge],
+) -> Result<Vec<VertexId>, GraphError> {
+    let mut missing: BTreeMap<VertexId, usize> = table.keys().map(|id| (*id, 0)).collect();
+    for edge in edges {
+        *missing.entry(edge.to).or_default() += 1;
+    }
+    let mut free: BTreeSet<VertexId> =
+        missing.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
+    let mut order = Vec::with_capacity(table.len());
+    while let Some(id) = free.pop_first() {
+        order.push(id);
+        let first = edges.partition_point(|e| e.from < id);
+        for edge in edges.iter().skip(first).take_while(|e| e.from == id) {
+            if let Some(n) = missing.get_mut(&edge.to) {
+                *n -= 1;
+                if *n == 0 {
+                    free.insert(edge.to);
+                }
+            }
+        }
+    }
+    if order.len() == table.len() {
+        Ok(order)
+    } else {
+        Err(GraphError::Cycle(cycle(&missing, edges)))
+    }
+}
+
+/// One cycle among the vertices that still miss a parent: each of them has such a parent, so walking up must meet itself.
+fn cycle(missing: &BTreeMap<VertexId, usize>, edges: &[Edge]) -> Vec<VertexId> {
+    let left: BTreeSet<VertexId> =
+        missing.iter().filter(|(_, n)| **n > 0).map(|(v, _)| *v).collect();
+    let mut up = BTreeMap::new();
+    for edge in edges.iter().filter(|e| left.contains(&e.from) && left.contains(&e.to)) {
+        up.entry(edge.to).or_insert(edge.from);
+    }
+    let mut path = Vec::new();
+    let mut seen = BTreeMap::new();
+    let mut at = left.first().copied();
+    while let Some(id) = at {
+        if let Some(start) = seen.insert(id, path.len()) {
+            let mut found: Vec<VertexId> = path.split_off(start);
+            found.reverse();
+            return found;
+        }
+        path.push(id);
+        at = up.get(&id).copied();
+    }
+    path
+}
+
+/// What the store remembers of a vertex that a swap adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Recall {
+    /// A refresh still owed to it, and who caused it (if that vertex is known).
+    pub owed: Option<(Stamp, Option<VertexId>)>,
+    /// A run of it was cut off between its begin and its end.
+    pub interrupted: bool,
+    /// The definition it last ran well under.
+    pub done: Option<u64>,
+}

@@ -1,0 +1,24 @@
+//! The engine of steadfast: a value that is told the time and one event, and answers with an ordered list of actions.
+//!
+//! It waits for nothing, reads no clock and touches no machine; the same [`Engine::handle`] that runs on hosts is what
+//! property tests and the model checker drive. Reading order: the words ([`ids`](VertexId), [`Meta`], [`Graph`]), what
+//! goes in ([`Event`]), what comes out ([`Action`]), then the engine itself. The rules are named E-1 to E-20 in the design.
+#![deny(clippy::wildcard_enum_match_arm)]
+#![forbid(unsafe_code)]
+
+mod action;
+mod event;
+mod graph;
+mod ids;
+mod meta;
+mod status;
+
+mod engine;
+
+pub use action::{Action, Actions, Holding, Intent, Notice, Record, Start};
+pub use engine::{Engine, Slots};
+pub use event::{Event, Outcome, Pause, Swap, Verdict};
+pub use graph::{Declared, Edge, Graph, GraphError, Recall};
+pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId};
+pub use meta::{Check, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
+pub use status::{Counts, Mode, Standing};

@@ -1,0 +1,129 @@
+//! What a graph says of *how* a vertex is run (metaparams), and what a kind says of itself.
+
+use crate::ids::SemaphoreId;
+use std::time::Duration;
+
+/// The metaparams of one vertex, as the engine obeys them (DESIGN.md 2.3).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Meta {
+    /// Check only, never apply (E-11).
+    pub noop: bool,
+    /// Retries after a failure; `None` is for ever (E-10).
+    pub retry: Option<u32>,
+    /// A success refills the budget of retries.
+    pub retryreset: bool,
+    /// The first wait before a retry; doubles up to `delay_max`. At least 100 ms is waited.
+    pub delay: Duration,
+    /// The longest wait before a retry.
+    pub delay_max: Duration,
+    /// Deadline of one run; `None` leaves it to [`Nature::timeout`].
+    pub timeout: Option<Duration>,
+    /// E-13.
+    pub poll: Poll,
+    /// E-12; `None` is without a limit.
+    pub pace: Option<Pace>,
+    /// E-14; ascending, each once ([`crate::Graph::new`] refuses others).
+    pub semaphores: Vec<SemaphoreId>,
+    /// A changed definition forgets the back-off and the budget of the old one.
+    pub reset: bool,
+}
+
+impl Default for Meta {
+    fn default() -> Self {
+        Self {
+            noop: false,
+            retry: Some(0),
+            retryreset: true,
+            delay: Self::SHORTEST_DELAY,
+            delay_max: Duration::from_secs(60),
+            timeout: None,
+            poll: Poll::Never,
+            pace: None,
+            semaphores: Vec::new(),
+            reset: false,
+        }
+    }
+}
+
+impl Meta {
+    /// No retry comes sooner than this.
+    pub const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+}
+
+/// Whether a vertex is polled instead of watched (E-13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Poll {
+    /// It is watched.
+    Never,
+    /// `poll: -1`: processed once for each load, then neither polled nor watched.
+    Once,
+    /// Processed at this interval.
+    Every(Duration),
+}
+
+/// A token bucket on starts (E-12): one token each `period_ns`, at most `burst` saved up; it starts full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    /// Nanoseconds for one token; at least 1, and `period_ns * burst` below 2^62.
+    pub period_ns: u64,
+    /// The most starts in a row; at least 1.
+    pub burst: u32,
+}
+
+/// What the engine must know of the kind of a vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Nature {
+    /// What a run occupies.
+    pub slot: SlotClass,
+    /// What there is to check.
+    pub check: Check,
+    /// What follows when a run was cut off between its begin and its end.
+    pub interrupted: Interrupted,
+    /// Whether a run in progress may be cancelled (a package transaction may not).
+    pub cancellable: bool,
+    /// The kind's own deadline for one run.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Nature {
+    fn default() -> Self {
+        Self {
+            slot: SlotClass::Thread,
+            check: Check::State,
+            interrupted: Interrupted::Again,
+            cancellable: true,
+            timeout: None,
+        }
+    }
+}
+
+/// What a run occupies while it is in progress. Each class has its own number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotClass {
+    /// A thread: it makes system calls that may block.
+    Thread,
+    /// A child process: it holds no thread.
+    Command,
+}
+
+/// What there is to check, and so who may cause a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// There is a state on the host that can be compared: every cause runs it.
+    State,
+    /// Nothing to compare (a command without guard): runs once per definition, and for events, refreshes and `redo`.
+    Once,
+    /// As [`Check::Once`], and once at each start of the daemon (`always: true`).
+    EachStart,
+}
+
+/// What follows after a run that was cut off between its begin and its end, and whose check cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interrupted {
+    /// Run again: at least once.
+    Again,
+    /// Take it as done: at most once.
+    Skip,
+    /// Wait for the operator (`redo`).
+    Wait,
+}

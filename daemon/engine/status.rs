@@ -1,0 +1,71 @@
+//! What can be asked of the engine at any time.
+
+use crate::action::Holding;
+use crate::ids::{RunId, Tick, VertexId};
+
+/// How it stands with one vertex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As declared, as far as is known.
+    Settled,
+    /// It must be processed and its watch is not established yet.
+    WaitingForWatch,
+    /// It must be processed and waits for these ancestors: the nearest that block.
+    WaitingFor(Vec<VertexId>),
+    /// It must be processed and its limiter lets it start then.
+    WaitingForLimit(Tick),
+    /// It must be processed and waits for semaphores.
+    WaitingForSemaphore,
+    /// It must be processed and waits for a slot.
+    WaitingForSlot,
+    /// It must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
+    Suspended,
+    /// A run is in progress since then.
+    Running(RunId, Tick),
+    /// It has failed and is tried again then.
+    Delayed(Tick),
+    /// It has failed and has no retries left.
+    Failed,
+    /// It rests although it is not as declared.
+    Held(Holding),
+    /// Its run does not return since then.
+    Stuck(RunId, Tick),
+}
+
+/// Counts over all vertices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All.
+    pub total: u32,
+    /// As declared.
+    pub settled: u32,
+    /// To be processed, and waiting for something.
+    pub waiting: u32,
+    /// In progress (looks not counted).
+    pub running: u32,
+    /// Waiting for a retry.
+    pub delayed: u32,
+    /// Failed for good.
+    pub failed: u32,
+    /// Held.
+    pub held: u32,
+    /// Stuck.
+    pub stuck: u32,
+}
+
+/// What the engine as a whole is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Starting what may be started.
+    Running,
+    /// Letting end what was dirty at the request to pause.
+    Draining,
+    /// Letting end what runs.
+    Pausing,
+    /// At rest.
+    Paused,
+    /// Letting end what runs, for good.
+    Stopping,
+    /// Over.
+    Stopped,
+}

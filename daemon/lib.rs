@@ -1,0 +1,3 @@
+//! steadfast: holds a Linux host to a YAML graph of resources.
+
+pub mod store;

@@ -1,0 +1,3 @@
+//! The program: parse, run, one exit code.
+
+fn main() {}

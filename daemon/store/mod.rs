@@ -1,0 +1,123 @@
+//! What must survive a crash: begin and end of every run, what is owed, what has run once, the pause.
+//!
+//! A [`Store`] commits a batch of entries durably and tells them back after a restart. The [`journal`] is the one writer: it
+//! commits together whatever waits (group commit), and answers each ticket when its entry is durable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// One thing to be kept. Identities are `kind[name]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A run is about to apply.
+    Begin {
+        /// Whose.
+        identity: Arc<str>,
+        /// The definition it applies.
+        definition: u64,
+        /// The engine's stamp of the run.
+        stamp: u64,
+        /// The identities that will be owed a refresh.
+        owes: Vec<Arc<str>>,
+    },
+    /// A run is over. It ends the begin of the same identity, if there was one.
+    End {
+        /// Whose.
+        identity: Arc<str>,
+        /// The definition it applied.
+        definition: u64,
+        /// How it ended.
+        outcome: Ended,
+        /// The engine's stamp of the run.
+        stamp: u64,
+        /// The identities that are owed a refresh from now on.
+        owes: Vec<Arc<str>>,
+        /// What was owed to this identity up to this stamp is paid.
+        paid: Option<u64>,
+    },
+    /// The identity has left the graph; only this ends what is owed to it.
+    Forget(Arc<str>),
+    /// The daemon is paused, or not any more.
+    Pause(Option<PauseRecord>),
+}
+
+/// How a run ended, as kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// As declared now: the definition has run.
+    Well,
+    /// Not as declared.
+    Failed,
+    /// Cut off: at the next start it is treated like a begin without an end.
+    Interrupted,
+}
+
+/// A pause, as kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseRecord {
+    /// Who or what asked for it.
+    pub reason: String,
+    /// When it ends by itself, in seconds of the wall clock since 1970.
+    pub until_unix: u64,
+}
+
+/// All that is kept, as told back at a start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recalled {
+    /// By identity.
+    pub resources: BTreeMap<String, Remembered>,
+    /// The pause that holds.
+    pub pause: Option<PauseRecord>,
+    /// The largest stamp ever kept.
+    pub stamp: u64,
+}
+
+/// What is kept of one identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// The definition it last ran well under.
+    pub done: Option<u64>,
+    /// The stamp of the refresh that is owed to it, and the identity that caused it.
+    pub owed: Option<(u64, String)>,
+    /// A run of it has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of the others).
+    pub interrupted: bool,
+}
+
+/// Why something could not be kept, or told back.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Another daemon holds the state directory.
+    #[error("another steadfast is running on {dir} (pid {pid})")]
+    Locked {
+        /// The state directory.
+        dir: String,
+        /// Its process, as far as known.
+        pid: String,
+    },
+    /// The state directory cannot be made or used.
+    #[error("cannot use the state directory {dir}: {why}")]
+    Directory {
+        /// The state directory.
+        dir: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The database refused.
+    #[error("cannot keep state in {path}: {why}")]
+    Database {
+        /// Its file.
+        path: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+/// A place that keeps entries.
+pub trait Store: Send {
+    /// All that is kept. A begin without an end is told back as interrupted, with what it would owe as owed.
+    fn recall(&mut self) -> Result<Recalled, StoreError>;
+
+    /// Keeps a batch, all or nothing, in this order; durable when it returns.
+    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError>;
+}

@@ -1,0 +1,38 @@
+//! `noop`: a vertex that is always as declared; a place to tie edges to.
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::spec::{Fields, Invalid, Place, Spec};
+use std::sync::Arc;
+
+/// The kind.
+pub static SPEC: Spec =
+    Spec { kind: "noop", doc: "Always as declared: a place to tie edges to.", fields: &[], build };
+
+#[derive(Debug)]
+struct Noop;
+
+fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    Ok(Arc::new(Noop))
+}
+
+impl Resource for Noop {
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, ..Nature::default() }
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async { Verdict::Same })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        _permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async { Outcome::Unchanged })
+    }
+}

@@ -1,0 +1,25 @@
+//! The kinds of resources steadfast knows, and the one door to the host.
+//!
+//! This crate knows the machine and never the graph: a kind cannot poke, and does not know its neighbours. Reading order:
+//! the trait ([`Resource`]), what a check finds ([`Verdict`], [`Change`]), what an apply may do ([`Permit`]) and how it ends
+//! ([`Outcome`]), how a kind is declared ([`Spec`]), then the host and the kinds.
+#![forbid(unsafe_code)]
+
+mod change;
+mod permit;
+mod resource;
+mod source;
+mod spec;
+mod trouble;
+
+pub mod host;
+pub mod kinds;
+pub mod registry;
+
+pub use change::{Change, Difference, Outcome, Verdict};
+pub use host::Host;
+pub use permit::{MintKey, Permit, Revoked};
+pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+pub use source::{Claim, Source};
+pub use spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+pub use trouble::Trouble;

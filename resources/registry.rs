@@ -1,0 +1,73 @@
+//! Which kinds there are, here and elsewhere.
+
+use crate::spec::Spec;
+
+static SPECS: [&Spec; 1] = [&crate::kinds::noop::SPEC];
+
+/// Every kind of this build, by name.
+#[must_use]
+pub fn specs() -> &'static [&'static Spec] {
+    &SPECS
+}
+
+/// The kind of that name.
+#[must_use]
+pub fn find(kind: &str) -> Option<&'static Spec> {
+    specs().iter().copied().find(|spec| spec.kind == kind)
+}
+
+/// Kinds that exist elsewhere (mgmt, and later builds) and not yet here: they get their own error.
+pub const ELSEWHERE: &[&str] = &[
+    "archive",
+    "augeas",
+    "aws:ec2",
+    "block",
+    "container",
+    "cron",
+    "dhcp:host",
+    "dhcp:range",
+    "dhcp:server",
+    "docker:container",
+    "docker:image",
+    "fetch",
+    "firewall",
+    "firewalld",
+    "git",
+    "group",
+    "gsettings",
+    "gzip",
+    "hetzner:vm",
+    "hostname",
+    "hosts",
+    "http:server",
+    "ini",
+    "json",
+    "kmod",
+    "kv",
+    "line",
+    "locale",
+    "mount",
+    "net",
+    "nftables",
+    "nspawn",
+    "password",
+    "pippet",
+    "pkg",
+    "probe",
+    "repo",
+    "ssh:authorized_key",
+    "svc",
+    "swap",
+    "sysctl",
+    "tar",
+    "test",
+    "tftp:server",
+    "timezone",
+    "toml",
+    "unit",
+    "user",
+    "value",
+    "virt",
+    "virt:builder",
+    "yaml",
+];

@@ -1,0 +1,116 @@
+//! The trait that every kind implements.
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::source::{Claim, Source};
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// An answer that may take a while.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::Spec::build`]: a
+/// resource that exists is valid.
+pub trait Resource: Debug + Send + Sync {
+    /// What it alone may write.
+    fn claims(&self) -> Vec<Claim> {
+        Vec::new()
+    }
+
+    /// Where its events come from; empty where nothing can move it.
+    fn watch(&self) -> Vec<Source> {
+        Vec::new()
+    }
+
+    /// What the engine must know of it.
+    fn nature(&self) -> Nature {
+        Nature::default()
+    }
+
+    /// Looks, without changing anything, and says what would have to be changed.
+    ///
+    /// With [`Seat::Thread`] the future blocks where it likes and is run on a thread of its own; with [`Seat::Command`] it
+    /// never blocks. When `ask.cancel` is cancelled it returns as soon as it can.
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict>;
+
+    /// Makes it so. It verifies the premise of the change again, and stops at the first step that the permit refuses.
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome>;
+}
+
+/// What a check is asked.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// A refresh is owed: the kind decides what that means (an exec runs again, a file checks again).
+    pub refresh: bool,
+    /// A run is asked for although nothing may differ: first run of a definition, an event, `redo`. Kinds that have nothing to
+    /// compare run when this or `refresh` is set; others ignore it.
+    pub run: bool,
+    /// Cancelled when the run is.
+    pub cancel: CancellationToken,
+}
+
+/// What the engine must know of a kind, or of one resource of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// What a run occupies.
+    pub seat: Seat,
+    /// Whether there is a state to compare, or a deed to repeat.
+    pub repeat: Repeat,
+    /// What follows when a run was cut off and the check cannot tell how far it came.
+    pub on_interrupt: OnInterrupt,
+    /// Whether a run in progress may be cancelled.
+    pub cancellable: bool,
+    /// Its own deadline for one run.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Nature {
+    fn default() -> Self {
+        Self {
+            seat: Seat::Thread,
+            repeat: Repeat::State,
+            on_interrupt: OnInterrupt::Again,
+            cancellable: true,
+            timeout: None,
+        }
+    }
+}
+
+/// What a run occupies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seat {
+    /// A thread: system calls that may block.
+    Thread,
+    /// No thread: child processes, timers.
+    Command,
+}
+
+/// When a resource runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// There is a state to compare; looking again is free of effects.
+    State,
+    /// A deed: once per definition, and for events, refreshes and `redo`.
+    Once,
+    /// A deed, also done at each start of the daemon.
+    EachStart,
+}
+
+/// What follows after a run that was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnInterrupt {
+    /// Run again.
+    Again,
+    /// Take it as done.
+    Skip,
+    /// Wait for the operator.
+    Wait,
+}

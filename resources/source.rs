@@ -1,0 +1,28 @@
+//! Where a resource's events come from, and what it holds for itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A source of events, as data. The loops that listen belong to the driver: one for each sort of source, shared by all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Whatever happens to the thing at this absolute path: its content, its attributes, its coming and going, and that of
+    /// the directories above it. With `below`, also whatever happens in the directory at that path (one level).
+    Path {
+        /// Absolute.
+        path: PathBuf,
+        /// Also the entries of the directory.
+        below: bool,
+    },
+    /// An event at this interval (the kind `timer`).
+    Every(Duration),
+    /// An event for each line that this command prints (`watchcmd`); started again with back-off when it ends.
+    Lines(crate::host::Command),
+}
+
+/// Something that only one resource may write. Two claims on one thing are refused when the graph is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Claim {
+    /// The thing at this path (normalised, absolute).
+    Path(PathBuf),
+}

@@ -1,0 +1,192 @@
+//! How a kind is declared: one table that serves the validator, the documentation and the schema.
+
+use crate::resource::Resource;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A kind: its name, its fields, and how a resource is made of them.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name in the graph file.
+    pub kind: &'static str,
+    /// One sentence for `explain`.
+    pub doc: &'static str,
+    /// Its fields besides `name`, `meta` and the short edges.
+    pub fields: &'static [FieldSpec],
+    /// Makes a resource, or says everything that is wrong at once. Reads nothing from the host but the text given to it.
+    pub build: fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>,
+}
+
+/// One field of a kind.
+#[derive(Debug)]
+pub struct FieldSpec {
+    /// Its name in the graph file.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: FieldType,
+    /// One sentence for `explain`: what, unit, default.
+    pub doc: &'static str,
+    /// Something that no longer has a meaning, or not yet: accepted with this warning.
+    pub ignored: Option<&'static str>,
+    /// A known field whose effect comes in a later build: refused with "not in this build".
+    pub later: bool,
+}
+
+impl FieldSpec {
+    /// A field in full use.
+    #[must_use]
+    pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
+        Self { name, takes, doc, ignored: None, later: false }
+    }
+
+    /// A field of a later build.
+    #[must_use]
+    pub const fn later(name: &'static str, doc: &'static str) -> Self {
+        Self { name, takes: FieldType::Anything, doc, ignored: None, later: true }
+    }
+
+    /// A field that is accepted with a warning.
+    #[must_use]
+    pub const fn ignored(name: &'static str, why: &'static str) -> Self {
+        Self { name, takes: FieldType::Anything, doc: why, ignored: Some(why), later: false }
+    }
+}
+
+/// What a field takes. Scalars are kept as they were written: `mode: 0644` is the text `0644`, `1.10` stays `1.10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// Any scalar, as text.
+    Text,
+    /// `true` or `false` (nothing else: `yes` and `on` are refused with a hint).
+    Bool,
+    /// A whole number.
+    Int,
+    /// A number of seconds or the like, with a fraction.
+    Float,
+    /// A list of scalars, as texts; a single scalar is a list of one.
+    Texts,
+    /// A map of scalars, as texts.
+    TextMap,
+    /// Whatever it is, it is not looked at.
+    Anything,
+}
+
+/// A field's value, already of its type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// See [`FieldType::Text`].
+    Text(String),
+    /// See [`FieldType::Bool`].
+    Bool(bool),
+    /// See [`FieldType::Int`].
+    Int(i64),
+    /// See [`FieldType::Float`].
+    Float(f64),
+    /// See [`FieldType::Texts`].
+    Texts(Vec<String>),
+    /// See [`FieldType::TextMap`]; in the order written, keys unique.
+    TextMap(Vec<(String, String)>),
+}
+
+/// The fields given for one resource; each is taken once. A field that was given as null is absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields(BTreeMap<&'static str, Value>);
+
+impl Fields {
+    /// Puts a value in; the caller has matched it against the field's type.
+    pub fn insert(&mut self, name: &'static str, value: Value) {
+        self.0.insert(name, value);
+    }
+
+    /// Whether a field was given (and not taken yet).
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A text, if given.
+    pub fn text(&mut self, name: &str) -> Option<String> {
+        match self.0.remove(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A truth value, if given.
+    pub fn bool(&mut self, name: &str) -> Option<bool> {
+        match self.0.remove(name) {
+            Some(Value::Bool(truth)) => Some(truth),
+            _ => None,
+        }
+    }
+
+    /// A whole number, if given.
+    pub fn int(&mut self, name: &str) -> Option<i64> {
+        match self.0.remove(name) {
+            Some(Value::Int(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A number, if given.
+    pub fn float(&mut self, name: &str) -> Option<f64> {
+        match self.0.remove(name) {
+            Some(Value::Float(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Texts, if given.
+    pub fn texts(&mut self, name: &str) -> Option<Vec<String>> {
+        match self.0.remove(name) {
+            Some(Value::Texts(texts)) => Some(texts),
+            _ => None,
+        }
+    }
+
+    /// A map, if given.
+    pub fn text_map(&mut self, name: &str) -> Option<Vec<(String, String)>> {
+        match self.0.remove(name) {
+            Some(Value::TextMap(map)) => Some(map),
+            _ => None,
+        }
+    }
+}
+
+/// Where a resource was declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The folder of the graph file, absolute: what is relative in the file is relative to it.
+    pub base: PathBuf,
+}
+
+/// One thing wrong with a resource's fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The field, where it is one; else the resource as a whole.
+    pub field: Option<&'static str>,
+    /// What was expected and what was found; at most 100 characters.
+    pub what: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Invalid {
+    /// Something wrong with one field.
+    pub fn field(field: &'static str, what: impl Into<String>) -> Self {
+        Self { field: Some(field), what: what.into(), hint: None }
+    }
+
+    /// Something wrong with the resource as a whole.
+    pub fn whole(what: impl Into<String>) -> Self {
+        Self { field: None, what: what.into(), hint: None }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

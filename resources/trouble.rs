@@ -1,0 +1,34 @@
+//! What went wrong on the host: data, shown and retried, never a reason to end the daemon.
+
+use std::fmt;
+
+/// Something that could not be done or told, in words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What was expected and what was found; the first line has at most 100 characters.
+    pub what: String,
+    /// What to do about it, where that is known.
+    pub hint: Option<String>,
+}
+
+impl Trouble {
+    /// A trouble without a hint.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Trouble {}
