@@ -55,7 +55,7 @@ pub struct Intent {
     pub vertex: VertexId,
     /// The definition it applies.
     pub definition: u64,
-    /// The stamp of the run: what it will owe is owed with this stamp.
+    /// The engine's counter when it began: what a crash leaves owed is owed with this stamp.
     pub stamp: Stamp,
     /// The children that will be owed a refresh unless it is proven that nothing was changed.
     pub owes: Vec<VertexId>,
@@ -72,9 +72,9 @@ pub struct Record {
     pub definition: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// The stamp of the run.
+    /// The engine's counter when it ended: what it owes is owed with this stamp.
     pub stamp: Stamp,
-    /// The children that are owed a refresh from now on, with this run's stamp: empty where nothing was changed.
+    /// The children that are owed a refresh from now on: empty where nothing was changed.
     pub owes: Vec<VertexId>,
     /// What was owed to the vertex up to this stamp is paid.
     pub paid: Option<Stamp>,

@@ -1,6 +1,21 @@
 //! The engine itself: a value with one way in.
+//!
+//! An event changes a few vertices and marks them *stale*. What follows from that (who blocks whom, who may start, the counts) is
+//! derived for stale vertices only, until none is left; then slots are given out; then it is asked whether a pause, a swap, a stop
+//! or convergence is complete. So each rule stands in one place, and the order in which things happened does not matter to it.
 
-use crate::{Action, Counts, Event, Mode, Standing, Tick, VertexId};
+use crate::action::{Action, Actions, Notice};
+use crate::event::Event;
+use crate::ids::{RunId, Stamp, Tick, VertexId};
+use crate::pause::{PauseState, StopState};
+use crate::queues::{Lane, Lanes, Semaphores};
+use crate::status::{Counts, Mode};
+use crate::swap::Pending;
+use crate::timers::Timers;
+use crate::topology::Topology;
+use crate::vertex::Vertex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// How many runs may be in progress at once, by what they occupy (E-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,58 +37,182 @@ impl Default for Slots {
 /// The engine: graph, phases, queues, and nothing of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Engine {
-    slots: Slots,
+    pub(crate) one_shot: bool,
+    pub(crate) spare: u32,
+    pub(crate) now: Tick,
+    pub(crate) stamp: Stamp,
+    pub(crate) next_run: u64,
+    pub(crate) next_ticket: u64,
+    pub(crate) next_entry: u64,
+    pub(crate) mode: Mode,
+    pub(crate) vertices: Vec<Option<Vertex>>,
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) semaphores: Semaphores,
+    pub(crate) lanes: Lanes,
+    pub(crate) timers: Timers,
+    /// Runs in progress.
+    pub(crate) in_flight: BTreeMap<RunId, VertexId>,
+    /// Runs on threads, oldest first, until their slot would be written off.
+    pub(crate) patience: VecDeque<(Tick, RunId, VertexId)>,
+    /// Runs that are over and not durably so: what is to be told then.
+    pub(crate) closing: BTreeMap<RunId, Vec<Notice>>,
+    /// Vertices to be looked at again before this turn ends.
+    pub(crate) stale: Vec<VertexId>,
+    /// Vertices that could start when the engine runs again.
+    pub(crate) shelf: Vec<VertexId>,
+    /// Vertices in the queues of semaphores and slots.
+    pub(crate) queued: u32,
+    pub(crate) counts: Counts,
+    pub(crate) disturbing: u32,
+    pub(crate) said_converged: bool,
+    /// The first graph has been loaded: what runs at each start has its chance only then.
+    pub(crate) started: bool,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) pause: PauseState,
+    pub(crate) stop: Option<StopState>,
+    pub(crate) out: Actions,
 }
 
 impl Engine {
-    /// An engine with the empty graph. `one_shot` (for `apply` and `plan`) asks for no watches (E-1).
+    /// An engine with the empty graph. `one_shot` (for `apply` and `plan`) asks for no watches and no polls (E-1).
     #[must_use]
     pub fn new(slots: Slots, one_shot: bool) -> Self {
-        let _: bool = one_shot;
-        Self { slots }
+        Self {
+            one_shot,
+            spare: slots.spare,
+            now: Tick(0),
+            stamp: Stamp(1),
+            next_run: 1,
+            next_ticket: 1,
+            next_entry: 1,
+            mode: Mode::Running,
+            vertices: Vec::new(),
+            topology: Arc::default(),
+            semaphores: Semaphores::default(),
+            lanes: Lanes { threads: Lane::new(slots.threads), commands: Lane::new(slots.commands) },
+            timers: Timers::default(),
+            in_flight: BTreeMap::new(),
+            patience: VecDeque::new(),
+            closing: BTreeMap::new(),
+            stale: Vec::new(),
+            shelf: Vec::new(),
+            queued: 0,
+            counts: Counts::default(),
+            disturbing: 0,
+            said_converged: true,
+            started: false,
+            pending: None,
+            pause: PauseState::default(),
+            stop: None,
+            out: Vec::new(),
+        }
     }
 
     /// Takes the time and one event, and says what is to be done, in order.
+    ///
+    /// The time must not go backwards; a smaller one counts as the last. Events about vertices and runs that are not there are
+    /// answered with nothing.
     #[must_use]
-    pub fn handle(&mut self, now: Tick, event: Event) -> Vec<Action> {
-        let _: (Tick, Event) = (now, event);
-        Vec::new()
+    pub fn handle(&mut self, now: Tick, event: Event) -> Actions {
+        self.now = self.now.max(now);
+        self.fire();
+        self.take(event);
+        loop {
+            self.settle();
+            if !self.dispatch() && !self.conclude() {
+                break;
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Swap(swap) => self.swap(swap),
+            Event::Watching(id) => self.watch_answered(id, true),
+            Event::Unwatched(id) => self.watch_answered(id, false),
+            Event::Changed(id) => self.changed(id),
+            Event::Suspect(id) => self.suspect(id),
+            Event::Look(id) => self.look(id),
+            Event::Redo(id) => self.redo(id),
+            Event::Checked(run, verdict) => self.checked(run, verdict),
+            Event::Begun(run) => self.begun(run),
+            Event::Refused(run) => self.refused(run),
+            Event::Ended(run, outcome) => self.ended(run, outcome),
+            Event::Durable(run) => self.durable(run),
+            Event::Pause(pause) => self.pause(pause),
+            Event::PauseSaved => self.pause_saved(),
+            Event::Resume => self.resume(),
+            Event::Stop { grace } => self.stop(grace),
+            Event::Wake => {}
+        }
     }
 
     /// When [`Event::Wake`] is wanted next, if ever.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Tick> {
-        None
+        let patience = self.patience.front().map(|(at, _, _)| *at);
+        let swap = self.pending.as_ref().and_then(|p| p.cancel_at);
+        let stop = self.stop.as_ref().and_then(StopState::next);
+        [self.timers.next(), patience, self.pause.next(self.mode), swap, stop]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// What the engine as a whole is doing.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        Mode::Running
-    }
-
-    /// How it stands with one vertex; `None` if it is not in the graph.
-    #[must_use]
-    pub fn standing(&self, vertex: VertexId) -> Option<Standing> {
-        let _: VertexId = vertex;
-        None
+        self.mode
     }
 
     /// Counts over all vertices. Kept, not counted: it costs nothing.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::default()
+        self.counts
     }
 
-    /// Whether all is settled and nothing is owed, of the events delivered so far (E-18).
+    /// Whether all is settled, nothing is owed and all of it is durable, of the events delivered so far (E-18).
     #[must_use]
     pub fn is_converged(&self) -> bool {
-        true
+        self.disturbing == 0
+            && self.closing.is_empty()
+            && self.pending.is_none()
+            && self.mode == Mode::Running
     }
 
     /// Whether nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot command is over.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        true
+        self.in_flight.is_empty()
+            && self.closing.is_empty()
+            && self.queued == 0
+            && self.pending.is_none()
+            && self.timers.next().is_none()
+    }
+
+    // ---- what all parts use ----
+
+    pub(crate) fn vertex(&self, id: VertexId) -> Option<&Vertex> {
+        self.vertices.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn vertex_mut(&mut self, id: VertexId) -> Option<&mut Vertex> {
+        self.vertices.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn tell(&mut self, notice: Notice) {
+        self.out.push(Action::Tell(notice));
+    }
+
+    /// The next reading of the counter.
+    pub(crate) fn tick_stamp(&mut self) -> Stamp {
+        self.stamp.0 += 1;
+        self.stamp
+    }
+
+    /// Vertices with a run in progress, looks included, in the order of their start.
+    pub(crate) fn running(&self) -> Vec<VertexId> {
+        self.in_flight.values().copied().collect()
     }
 }

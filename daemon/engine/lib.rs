@@ -13,7 +13,20 @@ mod ids;
 mod meta;
 mod status;
 
+mod causes;
+mod clearance;
 mod engine;
+mod grant;
+mod pace;
+mod pause;
+mod queues;
+mod ranked;
+mod runs;
+mod standing;
+mod swap;
+mod timers;
+mod topology;
+mod vertex;
 
 pub use action::{Action, Actions, Holding, Intent, Notice, Record, Start};
 pub use engine::{Engine, Slots};

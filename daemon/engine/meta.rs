@@ -35,7 +35,7 @@ impl Default for Meta {
             retry: Some(0),
             retryreset: true,
             delay: Self::SHORTEST_DELAY,
-            delay_max: Duration::from_secs(60),
+            delay_max: Duration::from_mins(1),
             timeout: None,
             poll: Poll::Never,
             pace: None,
@@ -115,6 +115,8 @@ pub enum Check {
     Once,
     /// As [`Check::Once`], and once at each start of the daemon (`always: true`).
     EachStart,
+    /// A deed done for events, refreshes and `redo` only (a timer): settled from the load on.
+    Events,
 }
 
 /// What follows after a run that was cut off between its begin and its end, and whose check cannot tell.

@@ -33,7 +33,7 @@ pub enum Standing {
 }
 
 /// Counts over all vertices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
     /// All.
     pub total: u32,

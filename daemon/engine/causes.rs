@@ -1,0 +1,172 @@
+//! What makes a vertex dirty: watches, looks, polls, the operator, timers.
+
+use crate::action::{Action, Notice};
+use crate::engine::Engine;
+use crate::ids::{Tick, VertexId};
+use crate::meta::Poll;
+use crate::runs::RETURN;
+use crate::timers::Timer;
+use crate::vertex::{Cancelled, Causes, Phase, Place, RunKind, Watch};
+
+impl Engine {
+    pub(crate) fn watch_answered(&mut self, id: VertexId, established: bool) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        if vertex.watch == Watch::None {
+            return;
+        }
+        vertex.watch = if established { Watch::Established } else { Watch::Absent };
+        self.touch(id);
+    }
+
+    /// A foreign change event: new budget, unless our own run may have caused it (E-10).
+    pub(crate) fn changed(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let own = vertex.run().is_some_and(|run| run.kind == RunKind::Process);
+        if !own {
+            vertex.retries = 0;
+            self.attempt(id);
+        }
+        self.mark(id, Causes::EVENT);
+    }
+
+    /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
+    pub(crate) fn suspect(&mut self, id: VertexId) {
+        if self.vertex(id).is_some_and(crate::vertex::Vertex::is_checkable) {
+            self.attempt(id);
+            self.mark(id, Causes::EVENT);
+        }
+    }
+
+    /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says.
+    pub(crate) fn look(&mut self, id: VertexId) {
+        let now = self.now;
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        match vertex.phase {
+            Phase::Failed { until } if until <= now => self.attempt(id),
+            Phase::Failed { until } => {
+                vertex.phase = Phase::Delayed(until);
+                self.timers.set(until, id, Timer::Retry);
+                self.mark(id, Causes::AGAIN);
+            }
+            Phase::Delayed(_) => {}
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) if vertex.is_checkable() => {
+                vertex.look = true;
+                self.touch(id);
+            }
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
+        }
+    }
+
+    /// The operator asks: new budget, and also what runs once runs again.
+    pub(crate) fn redo(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.retries = 0;
+        self.attempt(id);
+        self.mark(id, Causes::OPERATOR);
+    }
+
+    /// Sets or clears the poll of a vertex to what its metaparams say (E-13).
+    pub(crate) fn set_poll(&mut self, id: VertexId) {
+        let (now, one_shot) = (self.now, self.one_shot);
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let next = match vertex.meta.poll {
+            Poll::Every(interval) if !one_shot => Some(now.after(interval)),
+            Poll::Every(_) | Poll::Never | Poll::Once => None,
+        };
+        let before = std::mem::replace(&mut vertex.poll_at, next);
+        if let Some(at) = before {
+            self.timers.clear(at, id, Timer::Poll);
+        }
+        if let Some(at) = next {
+            self.timers.set(at, id, Timer::Poll);
+        }
+    }
+
+    /// Everything whose time has come.
+    pub(crate) fn fire(&mut self) {
+        self.write_off();
+        while let Some((at, id, timer)) = self.timers.pop_due(self.now) {
+            match timer {
+                Timer::Limit => self.limit_over(id, at),
+                Timer::Retry => self.retry(id, at),
+                Timer::Poll => self.poll(id),
+                Timer::Deadline => self.deadline(id, at),
+                Timer::Return => self.not_returned(id),
+            }
+        }
+        self.fire_swap();
+        self.fire_pause();
+        self.fire_stop();
+    }
+
+    fn limit_over(&mut self, id: VertexId, at: Tick) {
+        if let Some(vertex) = self.vertex_mut(id)
+            && vertex.place == Place::Limit(at)
+        {
+            vertex.place = Place::Nowhere;
+            self.touch(id);
+        }
+    }
+
+    fn retry(&mut self, id: VertexId, at: Tick) {
+        if let Some(vertex) = self.vertex_mut(id)
+            && vertex.phase == Phase::Delayed(at)
+        {
+            vertex.phase = Phase::Resting;
+            self.touch(id);
+        }
+    }
+
+    fn poll(&mut self, id: VertexId) {
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.poll_at = None;
+            self.set_poll(id);
+            self.attempt(id);
+            self.mark(id, Causes::POLL);
+        }
+    }
+
+    fn deadline(&mut self, id: VertexId, at: Tick) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let cancellable = vertex.nature.cancellable;
+        let Some(run) = vertex.run_mut().filter(|run| run.deadline == Some(at)) else { return };
+        run.deadline = None;
+        if cancellable {
+            self.cancel(id, Cancelled::Deadline);
+        } else {
+            self.not_returned(id);
+        }
+    }
+
+    /// Cancels the run of a vertex, once, where its kind allows.
+    pub(crate) fn cancel(&mut self, id: VertexId, why: Cancelled) {
+        let at = self.now.after(RETURN);
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        if !vertex.nature.cancellable {
+            return;
+        }
+        let Some(run) = vertex.run_mut() else { return };
+        if run.cancelled.is_some() {
+            return;
+        }
+        run.cancelled = Some(why);
+        let run = run.id;
+        self.timers.set(at, id, Timer::Return);
+        self.out.push(Action::Cancel(run, id));
+    }
+
+    /// E-6: a run that does not return is stuck; it counts as running and is shown.
+    fn not_returned(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let cancellable = vertex.nature.cancellable;
+        let Some(run) = vertex.run_mut() else { return };
+        if run.stuck || (cancellable && run.cancelled.is_none()) {
+            return;
+        }
+        run.stuck = true;
+        let run = run.id;
+        self.diverge(id);
+        self.tell(Notice::Stuck(id, run));
+        self.touch(id);
+    }
+}

@@ -1,0 +1,247 @@
+//! Readiness (E-1, E-2, E-3, E-8): who blocks whom, kept as it changes.
+//!
+//! The *clearance* of a vertex is the stamp before which a descendant must have become dirty for this vertex, and all above it, to
+//! be out of its way: without bound when it is settled, else the start of its last good run. A vertex may start when the least
+//! clearance among its parents is later than the moment it became dirty. A poke is the rise of a clearance: it goes through clean
+//! vertices and ends where nothing flips. So a wave cannot run round, and costs only the cone whose readiness changes.
+
+use crate::engine::Engine;
+use crate::ids::{Stamp, VertexId};
+use crate::status::Mode;
+use crate::vertex::{Causes, Class, Phase, Place, Watch};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Above so many parents a gate counts its clearances instead of looking at each parent again.
+const CROWD: usize = 16;
+
+impl Engine {
+    /// Marks a vertex to be looked at again before this turn ends.
+    pub(crate) fn touch(&mut self, id: VertexId) {
+        if let Some(vertex) = self.vertex_mut(id)
+            && !vertex.stale
+        {
+            vertex.stale = true;
+            self.stale.push(id);
+        }
+    }
+
+    /// Derives everything that follows from what was changed.
+    pub(crate) fn settle(&mut self) {
+        while let Some(id) = self.stale.pop() {
+            let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            vertex.stale = false;
+            let class = (vertex.class, vertex.classify());
+            vertex.class = class.1;
+            let disturbs = (vertex.disturbs, vertex.is_disturbing());
+            vertex.disturbs = disturbs.1;
+            let clearance = vertex.own_clearance().min(vertex.gate.least);
+            let before = std::mem::replace(&mut vertex.clearance, clearance);
+            self.recount(class, disturbs);
+            if before != clearance {
+                let topology = std::sync::Arc::clone(&self.topology);
+                for child in topology.children(id) {
+                    self.shift_gate(child.id, before, clearance);
+                }
+            }
+            self.consider(id);
+        }
+    }
+
+    fn recount(&mut self, class: (Class, Class), disturbs: (bool, bool)) {
+        if class.0 != class.1 {
+            *self.count_of(class.0) -= 1;
+            *self.count_of(class.1) += 1;
+        }
+        match disturbs {
+            (false, true) => self.disturbing += 1,
+            (true, false) => self.disturbing -= 1,
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    pub(crate) fn count_of(&mut self, class: Class) -> &mut u32 {
+        match class {
+            Class::Settled => &mut self.counts.settled,
+            Class::Waiting => &mut self.counts.waiting,
+            Class::Running => &mut self.counts.running,
+            Class::Delayed => &mut self.counts.delayed,
+            Class::Failed => &mut self.counts.failed,
+            Class::Held => &mut self.counts.held,
+            Class::Stuck => &mut self.counts.stuck,
+        }
+    }
+
+    /// One parent's clearance went from `before` to `after`.
+    fn shift_gate(&mut self, id: VertexId, before: Stamp, after: Stamp) {
+        let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let gate = &mut vertex.gate;
+        if before == Stamp::CLEAR {
+            gate.blocking += 1;
+        }
+        if after == Stamp::CLEAR {
+            gate.blocking -= 1;
+        }
+        if let Some(crowd) = &mut gate.crowd {
+            move_in_crowd(crowd, before, after);
+        }
+        let least = if after <= gate.least {
+            after
+        } else if before > gate.least {
+            return;
+        } else if gate.blocking == 0 {
+            Stamp::CLEAR
+        } else if let Some(crowd) = &gate.crowd {
+            crowd.keys().next().copied().unwrap_or(Stamp::CLEAR)
+        } else {
+            self.least_above(id)
+        };
+        if let Some(vertex) = self.vertex_mut(id)
+            && vertex.gate.least != least
+        {
+            vertex.gate.least = least;
+            self.touch(id);
+        }
+    }
+
+    fn least_above(&self, id: VertexId) -> Stamp {
+        let parents = self.topology.parents(id).iter();
+        parents.filter_map(|p| self.vertex(*p)).map(|p| p.clearance).min().unwrap_or(Stamp::CLEAR)
+    }
+
+    /// Makes the gate of a vertex anew from its parents, which must be right already; for swaps.
+    pub(crate) fn rebuild_gate(&mut self, id: VertexId) {
+        let topology = std::sync::Arc::clone(&self.topology);
+        let parents = topology.parents(id);
+        let mut blocking = 0;
+        let mut least = Stamp::CLEAR;
+        let mut crowd = (parents.len() > CROWD).then(BTreeMap::new);
+        for parent in parents.iter().filter_map(|p| self.vertex(*p)) {
+            blocking += u32::from(parent.clearance != Stamp::CLEAR);
+            least = least.min(parent.clearance);
+            if let Some(crowd) = &mut crowd {
+                move_in_crowd(crowd, Stamp::CLEAR, parent.clearance);
+            }
+        }
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.gate.blocking = blocking;
+        vertex.gate.least = least;
+        vertex.gate.crowd = crowd;
+        vertex.clearance = vertex.own_clearance().min(least);
+        self.touch(id);
+    }
+
+    /// Puts a vertex where it belongs: into a queue if it may start, out of it if it may not (E-7).
+    fn consider(&mut self, id: VertexId) {
+        let mode = self.mode;
+        let Some(vertex) = self.vertex(id) else { return };
+        if vertex.run().is_some() {
+            return;
+        }
+        let may = !vertex.frozen && vertex.watch != Watch::Asked;
+        let run = may && vertex.wants_run() && vertex.gate.least > vertex.dirty_since;
+        let look = may && !run && vertex.wants_look();
+        let open = match mode {
+            Mode::Running => true,
+            Mode::Draining => vertex.drains,
+            Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,
+        };
+        match vertex.place {
+            Place::Shelf => {}
+            Place::Nowhere => self.enter(id, run, look, open),
+            Place::Look(_) if look && open => {}
+            Place::Limit(_) | Place::Semaphores | Place::Slot(_) if run && open => {}
+            Place::Look(_) | Place::Limit(_) | Place::Semaphores | Place::Slot(_) => {
+                self.withdraw(id);
+                self.enter(id, run, look, open);
+            }
+        }
+    }
+
+    fn enter(&mut self, id: VertexId, run: bool, look: bool, open: bool) {
+        match (run || look, open) {
+            (false, _) => {}
+            (true, false) => {
+                if let Some(vertex) = self.vertex_mut(id) {
+                    vertex.place = Place::Shelf;
+                    self.shelf.push(id);
+                }
+            }
+            (true, true) if run => self.enqueue(id),
+            (true, true) => self.enqueue_look(id),
+        }
+    }
+
+    /// Marks a vertex dirty. If something blocks it, it back-pokes (E-3).
+    pub(crate) fn mark(&mut self, id: VertexId, cause: Causes) {
+        let stamp = Stamp(self.stamp.0 + 1);
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let newly = !vertex.causes.any();
+        vertex.causes.add(cause);
+        if newly {
+            vertex.dirty_since = stamp;
+            self.stamp = stamp;
+            self.back_poke(id);
+        }
+        self.touch(id);
+    }
+
+    /// E-3: the ancestors that block and had failed for good get one attempt each; all others are on their way already. Dropped
+    /// unless the engine runs.
+    pub(crate) fn back_poke(&mut self, id: VertexId) {
+        if self.mode != Mode::Running || self.counts.failed == 0 {
+            return;
+        }
+        let Some(since) = self.vertex(id).map(|v| v.dirty_since) else { return };
+        let topology = std::sync::Arc::clone(&self.topology);
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id];
+        while let Some(at) = next.pop() {
+            for parent in topology.parents(at) {
+                let blocks = self.vertex(*parent).is_some_and(|p| p.clearance <= since);
+                if blocks && seen.insert(*parent) {
+                    next.push(*parent);
+                    self.revive(*parent);
+                }
+            }
+        }
+    }
+
+    /// One attempt for a vertex that had failed for good, its budget unchanged (E-10). It back-pokes in its turn.
+    pub(crate) fn attempt(&mut self, id: VertexId) {
+        if self.revive(id) {
+            self.back_poke(id);
+        }
+    }
+
+    fn revive(&mut self, id: VertexId) -> bool {
+        let stamp = Stamp(self.stamp.0 + 1);
+        let Some(vertex) = self.vertex_mut(id) else { return false };
+        if !matches!(vertex.phase, Phase::Failed { .. }) {
+            return false;
+        }
+        vertex.phase = Phase::Resting;
+        vertex.causes.add(Causes::AGAIN);
+        vertex.dirty_since = stamp;
+        self.stamp = stamp;
+        self.touch(id);
+        true
+    }
+}
+
+fn move_in_crowd(crowd: &mut BTreeMap<Stamp, u32>, before: Stamp, after: Stamp) {
+    if before != Stamp::CLEAR
+        && let Some(n) = crowd.get_mut(&before)
+    {
+        *n -= 1;
+        if *n == 0 {
+            crowd.remove(&before);
+        }
+    }
+    if after != Stamp::CLEAR {
+        *crowd.entry(after).or_insert(0) += 1;
+    }
+}

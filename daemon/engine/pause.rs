@@ -1,0 +1,252 @@
+//! Coming to rest and going on (E-15), stopping (E-16), and the question after each turn: is it complete?
+
+use crate::action::{Action, Notice};
+use crate::engine::Engine;
+use crate::event::Pause;
+use crate::ids::{Tick, VertexId};
+use crate::runs::RETURN;
+use crate::status::Mode;
+use crate::vertex::{Cancelled, Place, Watch};
+use std::time::Duration;
+
+/// How long before its end a pause says that it will end.
+const WARNING: Duration = Duration::from_hours(1);
+
+/// What is known of a pause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct PauseState {
+    /// When it ends by itself.
+    until: Tick,
+    /// When that is said.
+    warn_at: Option<Tick>,
+    /// Records asked for and not durable yet.
+    unsaved: u32,
+    /// A resume that is to be told when it is durable.
+    resumed: bool,
+}
+
+impl PauseState {
+    pub(crate) fn next(&self, mode: Mode) -> Option<Tick> {
+        match mode {
+            Mode::Draining | Mode::Pausing | Mode::Paused => {
+                Some(self.warn_at.map_or(self.until, |at| at.min(self.until)))
+            }
+            Mode::Running | Mode::Stopping | Mode::Stopped => None,
+        }
+    }
+
+    /// Moves every moment, for comparison of states (see `ranked`).
+    pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
+        self.until = f(self.until);
+        self.warn_at = self.warn_at.map(f);
+    }
+}
+
+/// What is known of a stop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StopState {
+    /// When runs are cancelled.
+    pub(crate) cancel_at: Option<Tick>,
+    /// When those that have not returned are left behind.
+    pub(crate) leave_at: Option<Tick>,
+    /// Runs that were cut off.
+    pub(crate) cut_off: Vec<VertexId>,
+}
+
+impl StopState {
+    pub(crate) fn next(&self) -> Option<Tick> {
+        self.cancel_at.or(self.leave_at)
+    }
+}
+
+impl Engine {
+    pub(crate) fn pause(&mut self, pause: Pause) {
+        match self.mode {
+            Mode::Stopping | Mode::Stopped => return,
+            Mode::Running if pause.drain => self.drain(),
+            Mode::Running | Mode::Draining => {
+                self.mode = Mode::Pausing;
+                self.shelve_queues();
+            }
+            // Said again: its end may have moved, and whoever asks wants the answer.
+            Mode::Pausing | Mode::Paused => self.mode = Mode::Pausing,
+        }
+        self.pause.until = pause.until;
+        let warn = Tick(pause.until.0.saturating_sub(Tick(0).after(WARNING).0));
+        self.pause.warn_at = (warn > self.now).then_some(warn);
+        self.pause.resumed = false;
+        if !pause.recorded {
+            self.pause.unsaved += 1;
+            self.out.push(Action::SavePause(Some(pause.until)));
+        }
+        let running = self.running();
+        if !running.is_empty() {
+            self.tell(Notice::Pausing(running));
+        }
+    }
+
+    /// What is dirty now is let end; the rest waits.
+    fn drain(&mut self) {
+        self.mode = Mode::Draining;
+        for slot in self.vertices.iter_mut().flatten() {
+            slot.drains = slot.causes.any() || slot.run().is_some();
+        }
+        self.shelve_queues();
+        self.unshelve();
+    }
+
+    /// E-7: withdraws everything that is queued.
+    fn shelve_queues(&mut self) {
+        let ids: Vec<VertexId> = self
+            .vertices
+            .iter()
+            .zip(0..)
+            .filter(|(slot, _)| {
+                slot.as_ref().is_some_and(|v| !matches!(v.place, Place::Nowhere | Place::Shelf))
+            })
+            .map(|(_, id)| VertexId(id))
+            .collect();
+        for id in ids {
+            self.touch(id);
+        }
+        self.settle();
+        self.purge_lanes();
+    }
+
+    /// Drops the entries of those that were withdrawn.
+    pub(crate) fn purge_lanes(&mut self) {
+        let vertices = &self.vertices;
+        let live = |number: u64, id: VertexId| {
+            let vertex = vertices.get(id.0 as usize).and_then(Option::as_ref);
+            vertex.is_some_and(|v| v.place == Place::Slot(number) || v.place == Place::Look(number))
+        };
+        self.lanes.threads.retain(live);
+        self.lanes.commands.retain(live);
+    }
+
+    pub(crate) fn pause_saved(&mut self) {
+        self.pause.unsaved = self.pause.unsaved.saturating_sub(1);
+        if self.pause.unsaved == 0 && std::mem::take(&mut self.pause.resumed) {
+            self.tell(Notice::Resumed);
+        }
+    }
+
+    /// E-15: one step. What could not start while the engine rested stands on the shelf; that is all there is to do.
+    pub(crate) fn resume(&mut self) {
+        match self.mode {
+            Mode::Running | Mode::Stopping | Mode::Stopped => return,
+            Mode::Draining | Mode::Pausing | Mode::Paused => self.mode = Mode::Running,
+        }
+        self.pause.resumed = true;
+        self.pause.unsaved += 1;
+        self.out.push(Action::SavePause(None));
+        self.unshelve();
+    }
+
+    fn unshelve(&mut self) {
+        for id in std::mem::take(&mut self.shelf) {
+            if let Some(vertex) = self.vertex_mut(id)
+                && vertex.place == Place::Shelf
+            {
+                vertex.place = Place::Nowhere;
+                self.touch(id);
+            }
+        }
+    }
+
+    pub(crate) fn fire_pause(&mut self) {
+        if !matches!(self.mode, Mode::Draining | Mode::Pausing | Mode::Paused) {
+            return;
+        }
+        if self.pause.warn_at.is_some_and(|at| at <= self.now) {
+            self.pause.warn_at = None;
+            self.tell(Notice::PauseEnds(self.pause.until));
+        }
+        if self.pause.until <= self.now {
+            self.resume();
+        }
+    }
+
+    pub(crate) fn stop(&mut self, grace: Duration) {
+        let at = self.now.after(grace);
+        match &mut self.stop {
+            Some(stop) => {
+                stop.cancel_at = stop.cancel_at.map(|earlier| earlier.min(at));
+            }
+            None if self.mode != Mode::Stopped => {
+                self.mode = Mode::Stopping;
+                self.stop =
+                    Some(StopState { cancel_at: Some(at), leave_at: None, cut_off: Vec::new() });
+                self.drop_pending();
+                self.shelve_queues();
+                let running = self.running();
+                self.tell(Notice::Stopping(running));
+            }
+            None => return,
+        }
+        self.fire_stop();
+    }
+
+    pub(crate) fn fire_stop(&mut self) {
+        let now = self.now;
+        let Some(stop) = &mut self.stop else { return };
+        if stop.cancel_at.is_some_and(|at| at <= now) {
+            stop.cancel_at = None;
+            stop.leave_at = Some(now.after(RETURN));
+            for id in self.running() {
+                self.cancel(id, Cancelled::Withdrawn);
+            }
+        }
+    }
+
+    /// Whether a swap, a pause or a stop is complete, and whether all has converged. Answers whether there is more to settle.
+    pub(crate) fn conclude(&mut self) -> bool {
+        if self.commit_when_quiet() {
+            return true;
+        }
+        if self.mode == Mode::Draining && self.in_flight.is_empty() && self.queued == 0 {
+            self.mode = Mode::Pausing;
+            self.shelve_queues();
+        }
+        let quiet = self.in_flight.is_empty() && self.closing.is_empty();
+        if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {
+            self.mode = Mode::Paused;
+            self.tell(Notice::Paused);
+        }
+        if self.mode == Mode::Stopping && (quiet || self.is_left_behind()) {
+            self.close_watches();
+        }
+        if self.is_converged() && !self.said_converged {
+            self.said_converged = true;
+            self.tell(Notice::Converged);
+        }
+        false
+    }
+
+    /// The time is over for the runs that were cancelled, and no others are left.
+    fn is_left_behind(&self) -> bool {
+        let over = self.stop.as_ref().and_then(|s| s.leave_at).is_some_and(|at| at <= self.now);
+        over && self.in_flight.values().all(|id| {
+            self.vertex(*id).is_some_and(|v| v.run().is_some_and(|run| run.cancelled.is_some()))
+        })
+    }
+
+    /// E-16: watches close in topological order, then it is over.
+    fn close_watches(&mut self) {
+        let topology = std::sync::Arc::clone(&self.topology);
+        for id in topology.order() {
+            if let Some(vertex) = self.vertex_mut(*id)
+                && std::mem::replace(&mut vertex.watch, Watch::None) != Watch::None
+            {
+                self.out.push(Action::Unwatch(*id));
+            }
+        }
+        self.mode = Mode::Stopped;
+        let mut cut_off = self.running();
+        if let Some(stop) = self.stop.take() {
+            cut_off.extend(stop.cut_off);
+        }
+        cut_off.sort_unstable();
+        self.tell(Notice::Stopped(cut_off));
+    }
+}

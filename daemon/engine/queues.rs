@@ -1,0 +1,161 @@
+//! Slots and semaphores: who may start, in which order (E-6, E-14).
+
+use crate::ids::{SemaphoreId, VertexId};
+use crate::meta::SlotClass;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Who comes first when slots are short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Priority {
+    /// Drift, refreshes, retries, the operator's requests.
+    Drift,
+    /// First runs of what was loaded.
+    Load,
+    /// Looks.
+    Look,
+}
+
+/// The queues for slots of one class, and how many slots there are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Lane {
+    /// Slots that there are.
+    pub(crate) total: u32,
+    /// Slots taken, those written off not counted.
+    pub(crate) used: u32,
+    /// Slots written off because their run does not return.
+    pub(crate) written_off: u32,
+    /// Entries, oldest first; one is live while its vertex has this number in its place.
+    queues: [VecDeque<(u64, VertexId)>; 3],
+}
+
+impl Lane {
+    pub(crate) fn new(total: u32) -> Self {
+        Self { total, used: 0, written_off: 0, queues: Default::default() }
+    }
+
+    pub(crate) fn push(&mut self, priority: Priority, number: u64, vertex: VertexId) {
+        self.queues[priority as usize].push_back((number, vertex));
+    }
+
+    /// The oldest entry of the first queue that has one, if a slot is free.
+    pub(crate) fn pop(&mut self) -> Option<(u64, VertexId)> {
+        if self.used >= self.total {
+            return None;
+        }
+        self.queues.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    pub(crate) fn entries(&mut self) -> impl Iterator<Item = &mut (u64, VertexId)> {
+        self.queues.iter_mut().flatten()
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(u64, VertexId) -> bool) {
+        for queue in &mut self.queues {
+            queue.retain(|(number, vertex)| keep(*number, *vertex));
+        }
+    }
+}
+
+/// Both classes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Lanes {
+    pub(crate) threads: Lane,
+    pub(crate) commands: Lane,
+}
+
+impl Lanes {
+    pub(crate) fn of(&mut self, class: SlotClass) -> &mut Lane {
+        match class {
+            SlotClass::Thread => &mut self.threads,
+            SlotClass::Command => &mut self.commands,
+        }
+    }
+}
+
+/// One counting semaphore: how many hold it, and who waits with which ticket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Semaphore {
+    pub(crate) count: u32,
+    pub(crate) holders: u32,
+    pub(crate) queue: BTreeMap<u64, VertexId>,
+}
+
+impl Semaphore {
+    /// Whether this ticket may go: holders + lower tickets < count. Once true it stays true, unless the count shrinks.
+    fn admits(&self, ticket: u64) -> bool {
+        let room = self.count.saturating_sub(self.holders) as usize;
+        self.queue.keys().take(room).any(|waiting| *waiting == ticket)
+    }
+}
+
+/// All semaphores, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Semaphores(pub(crate) Vec<Semaphore>);
+
+impl Semaphores {
+    /// Takes the counts of a new graph; holders and tickets stay.
+    pub(crate) fn resize(&mut self, counts: &[u32]) {
+        if self.0.len() < counts.len() {
+            self.0.resize_with(counts.len(), Semaphore::default);
+        }
+        for (semaphore, count) in self.0.iter_mut().zip(counts) {
+            semaphore.count = *count;
+        }
+    }
+
+    fn get(&mut self, id: SemaphoreId) -> Option<&mut Semaphore> {
+        self.0.get_mut(id.0 as usize)
+    }
+
+    /// P, first half: one ticket in all queues, in one step.
+    pub(crate) fn enqueue(&mut self, ids: &[SemaphoreId], ticket: u64, vertex: VertexId) {
+        for id in ids {
+            if let Some(semaphore) = self.get(*id) {
+                semaphore.queue.insert(ticket, vertex);
+            }
+        }
+    }
+
+    /// Leaves all queues.
+    pub(crate) fn withdraw(&mut self, ids: &[SemaphoreId], ticket: u64) {
+        for id in ids {
+            if let Some(semaphore) = self.get(*id) {
+                semaphore.queue.remove(&ticket);
+            }
+        }
+    }
+
+    /// Whether the holder of this ticket may start.
+    pub(crate) fn admit(&self, ids: &[SemaphoreId], ticket: u64) -> bool {
+        ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.admits(ticket)))
+    }
+
+    /// P, second half: from waiting to holding.
+    pub(crate) fn hold(&mut self, ids: &[SemaphoreId], ticket: u64) {
+        for id in ids {
+            if let Some(semaphore) = self.get(*id) {
+                semaphore.queue.remove(&ticket);
+                semaphore.holders += 1;
+            }
+        }
+    }
+
+    /// V.
+    pub(crate) fn release(&mut self, ids: &[SemaphoreId]) {
+        for id in ids {
+            if let Some(semaphore) = self.get(*id) {
+                semaphore.holders = semaphore.holders.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Those among the first in these queues, who may be able to go.
+    pub(crate) fn front(&self, ids: &[SemaphoreId]) -> Vec<VertexId> {
+        let mut found = Vec::new();
+        for semaphore in ids.iter().filter_map(|id| self.0.get(id.0 as usize)) {
+            let room = semaphore.count.saturating_sub(semaphore.holders) as usize;
+            found.extend(semaphore.queue.values().take(room));
+        }
+        found
+    }
+}

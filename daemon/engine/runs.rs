@@ -1,0 +1,377 @@
+//! The stations of a run: Checked, Begun, Ended, Durable, and how each leads to the next.
+
+use crate::action::{Action, Holding, Intent, Notice, Record};
+use crate::engine::Engine;
+use crate::event::{Outcome, Verdict};
+use crate::ids::{RunId, Stamp, VertexId};
+use crate::timers::Timer;
+use crate::vertex::{Cancelled, Causes, Phase, Run, RunKind, Station, Vertex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a cancelled run may take to return before it is called stuck.
+pub(crate) const RETURN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// The vertex of a run in progress, and the run.
+    fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {
+        let id = *self.in_flight.get(&run)?;
+        let found = self.vertices.get_mut(id.0 as usize)?.as_mut()?.run_mut()?;
+        (found.id == run).then_some((id, found))
+    }
+
+    pub(crate) fn checked(&mut self, run: RunId, verdict: Verdict) {
+        let Some((id, now)) = self.run_of(run) else { return };
+        if now.station != Station::Checking {
+            return;
+        }
+        if now.cancelled.is_some() {
+            // It crossed the cancel: the check has returned, and nothing was begun.
+            self.ended(run, Outcome::Interrupted);
+            return;
+        }
+        match now.kind {
+            RunKind::Look(held) => self.looked(id, verdict, held),
+            RunKind::Process => match verdict {
+                Verdict::Same => self.same(id),
+                Verdict::Differs => self.differs(id),
+                Verdict::Unknown => self.unknown(id),
+            },
+        }
+    }
+
+    fn same(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex(id) else { return };
+        if vertex.meta.noop && vertex.owed > Stamp::NEVER {
+            self.hold(id, Holding::WouldRefresh);
+        } else {
+            self.well(id, Outcome::Unchanged);
+        }
+    }
+
+    fn differs(&mut self, id: VertexId) {
+        self.diverge(id);
+        let stamp = self.tick_stamp();
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let definition = vertex.definition;
+        if vertex.meta.noop {
+            self.hold(id, Holding::WouldChange);
+            self.suppose(id);
+            return;
+        }
+        let Some(run) = vertex.run_mut() else { return };
+        run.station = Station::Beginning;
+        run.quiet = false;
+        let run = run.id;
+        let owes = self.notified(id);
+        self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes }));
+        self.touch(id);
+    }
+
+    fn unknown(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex(id) else { return };
+        let Some(run) = vertex.run().map(|r| r.id) else { return };
+        if vertex.meta.noop
+            && let Some(above) = self.would_change_above(id)
+        {
+            self.hold(id, Holding::UnknownUntil(above));
+            return;
+        }
+        self.diverge(id);
+        self.tell(Notice::CheckFailed(id, run));
+        self.release(id);
+        let later = self.fail(id);
+        self.tell(later);
+    }
+
+    fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
+        self.release(id);
+        let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
+        match (verdict, held) {
+            // In noop nothing is ever paid: what is owed keeps it held.
+            (Verdict::Same, held) if held.is_none() || !owed => {}
+            (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
+                if let Some(vertex) = self.vertex_mut(id) {
+                    vertex.phase = Phase::Held(holding);
+                }
+            }
+            (Verdict::Same | Verdict::Differs | Verdict::Unknown, None) => {
+                self.diverge(id);
+                self.mark(id, Causes::LOOK);
+            }
+        }
+    }
+
+    pub(crate) fn begun(&mut self, run: RunId) {
+        let Some((id, now)) = self.run_of(run) else { return };
+        if now.station != Station::Beginning {
+            return;
+        }
+        if now.cancelled.is_some() {
+            self.ended(run, Outcome::Failed { touched: false });
+            return;
+        }
+        now.station = Station::Applying;
+        self.out.push(Action::Apply(run, id));
+    }
+
+    pub(crate) fn refused(&mut self, run: RunId) {
+        let Some((id, now)) = self.run_of(run) else { return };
+        if now.station != Station::Beginning {
+            return;
+        }
+        // Nothing was recorded, so there is nothing to end.
+        self.release(id);
+        let later = self.fail(id);
+        self.tell(later);
+    }
+
+    pub(crate) fn ended(&mut self, run: RunId, outcome: Outcome) {
+        let Some((id, now)) = self.run_of(run) else { return };
+        let (station, cancelled, kind) = (now.station, now.cancelled, now.kind);
+        if let RunKind::Look(held) = kind {
+            self.looked(id, Verdict::Unknown, held);
+            return;
+        }
+        let applied = station == Station::Applying;
+        match outcome {
+            Outcome::Unchanged | Outcome::Changed => self.well(id, outcome),
+            Outcome::Interrupted if cancelled == Some(Cancelled::Withdrawn) => {
+                self.cut_off(id, station);
+            }
+            Outcome::Failed { .. } if cancelled == Some(Cancelled::Withdrawn) && !applied => {
+                self.cut_off(id, station);
+            }
+            Outcome::Failed { touched } => self.failed(id, touched && applied),
+            Outcome::Interrupted => self.failed(id, applied),
+        }
+    }
+
+    /// A run has ended well: what it saw when it started is paid, its children owe what it changed, and its budget is whole.
+    fn well(&mut self, id: VertexId, outcome: Outcome) {
+        let Some(run) = self.release(id) else { return };
+        let stamp = self.tick_stamp();
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.right = run.stamp;
+        vertex.doublings = 0;
+        if vertex.meta.retryreset {
+            vertex.retries = 0;
+        }
+        let recovered = std::mem::take(&mut vertex.failing);
+        let paid = (run.pays > Stamp::NEVER).then_some(run.pays);
+        if paid == Some(vertex.owed) {
+            vertex.owed = Stamp::NEVER;
+            vertex.owed_by = None;
+        }
+        let definition = vertex.definition;
+        let changed = outcome == Outcome::Changed;
+        let owes = if changed { self.notified(id) } else { Vec::new() };
+        let record = Record {
+            run: run.id,
+            vertex: id,
+            definition,
+            outcome,
+            stamp,
+            owes: owes.clone(),
+            paid,
+        };
+        let mut notices = Vec::new();
+        if run.station != Station::Checking {
+            notices.push(Notice::Ran(id, run.id, outcome));
+        }
+        if recovered {
+            notices.push(Notice::Recovered(id));
+        }
+        self.close(record, run.station, notices);
+        self.owe(id, &owes, stamp, run.station);
+        if changed {
+            self.encourage_children(id);
+        }
+    }
+
+    /// A run has failed: what it may have changed is owed all the same (E-9).
+    fn failed(&mut self, id: VertexId, touched: bool) {
+        let Some(run) = self.release(id) else { return };
+        let stamp = self.tick_stamp();
+        self.diverge(id);
+        let Some(vertex) = self.vertex(id) else { return };
+        let definition = vertex.definition;
+        let owes = if touched { self.notified(id) } else { Vec::new() };
+        let outcome = Outcome::Failed { touched };
+        let notices = vec![Notice::Ran(id, run.id, outcome), self.fail(id)];
+        let record = Record {
+            run: run.id,
+            vertex: id,
+            definition,
+            outcome,
+            stamp,
+            owes: owes.clone(),
+            paid: None,
+        };
+        self.close(record, run.station, notices);
+        self.owe(id, &owes, stamp, run.station);
+    }
+
+    /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
+    fn cut_off(&mut self, id: VertexId, station: Station) {
+        let Some(run) = self.release(id) else { return };
+        let stamp = self.tick_stamp();
+        let Some(vertex) = self.vertex(id) else { return };
+        let definition = vertex.definition;
+        let touched = station == Station::Applying;
+        let owes = if touched { self.notified(id) } else { Vec::new() };
+        let outcome = if touched { Outcome::Interrupted } else { Outcome::Failed { touched } };
+        let record = Record {
+            run: run.id,
+            vertex: id,
+            definition,
+            outcome,
+            stamp,
+            owes: owes.clone(),
+            paid: None,
+        };
+        self.close(record, station, vec![Notice::Ran(id, run.id, outcome)]);
+        self.owe(id, &owes, stamp, station);
+        self.mark(id, Causes::AGAIN);
+        if touched && let Some(stop) = &mut self.stop {
+            stop.cut_off.push(id);
+        }
+    }
+
+    /// Records the end where a begin was recorded or something is paid; else there is nothing to wait for.
+    fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
+        if station == Station::Checking && record.paid.is_none() {
+            for notice in notices {
+                self.tell(notice);
+            }
+            return;
+        }
+        self.closing.insert(record.run, notices);
+        self.out.push(Action::End(record));
+    }
+
+    pub(crate) fn durable(&mut self, run: RunId) {
+        for notice in self.closing.remove(&run).unwrap_or_default() {
+            self.tell(notice);
+        }
+    }
+
+    /// The children that this vertex refreshes.
+    fn notified(&self, id: VertexId) -> Vec<VertexId> {
+        self.topology.children(id).iter().filter(|c| c.notify).map(|c| c.id).collect()
+    }
+
+    fn owe(&mut self, by: VertexId, children: &[VertexId], stamp: Stamp, station: Station) {
+        if station == Station::Checking {
+            return;
+        }
+        let draining = self.mode == crate::Mode::Draining;
+        for id in children {
+            let Some(child) = self.vertex_mut(*id) else { continue };
+            child.owed = stamp;
+            child.owed_by = Some(by);
+            child.retries = 0;
+            child.drains |= draining;
+            self.attempt(*id);
+            self.mark(*id, Causes::OWED);
+        }
+    }
+
+    /// A parent that changed is a reason to try again with a new budget (E-10).
+    fn encourage_children(&mut self, id: VertexId) {
+        let topology = Arc::clone(&self.topology);
+        for child in topology.children(id) {
+            let Some(vertex) = self.vertex_mut(child.id) else { continue };
+            if vertex.failing {
+                vertex.retries = 0;
+                self.attempt(child.id);
+            }
+        }
+    }
+
+    /// E-10: after a failure, either a retry or the end of them. Answers what is to be told.
+    pub(crate) fn fail(&mut self, id: VertexId) -> Notice {
+        let (now, stamp) = (self.now, self.tick_stamp());
+        let Some(vertex) = self.vertex_mut(id) else { return Notice::Failed(id) };
+        let until = now.after(back_off(vertex));
+        vertex.failing = true;
+        vertex.doublings = vertex.doublings.saturating_add(1);
+        let budget = vertex.meta.retry.is_none_or(|limit| vertex.retries < limit);
+        if budget {
+            vertex.retries = vertex.retries.saturating_add(1);
+        }
+        // An event during the failed run is no new budget, and yet a check must follow it (E-4): it does, after the delay.
+        let notice = if budget || vertex.causes.any() {
+            let newly = !vertex.causes.any();
+            if newly {
+                vertex.dirty_since = stamp;
+            }
+            vertex.causes.add(Causes::AGAIN);
+            vertex.phase = Phase::Delayed(until);
+            self.timers.set(until, id, Timer::Retry);
+            if newly {
+                self.back_poke(id);
+            }
+            Notice::Retrying(id, until)
+        } else {
+            vertex.phase = Phase::Failed { until };
+            Notice::Failed(id)
+        };
+        self.touch(id);
+        notice
+    }
+
+    /// E-11: rests, although not as declared.
+    fn hold(&mut self, id: VertexId, holding: Holding) {
+        self.release(id);
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.phase = Phase::Held(holding);
+        vertex.failing = false;
+        vertex.retries = 0;
+        vertex.doublings = 0;
+        self.diverge(id);
+        self.tell(Notice::Held(id, holding));
+    }
+
+    /// E-11: what a vertex in noop would refresh is checked as if it were.
+    fn suppose(&mut self, id: VertexId) {
+        for child in self.notified(id) {
+            if self.vertex(child).is_some_and(|c| c.meta.noop) {
+                self.mark(child, Causes::SUPPOSED);
+            }
+        }
+    }
+
+    /// The nearest ancestor that rests in *would change*.
+    fn would_change_above(&self, id: VertexId) -> Option<VertexId> {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id];
+        while let Some(at) = next.pop() {
+            for parent in self.topology.parents(at) {
+                match self.vertex(*parent).map(|p| &p.phase) {
+                    Some(Phase::Held(Holding::WouldChange | Holding::UnknownUntil(_))) => {
+                        return Some(*parent);
+                    }
+                    Some(_) if seen.insert(*parent) => next.push(*parent),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// Something is not as declared: said once, until all is well again.
+    pub(crate) fn diverge(&mut self, id: VertexId) {
+        if std::mem::take(&mut self.said_converged) {
+            self.tell(Notice::Diverged(id));
+        }
+    }
+}
+
+/// The wait before the next retry: doubles from `delay` to `delay_max`, and never less than 100 ms.
+fn back_off(vertex: &Vertex) -> Duration {
+    let first = vertex.meta.delay.max(crate::Meta::SHORTEST_DELAY);
+    let longest = vertex.meta.delay_max.max(first);
+    first.saturating_mul(1_u32.checked_shl(vertex.doublings).unwrap_or(u32::MAX)).min(longest)
+}

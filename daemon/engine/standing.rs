@@ -1,0 +1,64 @@
+//! The answer to *how does it stand with this vertex, and whom does it wait for?*
+
+use crate::engine::Engine;
+use crate::ids::VertexId;
+use crate::status::Standing;
+use crate::vertex::{Phase, Place, RunKind, Vertex, Watch};
+use std::collections::BTreeSet;
+
+impl Engine {
+    /// How it stands with one vertex; `None` if it is not in the graph.
+    #[must_use]
+    pub fn standing(&self, id: VertexId) -> Option<Standing> {
+        let vertex = self.vertex(id)?;
+        Some(match &vertex.phase {
+            Phase::Running(run) if run.stuck => Standing::Stuck(run.id, run.since),
+            Phase::Running(run) => match run.kind {
+                RunKind::Process => Standing::Running(run.id, run.since),
+                RunKind::Look(Some(holding)) => Standing::Held(holding),
+                RunKind::Look(None) if vertex.causes.any() => self.waiting(id, vertex),
+                RunKind::Look(None) => Standing::Settled,
+            },
+            Phase::Delayed(until) => Standing::Delayed(*until),
+            Phase::Failed { .. } => Standing::Failed,
+            Phase::Resting | Phase::Held(_) if vertex.causes.any() => self.waiting(id, vertex),
+            Phase::Held(holding) => Standing::Held(*holding),
+            Phase::Resting => Standing::Settled,
+        })
+    }
+
+    fn waiting(&self, id: VertexId, vertex: &Vertex) -> Standing {
+        match vertex.place {
+            Place::Limit(at) => Standing::WaitingForLimit(at),
+            Place::Semaphores => Standing::WaitingForSemaphore,
+            Place::Slot(_) | Place::Look(_) => Standing::WaitingForSlot,
+            Place::Shelf => Standing::Suspended,
+            Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
+                Standing::WaitingFor(self.blockers(id, vertex))
+            }
+            Place::Nowhere if vertex.watch == Watch::Asked => Standing::WaitingForWatch,
+            Place::Nowhere => Standing::Suspended,
+        }
+    }
+
+    /// The nearest ancestors that block: those that are in the way themselves, not through others.
+    fn blockers(&self, id: VertexId, vertex: &Vertex) -> Vec<VertexId> {
+        let since = vertex.dirty_since;
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id];
+        while let Some(at) = next.pop() {
+            for parent in self.topology.parents(at) {
+                let Some(above) = self.vertex(*parent).filter(|p| p.clearance <= since) else {
+                    continue;
+                };
+                if above.own_clearance() <= since {
+                    found.insert(*parent);
+                } else if seen.insert(*parent) {
+                    next.push(*parent);
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+}

@@ -1,0 +1,318 @@
+//! A new graph replaces the running one (E-17): compare, let what differs come to rest, replace in one step.
+
+use crate::action::{Action, Holding, Notice};
+use crate::engine::Engine;
+use crate::event::Swap;
+use crate::graph::{Declared, Graph, Recall};
+use crate::ids::{SemaphoreId, Stamp, Tick, VertexId};
+use crate::status::Mode;
+use crate::timers::Timer;
+use crate::topology::Topology;
+use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, Vertex, Watch};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a swap waits for what runs before it cancels it, where the kind allows.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A graph that was taken and waits for what it changes to come to rest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pending {
+    swap: Swap,
+    changed: Vec<VertexId>,
+    removed: Vec<VertexId>,
+    pub(crate) cancel_at: Option<Tick>,
+}
+
+impl Engine {
+    pub(crate) fn swap(&mut self, swap: Swap) {
+        if matches!(self.mode, Mode::Stopping | Mode::Stopped) {
+            self.tell(Notice::SwapRefused);
+            return;
+        }
+        self.thaw();
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for (slot, number) in self.vertices.iter_mut().zip(0..) {
+            let (Some(vertex), id) = (slot, VertexId(number)) else { continue };
+            match swap.graph.vertices.get(&id) {
+                Some(new) if new.definition == vertex.definition => continue,
+                Some(_) => changed.push(id),
+                None => removed.push(id),
+            }
+            vertex.frozen = true;
+        }
+        for id in changed.iter().chain(&removed) {
+            self.touch(*id);
+        }
+        let cancel_at = Some(self.now.after(GRACE));
+        self.pending = Some(Pending { swap, changed, removed, cancel_at });
+        let waits = self.waits_for();
+        if !waits.is_empty() {
+            self.tell(Notice::SwapWaits(waits));
+        }
+    }
+
+    /// Vertices that the waiting graph changes or removes and that still run.
+    fn waits_for(&self) -> Vec<VertexId> {
+        let Some(pending) = &self.pending else { return Vec::new() };
+        let all = pending.changed.iter().chain(&pending.removed);
+        all.filter(|id| self.vertex(**id).is_some_and(|v| v.run().is_some())).copied().collect()
+    }
+
+    /// Gives up a waiting graph: what it had frozen goes on.
+    fn thaw(&mut self) -> bool {
+        let Some(pending) = self.pending.take() else { return false };
+        for id in pending.changed.into_iter().chain(pending.removed) {
+            if let Some(vertex) = self.vertex_mut(id) {
+                vertex.frozen = false;
+                self.touch(id);
+            }
+        }
+        true
+    }
+
+    pub(crate) fn drop_pending(&mut self) {
+        if self.thaw() {
+            self.tell(Notice::SwapRefused);
+        }
+    }
+
+    pub(crate) fn fire_swap(&mut self) {
+        let now = self.now;
+        let Some(pending) = &mut self.pending else { return };
+        if pending.cancel_at.is_some_and(|at| at <= now) {
+            pending.cancel_at = None;
+            for id in self.waits_for() {
+                self.cancel(id, Cancelled::Withdrawn);
+            }
+        }
+    }
+
+    /// Replaces the graph as soon as nothing that it changes runs. Answers whether it did.
+    pub(crate) fn commit_when_quiet(&mut self) -> bool {
+        if self.pending.is_none() || !self.waits_for().is_empty() {
+            return false;
+        }
+        let Some(pending) = self.pending.take() else { return false };
+        let Pending { swap, changed, removed, .. } = pending;
+        let before = self.counts.total;
+        for id in &removed {
+            self.remove(*id);
+        }
+        self.semaphores.resize(&swap.graph.semaphores);
+        for id in &changed {
+            if let Some(new) = swap.graph.vertices.get(id) {
+                self.redefine(*id, new);
+            }
+        }
+        let gone = u32::try_from(removed.len()).unwrap_or(u32::MAX);
+        let differ = u32::try_from(changed.len()).unwrap_or(u32::MAX);
+        let added = self.adopt(&swap);
+        self.rewire(&swap.graph);
+        if swap.operator {
+            self.encourage_all();
+        }
+        self.started = true;
+        self.said_converged = false;
+        let kept = before - gone - differ;
+        self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
+        true
+    }
+
+    fn remove(&mut self, id: VertexId) {
+        self.withdraw(id);
+        self.forget_timers(id);
+        let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        *self.count_of(vertex.class) -= 1;
+        self.counts.total -= 1;
+        self.disturbing -= u32::from(vertex.disturbs);
+        if vertex.watch != Watch::None {
+            self.out.push(Action::Unwatch(id));
+        }
+        self.out.push(Action::Forget(id));
+    }
+
+    fn forget_timers(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let poll = vertex.poll_at.take();
+        let retry = match vertex.phase {
+            Phase::Delayed(at) => Some(at),
+            Phase::Resting | Phase::Running(_) | Phase::Failed { .. } | Phase::Held(_) => None,
+        };
+        for (at, timer) in
+            poll.map(|at| (at, Timer::Poll)).into_iter().chain(retry.map(|at| (at, Timer::Retry)))
+        {
+            self.timers.clear(at, id, timer);
+        }
+    }
+
+    /// A vertex with another definition: what was right is so no more; what is owed stays owed.
+    fn redefine(&mut self, id: VertexId, new: &Declared) {
+        let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.definition = new.definition;
+        vertex.nature = new.nature;
+        vertex.frozen = false;
+        vertex.right = Stamp::NEVER;
+        vertex.retries = 0;
+        if new.meta.reset {
+            vertex.doublings = 0;
+        }
+        match vertex.phase {
+            Phase::Delayed(at) if new.meta.reset => {
+                vertex.phase = Phase::Resting;
+                self.timers.clear(at, id, Timer::Retry);
+            }
+            Phase::Failed { .. } | Phase::Held(_) => vertex.phase = Phase::Resting,
+            Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => {}
+        }
+        let settled = self.vertex(id).map(|v| v.at_load(None, false)) == Some(AtLoad::Settled);
+        if let Some(before) = before {
+            self.change_meta(id, &before, new);
+        }
+        self.rewatch(id);
+        if !settled {
+            self.mark(id, Causes::LOAD);
+        }
+    }
+
+    /// Takes the metaparams of a kept or changed vertex.
+    fn change_meta(&mut self, id: VertexId, before: &crate::Meta, new: &Declared) {
+        if *before == *new.meta {
+            return;
+        }
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let queued = !matches!(vertex.place, Place::Nowhere | Place::Shelf);
+        let running = vertex.run().is_some_and(|r| r.kind == crate::vertex::RunKind::Process);
+        if queued && (before.semaphores != new.meta.semaphores || before.pace != new.meta.pace) {
+            self.withdraw(id);
+        }
+        if running && before.semaphores != new.meta.semaphores {
+            // A run in progress holds what it would hold had it started now; new starts obey.
+            self.semaphores.release(&before.semaphores);
+            self.semaphores.hold(&new.meta.semaphores, 0);
+            self.admit_waiting(&before.semaphores);
+        }
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.meta = Arc::clone(&new.meta);
+        if before.pace != new.meta.pace {
+            vertex.pace = None;
+        }
+        let freed = before.noop && !new.meta.noop;
+        let held = matches!(vertex.phase, Phase::Held(h) if h != Holding::Operator);
+        if freed && held {
+            vertex.phase = Phase::Resting;
+        }
+        if freed && (held || vertex.owed > Stamp::NEVER) {
+            self.mark(id, Causes::LOAD);
+        }
+        if before.poll != new.meta.poll {
+            self.set_poll(id);
+            self.rewatch(id);
+        }
+        self.touch(id);
+    }
+
+    /// Closes the watch of a vertex and opens the one it wants now.
+    fn rewatch(&mut self, id: VertexId) {
+        let one_shot = self.one_shot;
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let wants = vertex.wants_watch() && !one_shot;
+        let next = if wants { Watch::Asked } else { Watch::None };
+        let before = std::mem::replace(&mut vertex.watch, next);
+        if before != Watch::None {
+            self.out.push(Action::Unwatch(id));
+        }
+        if wants {
+            self.out.push(Action::Watch(id));
+        }
+        self.touch(id);
+    }
+
+    /// Adds what is new, and gives what was kept its new metaparams. Answers how many are new.
+    fn adopt(&mut self, swap: &Swap) -> u32 {
+        let none = Recall::default();
+        let mut added = 0;
+        for (id, new) in &swap.graph.vertices {
+            if let Some(vertex) = self.vertex(*id) {
+                let before = Arc::clone(&vertex.meta);
+                self.change_meta(*id, &before, new);
+                continue;
+            }
+            self.add(new, swap.recall.get(id).unwrap_or(&none));
+            added += 1;
+        }
+        added
+    }
+
+    fn add(&mut self, new: &Declared, recall: &Recall) {
+        let (id, at) = (new.id, new.id.0 as usize);
+        let mut vertex = Vertex::new(new);
+        let load = vertex.at_load(recall.done, recall.interrupted);
+        if let Some((stamp, by)) = recall.owed {
+            self.stamp = self.stamp.max(stamp);
+            (vertex.owed, vertex.owed_by) = (stamp, by);
+        }
+        match load {
+            AtLoad::Process => {}
+            // It has been right, before this daemon began.
+            AtLoad::Settled => vertex.right = Stamp(1),
+            AtLoad::WaitForOperator => vertex.phase = Phase::Held(Holding::Operator),
+        }
+        let owed = vertex.owed > Stamp::NEVER;
+        if at >= self.vertices.len() {
+            self.vertices.resize_with(at + 1, || None);
+        }
+        self.vertices[at] = Some(vertex);
+        self.counts.total += 1;
+        self.counts.settled += 1;
+        self.set_poll(id);
+        self.rewatch(id);
+        if load == AtLoad::Process {
+            self.mark(id, Causes::LOAD);
+        }
+        if owed {
+            self.mark(id, Causes::OWED);
+        }
+    }
+
+    /// Takes the new edges: one pass, parents before children.
+    fn rewire(&mut self, graph: &Graph) {
+        self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
+        let topology = Arc::clone(&self.topology);
+        for id in topology.order() {
+            self.rebuild_gate(*id);
+        }
+        let semaphores: Vec<SemaphoreId> = (0..graph.semaphores.len())
+            .filter_map(|n| u32::try_from(n).ok())
+            .map(SemaphoreId)
+            .collect();
+        self.admit_waiting(&semaphores);
+        if self.counts.failed > 0 {
+            for id in topology.order() {
+                if self.vertex(*id).is_some_and(|v| v.causes.has(Causes::LOAD)) {
+                    self.back_poke(*id);
+                }
+            }
+        }
+    }
+
+    /// The operator's reload: new budgets, and one more try for what had failed.
+    fn encourage_all(&mut self) {
+        let failing: Vec<VertexId> = self
+            .vertices
+            .iter()
+            .zip(0..)
+            .filter(|(slot, _)| slot.as_ref().is_some_and(|v| v.failing))
+            .map(|(_, id)| VertexId(id))
+            .collect();
+        for id in failing {
+            if let Some(vertex) = self.vertex_mut(id) {
+                vertex.retries = 0;
+            }
+            self.attempt(id);
+        }
+    }
+}

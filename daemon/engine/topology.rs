@@ -1,0 +1,66 @@
+//! The edges of the running graph, packed: who is above and below each vertex.
+
+use crate::graph::Graph;
+use crate::ids::VertexId;
+use std::ops::Range;
+
+/// An edge as seen from above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Child {
+    pub(crate) id: VertexId,
+    pub(crate) notify: bool,
+}
+
+/// Parents and children of each vertex, by number, each list in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Topology {
+    child_at: Vec<u32>,
+    children: Vec<Child>,
+    parent_at: Vec<u32>,
+    parents: Vec<VertexId>,
+    order: Vec<VertexId>,
+}
+
+impl Topology {
+    pub(crate) fn new(graph: &Graph, size: usize) -> Self {
+        let (mut child_at, mut parent_at) = (vec![0_u32; size + 1], vec![0_u32; size + 1]);
+        for edge in graph.edges() {
+            child_at[edge.from.0 as usize + 1] += 1;
+            parent_at[edge.to.0 as usize + 1] += 1;
+        }
+        for at in 0..size {
+            child_at[at + 1] += child_at[at];
+            parent_at[at + 1] += parent_at[at];
+        }
+        let children = graph.edges().iter().map(|e| Child { id: e.to, notify: e.notify }).collect();
+        let mut parents = vec![VertexId(0); graph.edges().len()];
+        let mut next = parent_at.clone();
+        for edge in graph.edges() {
+            let at = &mut next[edge.to.0 as usize];
+            parents[*at as usize] = edge.from;
+            *at += 1;
+        }
+        Self { child_at, children, parent_at, parents, order: graph.order().to_vec() }
+    }
+
+    fn range(at: &[u32], id: VertexId) -> Range<usize> {
+        let id = id.0 as usize;
+        match (at.get(id), at.get(id + 1)) {
+            (Some(first), Some(end)) => *first as usize..*end as usize,
+            (Some(_) | None, None) | (None, Some(_)) => 0..0,
+        }
+    }
+
+    pub(crate) fn children(&self, id: VertexId) -> &[Child] {
+        &self.children[Self::range(&self.child_at, id)]
+    }
+
+    pub(crate) fn parents(&self, id: VertexId) -> &[VertexId] {
+        &self.parents[Self::range(&self.parent_at, id)]
+    }
+
+    /// Every vertex, parents before children.
+    pub(crate) fn order(&self) -> &[VertexId] {
+        &self.order
+    }
+}

@@ -1,0 +1,379 @@
+//! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
+
+use crate::action::Holding;
+use crate::graph::Declared;
+use crate::ids::{RunId, Stamp, Tick, VertexId};
+use crate::meta::{Check, Interrupted, Meta, Nature, Poll};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a vertex must be processed: a set, kept until a run starts (E-4, E-5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Causes(u8);
+
+impl Causes {
+    /// Newly loaded, or with a new definition.
+    pub(crate) const LOAD: Self = Self(1);
+    /// Its source reported a change, or lost track.
+    pub(crate) const EVENT: Self = Self(1 << 1);
+    /// A poll tick: does not end convergence by itself (E-18).
+    pub(crate) const POLL: Self = Self(1 << 2);
+    /// A refresh is owed.
+    pub(crate) const OWED: Self = Self(1 << 3);
+    /// The operator asks.
+    pub(crate) const OPERATOR: Self = Self(1 << 4);
+    /// An earlier run failed or was cut off.
+    pub(crate) const AGAIN: Self = Self(1 << 5);
+    /// A look found a difference.
+    pub(crate) const LOOK: Self = Self(1 << 6);
+    /// In noop: a parent that would change would refresh it.
+    pub(crate) const SUPPOSED: Self = Self(1 << 7);
+
+    pub(crate) fn any(self) -> bool {
+        self.0 != 0
+    }
+
+    pub(crate) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn only(self, other: Self) -> bool {
+        self.0 == other.0
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+/// What a vertex is doing. Waiting is not a phase of its own: it is derived (see [`Place`] and the gate).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// Nothing; settled if there is no cause to process it.
+    Resting,
+    /// A run is in progress.
+    Running(Run),
+    /// It failed; a retry follows.
+    Delayed(Tick),
+    /// It failed, and no retries are left. `until` is when a look may try it once more.
+    Failed { until: Tick },
+    /// It rests although it is not as declared.
+    Held(Holding),
+}
+
+/// A run in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    pub(crate) since: Tick,
+    pub(crate) stamp: Stamp,
+    /// What was owed when it started: that, and no more, is paid if it ends well.
+    pub(crate) pays: Stamp,
+    pub(crate) station: Station,
+    pub(crate) kind: RunKind,
+    /// Only a poll tick caused it, and it has found nothing so far.
+    pub(crate) quiet: bool,
+    pub(crate) refresh: bool,
+    pub(crate) cancelled: Option<Cancelled>,
+    pub(crate) stuck: bool,
+    /// Its slot was written off: another one takes its place until it returns.
+    pub(crate) written_off: bool,
+    pub(crate) deadline: Option<Tick>,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Station {
+    Checking,
+    Beginning,
+    Applying,
+}
+
+/// What sort of run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RunKind {
+    Process,
+    /// A look keeps the vertex settled, or as it was held.
+    Look(Option<Holding>),
+}
+
+/// Why a run was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Cancelled {
+    /// Its deadline was over: it has failed.
+    Deadline,
+    /// A stop or a swap: it is neither good nor bad, and is done again.
+    Withdrawn,
+}
+
+/// Where a vertex that could start is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    Nowhere,
+    /// Set aside until the engine runs again.
+    Shelf,
+    /// Its limiter lets it start then.
+    Limit(Tick),
+    /// In the queues of its semaphores.
+    Semaphores,
+    /// In the queue for a slot; the number tells a live entry from a withdrawn one.
+    Slot(u64),
+    /// The same, for a look.
+    Look(u64),
+}
+
+/// Whether events of a vertex reach us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Watch {
+    /// None is wanted (polled, or a one-shot command).
+    None,
+    /// Asked for: nothing starts before the answer (E-1).
+    Asked,
+    Established,
+    Absent,
+}
+
+/// The parents' side of readiness (E-8): how many block, and the smallest clearance among those.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Gate {
+    pub(crate) blocking: u32,
+    pub(crate) least: Stamp,
+    /// Where there are many parents: how many of them have which clearance, so that no change scans them all.
+    pub(crate) crowd: Option<BTreeMap<Stamp, u32>>,
+}
+
+impl Gate {
+    pub(crate) fn open() -> Self {
+        Self { blocking: 0, least: Stamp::CLEAR, crowd: None }
+    }
+}
+
+/// One vertex.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Vertex {
+    // What every event may touch comes first.
+    pub(crate) gate: Gate,
+    /// For whom this vertex and all its ancestors are out of the way: those that became dirty before this stamp.
+    pub(crate) clearance: Stamp,
+    pub(crate) dirty_since: Stamp,
+    /// The start of its last good run under its present definition.
+    pub(crate) right: Stamp,
+    pub(crate) causes: Causes,
+    /// A look is wanted.
+    pub(crate) look: bool,
+    /// It stands in the engine's list of vertices to be looked at again.
+    pub(crate) stale: bool,
+    /// A swap waits for it, or will replace it: it starts nothing.
+    pub(crate) frozen: bool,
+    /// Part of what a draining pause lets end.
+    pub(crate) drains: bool,
+    /// It has failed and has not been right since.
+    pub(crate) failing: bool,
+    /// It counts against convergence, as last counted.
+    pub(crate) disturbs: bool,
+    /// Its class in the counts, as last counted.
+    pub(crate) class: Class,
+    pub(crate) watch: Watch,
+    pub(crate) place: Place,
+    pub(crate) phase: Phase,
+    /// Its ticket in the queues of its semaphores; 0 is none.
+    pub(crate) ticket: u64,
+    pub(crate) owed: Stamp,
+    pub(crate) owed_by: Option<VertexId>,
+    /// The one number of its limiter.
+    pub(crate) pace: Option<u64>,
+    /// Retries used of the budget.
+    pub(crate) retries: u32,
+    /// How often the delay has doubled.
+    pub(crate) doublings: u32,
+    pub(crate) poll_at: Option<Tick>,
+    pub(crate) definition: u64,
+    pub(crate) meta: Arc<Meta>,
+    pub(crate) nature: Nature,
+}
+
+/// How a vertex is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    Settled,
+    Waiting,
+    Running,
+    Delayed,
+    Failed,
+    Held,
+    Stuck,
+}
+
+impl Vertex {
+    pub(crate) fn new(declared: &Declared) -> Self {
+        Self {
+            gate: Gate::open(),
+            clearance: Stamp::CLEAR,
+            dirty_since: Stamp::NEVER,
+            right: Stamp::NEVER,
+            causes: Causes::default(),
+            look: false,
+            stale: false,
+            frozen: false,
+            drains: false,
+            failing: false,
+            disturbs: false,
+            class: Class::Settled,
+            watch: Watch::None,
+            place: Place::Nowhere,
+            phase: Phase::Resting,
+            ticket: 0,
+            owed: Stamp::NEVER,
+            owed_by: None,
+            pace: None,
+            retries: 0,
+            doublings: 0,
+            poll_at: None,
+            definition: declared.definition,
+            meta: Arc::clone(&declared.meta),
+            nature: declared.nature,
+        }
+    }
+
+    /// Resting and not dirty.
+    pub(crate) fn is_settled(&self) -> bool {
+        match &self.phase {
+            Phase::Resting => !self.causes.any(),
+            // A look leaves a settled vertex settled, unless something came meanwhile.
+            Phase::Running(run) => run.kind == RunKind::Look(None) && !self.causes.any(),
+            Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => false,
+        }
+    }
+
+    /// Held in a way that lets others go on (E-11).
+    fn is_out_of_the_way(&self) -> bool {
+        let holding = match &self.phase {
+            Phase::Held(holding) => Some(*holding),
+            Phase::Running(run) => match run.kind {
+                RunKind::Look(holding) => holding,
+                RunKind::Process => None,
+            },
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => None,
+        };
+        !self.causes.any()
+            && match holding {
+                Some(Holding::WouldChange | Holding::WouldRefresh | Holding::UnknownUntil(_)) => {
+                    true
+                }
+                Some(Holding::Operator) | None => false,
+            }
+    }
+
+    /// For whom this vertex itself is out of the way: those that became dirty before this stamp.
+    pub(crate) fn own_clearance(&self) -> Stamp {
+        let limited = matches!(self.place, Place::Limit(_)) && self.right > Stamp::NEVER;
+        if limited || self.is_settled() || self.is_out_of_the_way() {
+            Stamp::CLEAR
+        } else {
+            self.right
+        }
+    }
+
+    /// The run in progress.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        match &self.phase {
+            Phase::Running(run) => Some(run),
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => None,
+        }
+    }
+
+    /// The run in progress, to change it.
+    pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
+        match &mut self.phase {
+            Phase::Running(run) => Some(run),
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => None,
+        }
+    }
+
+    /// It must be processed, and is neither in progress nor put off.
+    pub(crate) fn wants_run(&self) -> bool {
+        self.causes.any() && matches!(self.phase, Phase::Resting | Phase::Held(_))
+    }
+
+    /// A look is wanted, and nothing better is due.
+    pub(crate) fn wants_look(&self) -> bool {
+        self.look && !self.causes.any() && matches!(self.phase, Phase::Resting | Phase::Held(_))
+    }
+
+    /// Whether it stands against convergence (E-18). A poll or a look in progress does not.
+    pub(crate) fn is_disturbing(&self) -> bool {
+        let dirty = self.causes.any() && !self.causes.only(Causes::POLL);
+        dirty
+            || self.owed > Stamp::NEVER
+            || match &self.phase {
+                Phase::Resting => false,
+                Phase::Running(run) => match run.kind {
+                    RunKind::Process => !run.quiet || run.stuck,
+                    RunKind::Look(holding) => run.stuck || holding.is_some(),
+                },
+                Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => true,
+            }
+    }
+
+    /// How it is counted.
+    pub(crate) fn classify(&self) -> Class {
+        match &self.phase {
+            Phase::Running(run) if run.stuck => Class::Stuck,
+            Phase::Running(run) => match run.kind {
+                RunKind::Process => Class::Running,
+                RunKind::Look(Some(_)) => Class::Held,
+                RunKind::Look(None) if self.causes.any() => Class::Waiting,
+                RunKind::Look(None) => Class::Settled,
+            },
+            Phase::Delayed(_) => Class::Delayed,
+            Phase::Failed { .. } => Class::Failed,
+            Phase::Resting | Phase::Held(_) if self.causes.any() => Class::Waiting,
+            Phase::Held(_) => Class::Held,
+            Phase::Resting => Class::Settled,
+        }
+    }
+
+    /// Whether a sweep, an overflow or a re-armed watch may run it: what is a deed is not repeated for these.
+    pub(crate) fn is_checkable(&self) -> bool {
+        self.nature.check == Check::State
+    }
+
+    /// Whether it is watched at all.
+    pub(crate) fn wants_watch(&self) -> bool {
+        self.meta.poll == Poll::Never
+    }
+
+    /// What a load means for it, given the definition it last ran well under and whether a run was cut off.
+    pub(crate) fn at_load(&self, done: Option<u64>, interrupted: bool) -> AtLoad {
+        let done = done == Some(self.definition);
+        match (self.nature.check, interrupted, self.nature.interrupted) {
+            (Check::State, _, _) => AtLoad::Process,
+            (Check::Once | Check::EachStart, true, Interrupted::Skip) => AtLoad::Settled,
+            (Check::Once | Check::EachStart, true, Interrupted::Wait) => AtLoad::WaitForOperator,
+            (Check::Once | Check::EachStart, true, Interrupted::Again)
+            | (Check::EachStart, false, _) => AtLoad::Process,
+            (Check::Once, false, _) => {
+                if done {
+                    AtLoad::Settled
+                } else {
+                    AtLoad::Process
+                }
+            }
+            (Check::Events, _, _) => AtLoad::Settled,
+        }
+    }
+}
+
+/// What a load means for a vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtLoad {
+    Process,
+    Settled,
+    WaitForOperator,
+}
