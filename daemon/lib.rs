@@ -1,3 +1,4 @@
 //! steadfast: holds a Linux host to a YAML graph of resources.
 
+pub mod config;
 pub mod store;
