@@ -2,7 +2,7 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 1] = [&crate::kinds::noop::SPEC];
+static SPECS: [&Spec; 2] = [&crate::kinds::file::SPEC, &crate::kinds::noop::SPEC];
 
 /// Every kind of this build, by name.
 #[must_use]

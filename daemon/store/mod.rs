@@ -1,7 +1,18 @@
 //! What must survive a crash: begin and end of every run, what is owed, what has run once, the pause.
 //!
-//! A [`Store`] commits a batch of entries durably and tells them back after a restart. The [`journal`] is the one writer: it
-//! commits together whatever waits (group commit), and answers each ticket when its entry is durable.
+//! A [`Store`] commits a batch of entries durably and tells them back after a restart: [`MemoryStore`] for one-shot commands,
+//! [`SqliteStore`] for the daemon. The [`Journal`] is the one writer: it commits together whatever waits (group commit), and
+//! answers each ticket when its entry is durable.
+
+mod directory;
+mod fold;
+mod journal;
+mod memory;
+mod sqlite;
+
+pub use journal::Journal;
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +113,8 @@ pub enum StoreError {
         dir: String,
         /// What the system said.
         why: String,
+        /// It is a permission that is missing.
+        denied: bool,
     },
     /// The database refused.
     #[error("cannot keep state in {path}: {why}")]
@@ -120,4 +133,9 @@ pub trait Store: Send {
 
     /// Keeps a batch, all or nothing, in this order; durable when it returns.
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError>;
+
+    /// Gives up a handle that has failed and opens it anew (B-6); nothing to do where there is no handle.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

@@ -1,3 +1,4 @@
 //! One file for each kind.
 
+pub mod file;
 pub mod noop;

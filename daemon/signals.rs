@@ -1,0 +1,156 @@
+//! Signals in the order in which they were sent: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
+//!
+//! The handler writes one byte into a pipe: unlike a set of flags, a pipe keeps order and repeats, and what is sent before
+//! anybody listens waits in it. Only signals that the kernel holds pending at one and the same moment come in its order.
+
+use rustix::fd::OwnedFd;
+use rustix::pipe::{PipeFlags, pipe_with};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::net::unix::pipe::Receiver;
+
+/// What an operator can ask of the daemon by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// HUP: read the graph again.
+    Reload,
+    /// USR1: come to rest.
+    Pause,
+    /// USR2: go on.
+    Resume,
+    /// TERM or INT: stop; a second one stops at once.
+    Stop,
+}
+
+const MEANINGS: [(i32, Signal); 5] = [
+    (SIGHUP, Signal::Reload),
+    (SIGUSR1, Signal::Pause),
+    (SIGUSR2, Signal::Resume),
+    (SIGTERM, Signal::Stop),
+    (SIGINT, Signal::Stop),
+];
+
+/// The signals sent to this process since [`Signals::install`].
+#[derive(Debug)]
+pub struct Signals {
+    /// None until it is registered with the runtime that first waits.
+    ready: Option<Receiver>,
+    unregistered: Option<OwnedFd>,
+    spilled: Arc<Spill>,
+    waiting: VecDeque<Signal>,
+    actions: Vec<SigId>,
+}
+
+impl Signals {
+    /// Takes the signals over. To be called before any thread is started, so that none of them is met by its default action;
+    /// needs no runtime.
+    pub fn install() -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let spilled = Arc::new(Spill::default());
+        let write = Arc::new(write);
+        let mut signals = Self {
+            ready: None,
+            unregistered: Some(read),
+            spilled: Arc::clone(&spilled),
+            waiting: VecDeque::new(),
+            actions: Vec::new(),
+        };
+        for (number, meaning) in MEANINGS {
+            let pass_on = (Arc::clone(&write), Arc::clone(&spilled));
+            signals.actions.push(register(number, move || pass(meaning, &pass_on.0, &pass_on.1))?);
+        }
+        Ok(signals)
+    }
+
+    /// The next signal, in the order sent. Cancel-safe. Fails only where the runtime cannot wait for a pipe.
+    pub async fn next(&mut self) -> io::Result<Signal> {
+        loop {
+            if let Some(signal) = self.waiting.pop_front() {
+                return Ok(signal);
+            }
+            if let Some(pipe) = self.unregistered.take() {
+                self.ready = Some(Receiver::from_owned_fd(pipe)?);
+            }
+            let Some(pipe) = &self.ready else {
+                return Err(io::Error::other("the pipe of signals could not be registered"));
+            };
+            pipe.readable().await?;
+            let mut bytes = [0; 512];
+            match pipe.try_read(&mut bytes) {
+                Ok(count) => {
+                    let known = bytes.iter().take(count).filter_map(|byte| meaning(*byte));
+                    self.waiting.extend(known);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            // A pipe that is not empty may hold a byte that was sent before what spilled.
+            if rustix::io::ioctl_fionread(pipe)? == 0 {
+                self.waiting.extend(self.spilled.take());
+            }
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for action in self.actions.drain(..) {
+            signal_hook::low_level::unregister(action);
+        }
+    }
+}
+
+/// What did not fit into the pipe: 65 536 signals that nobody has read. Their order is lost, their end is not.
+#[derive(Debug, Default)]
+struct Spill {
+    reload: AtomicU8,
+    stop: AtomicU8,
+    /// The last of pause and resume.
+    last: AtomicU8,
+}
+
+impl Spill {
+    fn put(&self, signal: Signal) {
+        let (slot, value) = match signal {
+            Signal::Reload => (&self.reload, 1),
+            Signal::Stop => (&self.stop, 1),
+            Signal::Pause => (&self.last, 1),
+            Signal::Resume => (&self.last, 2),
+        };
+        slot.store(value, Ordering::SeqCst);
+    }
+
+    fn take(&self) -> impl Iterator<Item = Signal> + use<> {
+        let last = match self.last.swap(0, Ordering::SeqCst) {
+            1 => Some(Signal::Pause),
+            2 => Some(Signal::Resume),
+            _ => None,
+        };
+        let reload = (self.reload.swap(0, Ordering::SeqCst) == 1).then_some(Signal::Reload);
+        let stop = (self.stop.swap(0, Ordering::SeqCst) == 1).then_some(Signal::Stop);
+        [reload, last, stop].into_iter().flatten()
+    }
+}
+
+fn meaning(byte: u8) -> Option<Signal> {
+    [Signal::Reload, Signal::Pause, Signal::Resume, Signal::Stop].get(usize::from(byte)).copied()
+}
+
+/// Runs inside the signal handler: one `write`, or one store of an atomic; no lock, no memory, no panic.
+fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
+    if rustix::io::write(pipe, &[signal as u8]).is_err() {
+        spilled.put(signal);
+    }
+}
+
+/// The one unsafe call of the program (docs/decisions/unsafe-signals.md).
+#[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
+fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
+    // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action
+    // owns, or an atomic store. Both are async-signal-safe, neither allocates, locks or panics.
+    unsafe { signal_hook::low_level::register(number, action) }
+}

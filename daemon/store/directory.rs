@@ -1,0 +1,131 @@
+//! The state directory: ours alone (0700), and held by one process at a time.
+
+use super::StoreError;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+/// The names of the files that we put into it.
+pub(super) const LOCK: &str = "lock";
+pub(super) const DATABASE: &str = "state.db";
+
+/// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
+pub(super) fn prepare(directory: &Path) -> Result<(), StoreError> {
+    let refuse = |why: String| refusal(directory, why, false);
+    let failed = |error: std::io::Error| refusal(directory, error.to_string(), is_denied(&error));
+    if let Some(parent) = directory.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => {
+            let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync(parent.unwrap_or_else(|| Path::new("."))).map_err(failed)?;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let found = std::fs::metadata(directory).map_err(failed)?;
+    if !found.is_dir() {
+        return Err(refuse("it is not a directory".to_owned()));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        let why = format!("it belongs to uid {}, not to uid {own}", found.uid());
+        return Err(refusal(directory, why, true));
+    }
+    if !open_to_others(found.mode()) {
+        return Ok(());
+    }
+    // Somebody may have named a directory that is not for us alone, such as /tmp: that one is never narrowed.
+    if !is_ours(directory) {
+        let mode = found.mode() & 0o7777;
+        return Err(refuse(format!("others may enter it (mode {mode:04o}); use one of its own")));
+    }
+    std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+fn refusal(directory: &Path, why: String, denied: bool) -> StoreError {
+    StoreError::Directory { dir: directory.display().to_string(), why, denied }
+}
+
+fn is_denied(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
+fn open_to_others(mode: u32) -> bool {
+    mode & 0o077 != 0
+}
+
+/// Empty, or already used by us.
+fn is_ours(directory: &Path) -> bool {
+    directory.join(LOCK).exists()
+        || directory.join(DATABASE).exists()
+        || std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The directory, held by this process; the system lets go of it when the process ends, also by `kill -9`.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Said aloud: a child between its fork and its exec has the file open too, and closing ours would not be enough.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "cannot let go of the state directory");
+        }
+    }
+}
+
+/// Takes the directory for this process.
+pub(super) fn lock(directory: &Path) -> Result<Lock, StoreError> {
+    let dir = directory.display().to_string();
+    let refuse =
+        |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
+    let mut file = private(&directory.join(LOCK)).map_err(refuse)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).map_err(refuse)?;
+            let pid = pid.trim();
+            let pid = if pid.is_empty() { "unknown".to_owned() } else { pid.to_owned() };
+            return Err(StoreError::Locked { dir, pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(refuse(error)),
+    }
+    // A full disk must not stop the daemon from starting: the lock holds, only its holder's number is unknown.
+    if let Err(error) = name_holder(&mut file) {
+        tracing::warn!(%error, "cannot write our process number into the lock file");
+    }
+    Ok(Lock(file))
+}
+
+fn name_holder(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+/// Opens a file that only we may read and write; made where it is missing.
+pub(super) fn private(path: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    if open_to_others(file.metadata()?.mode()) {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// Makes the entries of a directory durable.
+pub(super) fn sync(directory: &Path) -> std::io::Result<()> {
+    File::open(directory)?.sync_all()
+}

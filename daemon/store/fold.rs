@@ -1,0 +1,157 @@
+//! The meaning of each entry, in one place: both stores keep what this says.
+
+use super::{Ended, Entry, PauseRecord, Recalled, Remembered, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is kept of one identity, also what is in flight.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) done: Option<u64>,
+    pub(super) owed: Option<(u64, String)>,
+    pub(super) interrupted: bool,
+    pub(super) flight: Option<Flight>,
+}
+
+/// A begin without an end so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flight {
+    pub(super) definition: u64,
+    pub(super) stamp: u64,
+    pub(super) owes: Vec<String>,
+}
+
+/// What is kept besides the identities.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) pause: Option<PauseRecord>,
+    pub(super) stamp: u64,
+}
+
+/// Where records stand while entries are folded in. A default record and none are the same.
+pub(super) trait Rows {
+    fn load(&mut self, identity: &str) -> Result<Record, StoreError>;
+    fn save(&mut self, identity: &str, record: Record);
+    fn whole(&mut self) -> &mut Whole;
+}
+
+/// Everything, in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) records: BTreeMap<String, Record>,
+    pub(super) whole: Whole,
+}
+
+impl Rows for Kept {
+    fn load(&mut self, identity: &str) -> Result<Record, StoreError> {
+        Ok(self.records.get(identity).cloned().unwrap_or_default())
+    }
+
+    fn save(&mut self, identity: &str, record: Record) {
+        if record == Record::default() {
+            self.records.remove(identity);
+        } else {
+            self.records.insert(identity.to_owned(), record);
+        }
+    }
+
+    fn whole(&mut self) -> &mut Whole {
+        &mut self.whole
+    }
+}
+
+impl Kept {
+    /// What a start is told, once nothing is in flight any more.
+    pub(super) fn recalled(&self) -> Recalled {
+        let tell = |record: &Record| Remembered {
+            done: record.done,
+            owed: record.owed.clone(),
+            interrupted: record.interrupted || record.flight.is_some(),
+        };
+        Recalled {
+            resources: self.records.iter().map(|(name, kept)| (name.clone(), tell(kept))).collect(),
+            pause: self.whole.pause.clone(),
+            stamp: self.whole.stamp,
+        }
+    }
+
+    /// The identities that something is in flight for.
+    pub(super) fn in_flight(&self) -> Vec<String> {
+        let flying = |(name, kept): (&String, &Record)| kept.flight.is_some().then(|| name.clone());
+        self.records.iter().filter_map(flying).collect()
+    }
+}
+
+/// Folds one entry in.
+pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
+    match entry {
+        Entry::Begin { identity, definition, stamp, owes } => {
+            reach(*stamp, rows);
+            settle(identity, rows)?;
+            let mut record = rows.load(identity)?;
+            let owes = owes.iter().map(ToString::to_string).collect();
+            record.flight = Some(Flight { definition: *definition, stamp: *stamp, owes });
+            rows.save(identity, record);
+        }
+        Entry::End { identity, definition, outcome, stamp, owes, paid } => {
+            reach(*stamp, rows);
+            end(identity, *stamp, *outcome, rows)?;
+            let mut record = rows.load(identity)?;
+            if *outcome == Ended::Well {
+                record.done = Some(*definition);
+            }
+            let covered = |(owed, _): &(u64, String)| paid.is_some_and(|paid| *owed <= paid);
+            record.owed = record.owed.filter(|owed| !covered(owed));
+            rows.save(identity, record);
+            let owes: Vec<&str> = owes.iter().map(Arc::as_ref).collect();
+            raise(&owes, *stamp, identity, rows)?;
+        }
+        Entry::Forget(identity) => {
+            // What it owes outlives it (E-9); only what is owed to it goes.
+            settle(identity, rows)?;
+            rows.save(identity, Record::default());
+        }
+        Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
+    }
+    Ok(())
+}
+
+/// Ends what is in flight. A begin with another stamp is not the one that ends here: it was cut off, and owes.
+fn end(identity: &str, stamp: u64, outcome: Ended, rows: &mut impl Rows) -> Result<(), StoreError> {
+    let mut record = rows.load(identity)?;
+    let own = record.flight.as_ref().is_none_or(|flight| flight.stamp == stamp);
+    if outcome == Ended::Interrupted || !own {
+        settle(identity, rows)?;
+        record = rows.load(identity)?;
+    }
+    record.flight = None;
+    record.interrupted = outcome == Ended::Interrupted;
+    rows.save(identity, record);
+    Ok(())
+}
+
+/// Turns a begin that will never see its end into an interruption: what it would owe is owed.
+pub(super) fn settle(identity: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
+    let mut record = rows.load(identity)?;
+    let Some(flight) = record.flight.take() else { return Ok(()) };
+    record.interrupted = true;
+    rows.save(identity, record);
+    let owes: Vec<&str> = flight.owes.iter().map(String::as_str).collect();
+    raise(&owes, flight.stamp, identity, rows)
+}
+
+fn raise(owes: &[&str], stamp: u64, cause: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
+    for child in owes {
+        let mut record = rows.load(child)?;
+        if record.owed.as_ref().is_none_or(|(owed, _)| *owed < stamp) {
+            record.owed = Some((stamp, cause.to_owned()));
+            rows.save(child, record);
+        }
+    }
+    Ok(())
+}
+
+fn reach(stamp: u64, rows: &mut impl Rows) {
+    let whole = rows.whole();
+    whole.stamp = whole.stamp.max(stamp);
+}

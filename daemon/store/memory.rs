@@ -1,0 +1,38 @@
+//! A store in memory: for one-shot commands and tests. Clones share what is kept, so that a test can crash and come back.
+
+use super::fold::{Kept, fold, settle};
+use super::{Entry, Recalled, Store, StoreError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Keeps entries as long as one clone of it lives.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    kept: Arc<Mutex<Kept>>,
+}
+
+impl MemoryStore {
+    /// What is kept now, in a store of its own: what a crash at this moment would leave.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { kept: Arc::new(Mutex::new(kept)) }
+    }
+}
+
+impl Store for MemoryStore {
+    fn recall(&mut self) -> Result<Recalled, StoreError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for identity in kept.in_flight() {
+            settle(&identity, &mut *kept)?;
+        }
+        Ok(kept.recalled())
+    }
+
+    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in batch {
+            fold(entry, &mut *kept)?;
+        }
+        Ok(())
+    }
+}

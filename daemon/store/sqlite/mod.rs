@@ -1,0 +1,222 @@
+//! The store on disk: one `SQLite` database (WAL, `synchronous=FULL`) in a directory of its own.
+//!
+//! Every row carries a checksum and the whole a digest over all rows: a database that was damaged is never taken for
+//! another state (B-11), it is moved aside and kept.
+
+mod rows;
+
+use super::directory::{self, Lock};
+use super::fold::{Kept, fold, settle};
+use super::{Entry, Recalled, Store, StoreError};
+use rows::{Batch, Fault};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What this program writes, and the newest that it reads.
+const SCHEMA: i64 = 1;
+
+/// Keeps entries in `state.db` below the state directory, and holds the directory.
+#[derive(Debug)]
+pub struct SqliteStore {
+    /// None between a handle that was given up and the next that could be opened.
+    connection: Option<Connection>,
+    path: PathBuf,
+    moved_aside: Option<PathBuf>,
+    /// Held as long as this value lives.
+    _lock: Lock,
+}
+
+impl SqliteStore {
+    /// Opens the store of a state directory, which is made where it is missing. A damaged database is moved aside.
+    pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
+        directory::prepare(state_directory)?;
+        let lock = directory::lock(state_directory)?;
+        let path = state_directory.join(directory::DATABASE);
+        let mut moved_aside = None;
+        let connection = match connect(&path) {
+            Ok(connection) => connection,
+            Err(Fault::Refused(why)) => return Err(refusal(&path, why)),
+            Err(Fault::Damaged(why)) => {
+                let aside = move_aside(&path).map_err(|error| refusal(&path, error.to_string()))?;
+                tracing::error!(
+                    path = %path.display(), kept = %aside.display(), %why,
+                    "the state was damaged: starting without it, the bad copy is kept"
+                );
+                moved_aside = Some(aside);
+                connect(&path).map_err(|fault| refusal(&path, fault.to_string()))?
+            }
+        };
+        Ok(Self { connection: Some(connection), path, moved_aside, _lock: lock })
+    }
+
+    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
+    /// there is no state yet.
+    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(Recalled::default()),
+            Err(error) => return Err(refusal(&path, error.to_string())),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let read = || {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(Duration::from_secs(2))?;
+            rows::read_all(&connection)
+        };
+        let mut kept: Kept = read().map_err(|fault: Fault| refusal(&path, fault.to_string()))?;
+        for identity in kept.in_flight() {
+            settle(&identity, &mut kept)?;
+        }
+        Ok(kept.recalled())
+    }
+
+    /// Where the damaged database was put that was found at the start, if one was: nothing is remembered then.
+    pub fn moved_aside(&self) -> Option<&Path> {
+        self.moved_aside.as_deref()
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(refusal(&self.path, "it could not be opened again".to_owned()));
+        };
+        work(connection).map_err(|fault| refusal(&self.path, fault.to_string()))
+    }
+}
+
+impl Store for SqliteStore {
+    fn recall(&mut self) -> Result<Recalled, StoreError> {
+        let mut kept = self.with(|connection| rows::read_all(connection))?;
+        let in_flight = kept.in_flight();
+        if in_flight.is_empty() {
+            return Ok(kept.recalled());
+        }
+        let before = kept.clone();
+        for identity in &in_flight {
+            settle(identity, &mut kept)?;
+        }
+        // Kept now, so that an end that comes later clears nothing that is still owed. Where there is no room, what is
+        // told back is right all the same, and the next recall finds it again (B-12).
+        if let Err(error) = self.with(|connection| write_settled(connection, &before, &in_flight)) {
+            tracing::warn!(%error, "cannot record what the last run left behind");
+        }
+        Ok(kept.recalled())
+    }
+
+    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+        self.with(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut rows = Batch::begin(&transaction)?;
+            for entry in batch {
+                fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
+            }
+            rows.write()?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        // Dropped first: after a failed sync nothing may be asked of the old handle again.
+        drop(self.connection.take());
+        match connect(&self.path) {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                Ok(())
+            }
+            // Not moved aside while we run: nothing is recorded, so nothing is changed, until a restart.
+            Err(fault) => Err(refusal(&self.path, fault.to_string())),
+        }
+    }
+}
+
+fn write_settled(
+    connection: &mut Connection,
+    before: &Kept,
+    in_flight: &[String],
+) -> Result<(), Fault> {
+    debug_assert!(in_flight.iter().all(|identity| before.records.contains_key(identity)));
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut rows = Batch::begin(&transaction)?;
+    for identity in in_flight {
+        settle(identity, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
+    }
+    rows.write()?;
+    Ok(transaction.commit()?)
+}
+
+/// Opens the database, makes its tables where it is new, and verifies everything in it.
+fn connect(path: &Path) -> Result<Connection, Fault> {
+    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
+    let new = !path.exists();
+    let length = directory::private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
+    // SQLite takes a file of one byte for a new database.
+    if (1..512).contains(&length) {
+        return Err(Fault::Damaged(format!("it has only {length} bytes")));
+    }
+    if new && let Some(parent) = path.parent() {
+        directory::sync(parent).map_err(refused)?;
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(2))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    if version > SCHEMA {
+        return Err(Fault::Refused(format!(
+            "it was made by a newer steadfast (schema {version}, this one knows {SCHEMA})"
+        )));
+    }
+    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
+    }
+    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
+    if connection.is_readonly(MAIN_DB)? {
+        // The file itself can be written to: this is what a damaged header gives.
+        return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
+    }
+    if version == 0 {
+        rows::create(&mut connection, SCHEMA)?;
+    }
+    let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
+    if answer != "ok" {
+        return Err(Fault::Damaged(answer));
+    }
+    rows::read_all(&connection)?;
+    Ok(connection)
+}
+
+/// Gives the database and what belongs to it another name, so that somebody can look into it.
+fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let aside = (0..u32::MAX)
+        .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))
+        .find(|aside| !aside.exists())
+        .unwrap_or_else(|| with_suffix(path, ".bad"));
+    // The log goes first: a database must never meet the log of another.
+    for suffix in ["-wal", "-shm", ""] {
+        match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    if let Some(parent) = path.parent() {
+        directory::sync(parent)?;
+    }
+    Ok(aside)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn refusal(path: &Path, why: String) -> StoreError {
+    StoreError::Database { path: path.display().to_string(), why }
+}

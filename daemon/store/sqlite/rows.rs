@@ -1,0 +1,333 @@
+//! The tables: how a record becomes a row and back, and how damage is noticed.
+
+use super::super::StoreError;
+use super::super::fold::{Flight, Kept, Record, Rows, Whole};
+use crate::store::PauseRecord;
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, params};
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// Why the database cannot be used.
+#[derive(Debug, Error)]
+pub(super) enum Fault {
+    /// What is in it is not what was written.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    /// It cannot be read or written now.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let shape = matches!(
+            error,
+            rusqlite::Error::QueryReturnedNoRows
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::Utf8Error(..)
+        );
+        // An unknown error is what a missing table or column gives.
+        let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
+        if shape || code.is_some_and(|code| bad.contains(&code)) {
+            Self::Damaged(error.to_string())
+        } else {
+            Self::Refused(error.to_string())
+        }
+    }
+}
+
+const TABLES: &str = "
+CREATE TABLE resource (
+    identity TEXT PRIMARY KEY NOT NULL,
+    done INTEGER,
+    owed INTEGER,
+    cause TEXT,
+    interrupted INTEGER NOT NULL,
+    begun INTEGER,
+    definition INTEGER,
+    owes TEXT,
+    sum INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE whole (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    stamp INTEGER NOT NULL,
+    reason TEXT,
+    until INTEGER,
+    rows INTEGER NOT NULL,
+    digest INTEGER NOT NULL,
+    sum INTEGER NOT NULL
+) STRICT;";
+
+const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum";
+
+/// Makes the tables of a new database; with something already in it, it is not new but damaged.
+pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let tables: i64 =
+        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    if tables != 0 {
+        return Err(Fault::Damaged("it has tables but no version".to_owned()));
+    }
+    transaction.execute_batch(TABLES)?;
+    write_whole(&transaction, &Whole::default(), Tally::default())?;
+    transaction.pragma_update(None, "user_version", schema)?;
+    Ok(transaction.commit()?)
+}
+
+/// Reads and verifies everything.
+pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
+    let (whole, expected) = read_whole(connection)?;
+    let mut kept = Kept { whole, ..Kept::default() };
+    let mut found = Tally::default();
+    let mut select = connection.prepare(&format!("SELECT {COLUMNS} FROM resource"))?;
+    let mut rows = select.query(())?;
+    while let Some(row) = rows.next()? {
+        let (identity, record, sum) = read_record(row)?;
+        found.add(sum);
+        kept.records.insert(identity, record);
+    }
+    if found != expected {
+        return Err(Fault::Damaged(format!(
+            "expected {} rows (digest {:x}), found {} (digest {:x})",
+            expected.rows, expected.digest, found.rows, found.digest
+        )));
+    }
+    Ok(kept)
+}
+
+/// How many rows there are, and the sums of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    rows: u64,
+    digest: u64,
+}
+
+impl Tally {
+    fn add(&mut self, sum: u64) {
+        self.rows = self.rows.wrapping_add(1);
+        self.digest ^= sum;
+    }
+
+    fn take(&mut self, sum: u64) {
+        self.rows = self.rows.wrapping_sub(1);
+        self.digest ^= sum;
+    }
+}
+
+/// The records that one transaction touches: each read once and written once.
+pub(super) struct Batch<'t> {
+    transaction: &'t Transaction<'t>,
+    touched: HashMap<String, Touched>,
+    whole: Whole,
+    tally: Tally,
+}
+
+struct Touched {
+    /// The sum of the row that stands in the table.
+    sum: Option<u64>,
+    record: Record,
+}
+
+impl<'t> Batch<'t> {
+    pub(super) fn begin(transaction: &'t Transaction<'t>) -> Result<Self, Fault> {
+        let (whole, tally) = read_whole(transaction)?;
+        Ok(Self { transaction, touched: HashMap::new(), whole, tally })
+    }
+
+    fn read(&self, identity: &str) -> Result<Touched, Fault> {
+        let sql = format!("SELECT {COLUMNS} FROM resource WHERE identity = ?1");
+        let mut select = self.transaction.prepare_cached(&sql)?;
+        let read = |row: &Row<'_>| Ok(read_record(row));
+        match select.query_row([identity], read).optional()? {
+            Some(found) => found.map(|(_, record, sum)| Touched { sum: Some(sum), record }),
+            None => Ok(Touched { sum: None, record: Record::default() }),
+        }
+    }
+
+    /// Writes what was touched.
+    pub(super) fn write(mut self) -> Result<(), Fault> {
+        let mut replace = self.transaction.prepare_cached(&format!(
+            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)"
+        ))?;
+        let mut delete =
+            self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
+        for (identity, Touched { sum: old, record }) in &self.touched {
+            let sum = sum_of(identity, record);
+            if *old == Some(sum) {
+                continue;
+            }
+            if let Some(old) = *old {
+                self.tally.take(old);
+            }
+            if *record == Record::default() {
+                if old.is_some() {
+                    delete.execute([identity])?;
+                }
+                continue;
+            }
+            self.tally.add(sum);
+            let flight = record.flight.as_ref();
+            replace.execute(params![
+                identity,
+                record.done.map(u64::cast_signed),
+                record.owed.as_ref().map(|(stamp, _)| stamp.cast_signed()),
+                record.owed.as_ref().map(|(_, cause)| cause),
+                record.interrupted,
+                flight.map(|flight| flight.stamp.cast_signed()),
+                flight.map(|flight| flight.definition.cast_signed()),
+                flight.map(|flight| join(&flight.owes)),
+                sum.cast_signed(),
+            ])?;
+        }
+        write_whole(self.transaction, &self.whole, self.tally)
+    }
+}
+
+impl Rows for Batch<'_> {
+    fn load(&mut self, identity: &str) -> Result<Record, StoreError> {
+        if let Some(touched) = self.touched.get(identity) {
+            return Ok(touched.record.clone());
+        }
+        let read = self.read(identity).map_err(|fault| StoreError::Database {
+            path: super::directory::DATABASE.to_owned(),
+            why: fault.to_string(),
+        })?;
+        let record = read.record.clone();
+        self.touched.insert(identity.to_owned(), read);
+        Ok(record)
+    }
+
+    fn save(&mut self, identity: &str, record: Record) {
+        debug_assert!(self.touched.contains_key(identity), "loaded before it is saved");
+        if let Some(touched) = self.touched.get_mut(identity) {
+            touched.record = record;
+        }
+    }
+
+    fn whole(&mut self) -> &mut Whole {
+        &mut self.whole
+    }
+}
+
+fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
+    let number = |index: usize| -> Result<Option<u64>, rusqlite::Error> {
+        Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
+    };
+    let identity: String = row.get(0)?;
+    let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
+    let owed = match (number(2)?, row.get::<_, Option<String>>(3)?) {
+        (Some(stamp), Some(cause)) => Some((stamp, cause)),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
+    };
+    let flight = match (number(5)?, number(6)?, row.get::<_, Option<String>>(7)?) {
+        (Some(stamp), Some(definition), Some(list)) => {
+            let list = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
+            Some(Flight { definition, stamp, owes: list })
+        }
+        (None, None, None) => None,
+        _ => return Err(damaged("half of a begin")),
+    };
+    let record = Record { done: number(1)?, owed, interrupted: row.get(4)?, flight };
+    let sum = row.get::<_, i64>(8)?.cast_unsigned();
+    if sum != sum_of(&identity, &record) {
+        return Err(damaged("its checksum does not match"));
+    }
+    Ok((identity, record, sum))
+}
+
+fn read_whole(connection: &Connection) -> Result<(Whole, Tally), Fault> {
+    let sql = "SELECT stamp, reason, until, rows, digest, sum FROM whole";
+    let read = |row: &Row<'_>| {
+        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
+        let until = row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned);
+        let pause = row.get::<_, Option<String>>(1)?.zip(until);
+        let pause = pause.map(|(reason, until_unix)| PauseRecord { reason, until_unix });
+        let whole = Whole { pause, stamp: number(0)? };
+        Ok((whole, Tally { rows: number(3)?, digest: number(4)? }, number(5)?))
+    };
+    let (whole, tally, sum) = connection.prepare_cached(sql)?.query_row((), read)?;
+    if sum != sum_of_whole(&whole, tally) {
+        return Err(Fault::Damaged("the checksum of the whole does not match".to_owned()));
+    }
+    Ok((whole, tally))
+}
+
+fn write_whole(connection: &Connection, whole: &Whole, tally: Tally) -> Result<(), Fault> {
+    let sql = "INSERT OR REPLACE INTO whole (id, stamp, reason, until, rows, digest, sum)
+               VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
+    connection.prepare_cached(sql)?.execute(params![
+        whole.stamp.cast_signed(),
+        whole.pause.as_ref().map(|pause| &pause.reason),
+        whole.pause.as_ref().map(|pause| pause.until_unix.cast_signed()),
+        tally.rows.cast_signed(),
+        tally.digest.cast_signed(),
+        sum_of_whole(whole, tally).cast_signed(),
+    ])?;
+    Ok(())
+}
+
+/// A list of identities as one text that an operator can read.
+fn join(owes: &[String]) -> String {
+    serde_json::Value::from(owes).to_string()
+}
+
+fn split(owes: &str) -> Option<Vec<String>> {
+    serde_json::from_str(owes).ok()
+}
+
+fn sum_of(identity: &str, record: &Record) -> u64 {
+    let mut sum = Sum::default();
+    sum.text(Some(identity));
+    sum.number(record.done);
+    sum.number(record.owed.as_ref().map(|(stamp, _)| *stamp));
+    sum.text(record.owed.as_ref().map(|(_, cause)| cause.as_str()));
+    sum.number(Some(u64::from(record.interrupted)));
+    sum.number(record.flight.as_ref().map(|flight| flight.stamp));
+    sum.number(record.flight.as_ref().map(|flight| flight.definition));
+    for owes in record.flight.iter().flat_map(|flight| &flight.owes) {
+        sum.text(Some(owes));
+    }
+    sum.0
+}
+
+fn sum_of_whole(whole: &Whole, tally: Tally) -> u64 {
+    let mut sum = Sum::default();
+    sum.number(Some(whole.stamp));
+    sum.text(whole.pause.as_ref().map(|pause| pause.reason.as_str()));
+    sum.number(whole.pause.as_ref().map(|pause| pause.until_unix));
+    sum.number(Some(tally.rows));
+    sum.number(Some(tally.digest));
+    sum.0
+}
+
+/// FNV-1a over 64 bits: every step is a bijection, so that a single changed byte always shows. It guards against damage, not
+/// against somebody who can write the file.
+struct Sum(u64);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Sum {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn number(&mut self, number: Option<u64>) {
+        self.bytes(&[u8::from(number.is_some())]);
+        self.bytes(&number.unwrap_or_default().to_le_bytes());
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        self.number(text.map(|text| text.len() as u64));
+        self.bytes(text.unwrap_or_default().as_bytes());
+    }
+}

@@ -1,0 +1,95 @@
+//! Owner, group and mode of what is there, changed on a descriptor.
+
+use super::Files;
+use super::fault::Fault;
+use super::read::seen;
+use super::spot::{Seen, Spot};
+use crate::permit::Permit;
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{chmodat, chownat, fchmod, openat};
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+/// What is declared of them; what is not is left as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Owner.
+    pub owner: Option<u32>,
+    /// Group.
+    pub group: Option<u32>,
+    /// Permission bits.
+    pub mode: Option<u32>,
+}
+
+impl Files {
+    /// Gives what was seen these attributes.
+    pub fn set_attributes(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        found: &Seen,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        self.guard_links(spot, found)?;
+        let handle = handle_of(spot, found)?;
+        let mut touched = false;
+        let changes_hands = wanted.owner.is_some() || wanted.group.is_some();
+        if let Some(mode) = wanted.mode
+            && changes_hands
+            && found.mode & !mode != 0
+        {
+            // What the new owner may not have goes before it is theirs.
+            permit.check()?;
+            change_mode(spot, &handle, found, found.mode & mode)?;
+            touched = true;
+        }
+        if changes_hands {
+            permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+            let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
+            chownat(&handle, "", owner, group, AtFlags::EMPTY_PATH)
+                .map_err(|errno| Fault::os("change the owner of")(errno).after(touched))?;
+            touched = true;
+        }
+        let Some(mode) = wanted.mode else { return Ok(()) };
+        permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+        change_mode(spot, &handle, found, mode).map_err(|fault| fault.after(touched))
+    }
+}
+
+/// A handle of what was seen, which nobody can turn into another file.
+pub(super) fn handle_of(spot: &Spot<'_>, found: &Seen) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(&spot.directory, spot.name, flags, Mode::empty()) {
+        Ok(handle) if seen(&handle)? == *found => Ok(handle),
+        Ok(_) | Err(Errno::NOENT) => Err(Fault::moved()),
+        Err(errno) => Err(Fault::os("open")(errno)),
+    }
+}
+
+/// The path of a handle, for the calls that take none.
+pub(super) fn path_of(handle: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", handle.as_raw_fd())
+}
+
+fn change_mode(spot: &Spot<'_>, handle: &OwnedFd, found: &Seen, mode: u32) -> Result<(), Fault> {
+    let fault = Fault::os("change the mode of");
+    if found.kind == FileType::Symlink {
+        return Err(fault(Errno::OPNOTSUPP));
+    }
+    let bits = Mode::from_raw_mode(mode);
+    match chmodat(CWD, path_of(handle), bits, AtFlags::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) => without_proc(spot, handle, bits).map_err(fault),
+        other => other.map_err(fault),
+    }
+}
+
+/// Where /proc is not mounted: a second descriptor, of the same inode.
+fn without_proc(spot: &Spot<'_>, handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(&spot.directory, spot.name, flags, Mode::empty())?;
+    let (ours, theirs) = (rustix::fs::fstat(handle)?, rustix::fs::fstat(&file)?);
+    if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) {
+        return Err(Errno::NOENT);
+    }
+    fchmod(&file, mode)
+}

@@ -1,0 +1,166 @@
+//! Why something on the file system could not be done, and whether anything was changed before.
+
+use crate::permit::Revoked;
+use crate::trouble::Trouble;
+use rustix::io::Errno;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// A step on the file system that was not done.
+#[derive(Debug)]
+pub struct Fault {
+    /// Why.
+    pub why: Why,
+    /// False only where nothing was changed.
+    pub touched: bool,
+}
+
+/// Why a step was not done.
+#[derive(Debug)]
+pub enum Why {
+    /// The permit was revoked.
+    Revoked,
+    /// The system refused.
+    Os {
+        /// What was being done: `write`, `create`, `remove`, …
+        doing: &'static str,
+        /// The answer of the system.
+        errno: Errno,
+    },
+    /// What was found by the check is no longer there: look again.
+    Moved,
+    /// It would not be safe.
+    Refused(Trouble),
+}
+
+impl Fault {
+    /// The system refused, and nothing was changed before.
+    pub(crate) fn os(doing: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { why: Why::Os { doing, errno }, touched: false }
+    }
+
+    /// It would not be safe, and nothing was changed before.
+    pub(crate) fn refused(trouble: Trouble) -> Self {
+        Self { why: Why::Refused(trouble), touched: false }
+    }
+
+    /// What was found before is no longer there; nothing was changed.
+    pub(crate) fn moved() -> Self {
+        Self { why: Why::Moved, touched: false }
+    }
+
+    /// The same, after something was changed.
+    pub(crate) fn after(mut self, touched: bool) -> Self {
+        self.touched |= touched;
+        self
+    }
+
+    /// What the system answered, if it was the system.
+    pub(crate) fn errno(&self) -> Option<Errno> {
+        match self.why {
+            Why::Os { errno, .. } => Some(errno),
+            Why::Revoked | Why::Moved | Why::Refused(_) => None,
+        }
+    }
+
+    /// In words: what was denied, where, and as which user.
+    #[must_use]
+    pub fn into_trouble(self, path: &Path, user: &str) -> Trouble {
+        match self.why {
+            Why::Refused(trouble) => trouble,
+            Why::Revoked => Trouble::new(Revoked.to_string()),
+            Why::Moved => {
+                said("change", path, "it kept changing meanwhile").hint("who else writes it?")
+            }
+            Why::Os { doing, errno } => os_trouble(doing, path, errno, user),
+        }
+    }
+}
+
+impl From<Revoked> for Fault {
+    fn from(_: Revoked) -> Self {
+        Self { why: Why::Revoked, touched: false }
+    }
+}
+
+fn os_trouble(doing: &str, path: &Path, errno: Errno, user: &str) -> Trouble {
+    let text = std::io::Error::from(errno).to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+    match errno {
+        Errno::ACCESS => said(doing, path, &format!("permission denied as user {user}"))
+            .hint("give that user the right, or run steadfast as root"),
+        Errno::PERM => said(doing, path, &format!("not permitted to user {user}"))
+            .hint("the owner differs, the file is immutable (lsattr), or steadfast is not root"),
+        Errno::NOSPC | Errno::DQUOT => {
+            said(doing, path, &text).hint("make room; it is tried again")
+        }
+        Errno::ROFS => said(doing, path, &text).hint("remount it writable, or leave it out"),
+        Errno::MFILE | Errno::NFILE => said(doing, path, &text).hint("raise LimitNOFILE"),
+        _ => said(doing, path, &text),
+    }
+}
+
+/// "cannot write /etc/motd: why", with a first line of at most 100 characters.
+pub(crate) fn said(doing: &str, path: &Path, why: &str) -> Trouble {
+    let name = printable(path);
+    let line = format!("cannot {doing} {name}: {why}");
+    if line.chars().count() <= 100 {
+        return Trouble::new(line);
+    }
+    let mut first: String = format!("cannot {doing}: {why}");
+    if first.chars().count() > 100 {
+        first = first.chars().take(99).chain(['…']).collect();
+    }
+    Trouble::new(format!("{first}\n{name}"))
+}
+
+/// A path for people: control characters, direction marks and bytes that are not UTF-8 are escaped (S-13).
+#[must_use]
+pub fn printable(path: &Path) -> String {
+    let mut text = String::with_capacity(path.as_os_str().len());
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter.is_control() || is_direction_mark(letter) {
+                text.extend(letter.escape_default());
+            } else {
+                text.push(letter);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.extend(["\\x", HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+    text
+}
+
+const HEX: [&str; 16] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
+
+/// Characters that make a terminal show text in another order than it is written.
+fn is_direction_mark(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{printable, said};
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::path::Path;
+
+    /// S-13: names cannot forge lines or hide text.
+    #[test]
+    fn names_are_escaped() {
+        let path = Path::new(OsStr::from_bytes(b"/a\n\x1b[31m\xff/\xe2\x80\xaeb \xc3\xa9"));
+        assert_eq!(printable(path), "/a\\n\\u{1b}[31m\\xff/\\u{202e}b é");
+    }
+
+    #[test]
+    fn a_long_path_goes_below_the_first_line() {
+        let path = format!("/{}", "x".repeat(200));
+        let trouble = said("write", Path::new(&path), "no space left on device");
+        let mut lines = trouble.what.lines();
+        assert_eq!(lines.next(), Some("cannot write: no space left on device"));
+        assert_eq!(lines.next(), Some(path.as_str()));
+    }
+}

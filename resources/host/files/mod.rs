@@ -1,0 +1,113 @@
+//! Files on the host: looked at through descriptors, written whole, changed only with a permit.
+//!
+//! A [`Spot`] is a name in a directory that was resolved once and safely; everything is done to that name through the
+//! descriptor of the directory, never twice on a path.
+
+mod accounts;
+mod attributes;
+mod fault;
+mod make;
+mod path;
+mod read;
+mod remove;
+mod sacred;
+mod spot;
+mod sweep;
+mod sync;
+mod temporary;
+mod write;
+mod xattr;
+
+pub use accounts::{AccountKind, Accounts, account_name};
+pub use attributes::Attributes;
+pub(crate) use fault::said;
+pub use fault::{Fault, Why, printable};
+pub use sacred::is_sacred;
+pub use spot::{Seen, Spot};
+pub use write::{Draft, Put};
+
+use crate::trouble::Trouble;
+use rustix::fs::FileType;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Mutex;
+use sync::DirectorySyncs;
+use temporary::Names;
+
+/// What all work on files shares.
+#[derive(Debug)]
+pub struct Files {
+    uid: u32,
+    accounts: Accounts,
+    syncs: DirectorySyncs,
+    names: Names,
+    swept: Mutex<HashSet<(u64, u64)>>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            accounts: Accounts::default(),
+            syncs: DirectorySyncs::default(),
+            names: Names::default(),
+            swept: Mutex::default(),
+        }
+    }
+}
+
+impl super::Host {
+    /// The files of this host.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+}
+
+impl Files {
+    /// The users and groups of this host.
+    #[must_use]
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Whether we may do everything.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// Resolves the directory of an absolute path; `None` where it does not exist.
+    pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Spot<'a>>, Fault> {
+        Spot::open(path, self.uid)
+    }
+
+    /// A fault in words.
+    #[must_use]
+    pub fn trouble(&self, fault: Fault, path: &Path) -> Trouble {
+        let name = account_name(AccountKind::User, self.uid);
+        let user =
+            if name.parse::<u32>().is_ok() { name } else { format!("{name} ({})", self.uid) };
+        fault.into_trouble(path, &user)
+    }
+
+    /// The directory of this path does not exist.
+    #[must_use]
+    pub fn no_directory(path: &Path) -> Trouble {
+        path::no_parent(path)
+    }
+
+    /// Refuses a file with several names in a directory of somebody else: one of them may be a file of root's (S-2).
+    pub fn guard_links(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+        if !self.is_root() || seen.links <= 1 || seen.kind != FileType::RegularFile {
+            return Ok(());
+        }
+        if spot.directory_owner()? == 0 {
+            return Ok(());
+        }
+        let why = format!("it has {} names, in a directory that is not root's", seen.links);
+        Err(Fault::refused(said("change", spot.path(), &why).hint(
+            "it may be a link to a file of root's: remove it, or let root own the directory",
+        )))
+    }
+}

@@ -1,0 +1,245 @@
+//! From the fields of a graph file to a file that can be held; all that is wrong is told at once.
+
+use super::mode::Mode;
+use super::{File, Shape};
+use crate::host::files::{is_sacred, printable};
+use crate::resource::Resource;
+use crate::spec::{Fields, Invalid, Place};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut wrong = Vec::new();
+    let path = compose(name, &mut fields, &mut wrong).and_then(|text| plain(&text, &mut wrong));
+    let (path, is_directory) = path.unwrap_or_default();
+    let state = state(&mut fields, &mut wrong);
+    let content = fields.text("content");
+    let symlink = fields.text("symlink");
+    if let Some(target) = &symlink {
+        check_target(target, &path, &mut wrong);
+    }
+    let owner = account("owner", &mut fields, &mut wrong);
+    let group = account("group", &mut fields, &mut wrong);
+    let mode = mode(&mut fields, &mut wrong);
+    let given = Given { state, is_directory, content, symlink };
+    given.check(&mut wrong);
+    let no_attributes = owner.is_none() && group.is_none() && mode.is_none();
+    if state == State::Absent && !no_attributes {
+        wrong.push(Invalid::whole("owner, group and mode mean nothing with state: absent"));
+    }
+    if mode.is_some() && given.symlink.is_some() {
+        wrong.push(
+            Invalid::field("mode", "a link has no mode of its own")
+                .hint("leave it out, or declare the mode of the file that the link points to"),
+        );
+    }
+    let force = fields.bool("force").unwrap_or(false);
+    let sensitive = fields.bool("sensitive").unwrap_or(false);
+    let shape = given.shape();
+    if !path.as_os_str().is_empty() {
+        check_sacred(&path, &shape, &mut wrong);
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive }))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Exists,
+    Absent,
+    Undefined,
+}
+
+/// What was given of the thing itself.
+struct Given {
+    state: State,
+    is_directory: bool,
+    content: Option<String>,
+    symlink: Option<String>,
+}
+
+impl Given {
+    fn check(&self, wrong: &mut Vec<Invalid>) {
+        if self.content.is_some() && self.symlink.is_some() {
+            wrong.push(
+                Invalid::field("content", "expected content or symlink, found both")
+                    .hint("a link has no content"),
+            );
+        }
+        let given = [("content", self.content.is_some()), ("symlink", self.symlink.is_some())];
+        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+            if self.is_directory {
+                wrong.push(
+                    Invalid::field(field, format!("a directory has no {field}"))
+                        .hint("a path that ends in / is a directory: leave the / out for a file"),
+                );
+            }
+            match self.state {
+                State::Exists => {}
+                State::Absent => wrong.push(
+                    Invalid::field(field, format!("{field} means nothing with state: absent"))
+                        .hint("leave one of them out"),
+                ),
+                State::Undefined => wrong.push(
+                    Invalid::field(field, format!("{field} needs state: exists"))
+                        .hint("state: undefined only holds the attributes of what is there"),
+                ),
+            }
+        }
+    }
+
+    fn shape(self) -> Shape {
+        match (self.state, self.symlink) {
+            (State::Absent, _) => Shape::Absent,
+            (State::Undefined, _) => Shape::IfThere { is_directory: self.is_directory },
+            (State::Exists, Some(target)) => Shape::Link(target),
+            (State::Exists, None) if self.is_directory => Shape::Directory,
+            (State::Exists, None) => Shape::Regular(self.content),
+        }
+    }
+}
+
+/// The path as text: `path`, or the name, with its parts replaced by `dirname` and `basename`.
+fn compose(
+    name: &str,
+    fields: &mut Fields,
+    wrong: &mut Vec<Invalid>,
+) -> Option<(String, &'static str)> {
+    let path = fields.text("path");
+    let (dirname, basename) = (fields.text("dirname"), fields.text("basename"));
+    if dirname.is_none() && basename.is_none() {
+        let text = path.unwrap_or_else(|| name.to_owned());
+        if !text.starts_with('/') {
+            wrong.push(
+                Invalid::field("path", "expected an absolute path, found a relative one")
+                    .hint("write path: /…, or give the resource an absolute path as its name"),
+            );
+            return None;
+        }
+        return Some((text, "path"));
+    }
+    let whole = path.unwrap_or_else(|| name.to_owned());
+    let (above, last) = split(&whole);
+    let before = wrong.len();
+    let dirname = dirname.unwrap_or_else(|| above.to_owned());
+    if !dirname.starts_with('/') || !dirname.ends_with('/') {
+        wrong.push(
+            Invalid::field("dirname", "expected an absolute path that ends in /")
+                .hint("write dirname: /etc/"),
+        );
+    }
+    let basename = basename.unwrap_or_else(|| last.to_owned());
+    if basename.is_empty() || basename.starts_with('/') {
+        wrong.push(
+            Invalid::field("basename", "expected a name that does not start with /")
+                .hint("write basename: motd, and the directory in dirname"),
+        );
+    }
+    (wrong.len() == before).then(|| (format!("{dirname}{basename}"), "basename"))
+}
+
+/// `/etc/motd` is `/etc/` and `motd`; `/etc/ssh/` is `/etc/` and `ssh/`.
+fn split(path: &str) -> (&str, &str) {
+    let body = path.trim_end_matches('/');
+    let at = body.rfind('/').map_or(0, |at| at + 1);
+    path.split_at_checked(at).unwrap_or(("", path))
+}
+
+/// Without doubled slashes and dots; and whether it is a directory.
+fn plain(
+    (text, field): &(String, &'static str),
+    wrong: &mut Vec<Invalid>,
+) -> Option<(PathBuf, bool)> {
+    if text.contains('\0') {
+        wrong.push(Invalid::field(field, "a path cannot hold a NUL character"));
+        return None;
+    }
+    let path = Path::new(text);
+    if path.components().any(|component| component == Component::ParentDir) {
+        wrong.push(
+            Invalid::field(field, "expected a path without .. in it")
+                .hint("write the path that it means"),
+        );
+        return None;
+    }
+    if text.len() > 4095 || path.components().any(|part| part.as_os_str().len() > 255) {
+        wrong.push(Invalid::field(field, "expected at most 4095 bytes, and 255 in each name"));
+        return None;
+    }
+    // components() leaves out what changes nothing.
+    Some((path.components().collect(), text.ends_with('/') || text.ends_with("/.")))
+}
+
+fn state(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> State {
+    match fields.text("state").as_deref() {
+        None | Some("exists") => State::Exists,
+        Some("absent") => State::Absent,
+        Some("undefined") => State::Undefined,
+        Some(_) => {
+            wrong.push(
+                Invalid::field("state", "expected exists, absent or undefined")
+                    .hint("present is written exists"),
+            );
+            State::Exists
+        }
+    }
+}
+
+fn check_target(target: &str, path: &Path, wrong: &mut Vec<Invalid>) {
+    let problem = if target.is_empty() {
+        "expected where the link points to, found nothing"
+    } else if target.contains('\0') {
+        "a path cannot hold a NUL character"
+    } else if target.len() > 4095 {
+        "expected at most 4095 bytes"
+    } else if path.parent().is_some_and(|above| above.join(target) == path) {
+        "the link would point to itself"
+    } else {
+        return;
+    };
+    wrong.push(Invalid::field("symlink", problem));
+}
+
+fn account(field: &'static str, fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Option<String> {
+    let text = fields.text(field)?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    // The last number means "no change" to the kernel.
+    let fits = text.parse::<u32>().is_ok_and(|number| number != u32::MAX);
+    let is_name = text.len() <= 64
+        && !text.starts_with(['-', '+'])
+        && !text.contains([':', ',', '/'])
+        && !text.chars().any(|letter| letter.is_control() || letter.is_whitespace());
+    if text.is_empty() || (is_number && !fits) || (!is_number && !is_name) {
+        wrong.push(Invalid::field(field, "expected a name or a number").hint("as in root or 0"));
+        return None;
+    }
+    Some(text)
+}
+
+fn mode(fields: &mut Fields, wrong: &mut Vec<Invalid>) -> Option<Mode> {
+    match Mode::parse(&fields.text("mode")?) {
+        Ok(mode) => Some(mode),
+        Err((what, hint)) => {
+            wrong.push(Invalid::field("mode", what).hint(hint));
+            None
+        }
+    }
+}
+
+/// What would have to remove a directory that a host cannot do without is refused before it starts (S-15).
+fn check_sacred(path: &Path, shape: &Shape, wrong: &mut Vec<Invalid>) {
+    let removes = matches!(shape, Shape::Absent | Shape::Regular(_));
+    if removes && is_sacred(path) {
+        let shown: String = printable(path).chars().take(40).collect();
+        wrong.push(
+            Invalid::field("path", format!("{shown} is a directory that a host cannot do without"))
+                .hint("to hold its attributes, write the path with a / at its end"),
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! How a content that differs is shown: a bounded unified diff, and of secrets nothing.
+
+use crate::change::Difference;
+use similar::TextDiff;
+use std::time::Duration;
+
+/// Longer contents are not compared line by line.
+pub(super) const SHOWN_AT_MOST: usize = 64 * 1024;
+
+/// A diff that takes longer is shown coarser.
+const TIME: Duration = Duration::from_millis(200);
+
+/// A content that differs, in full view; `old` is `None` where it was too long to read.
+pub(super) fn content(old_size: Option<u64>, old: Option<&[u8]>, new: &[u8]) -> Difference {
+    Difference {
+        aspect: "content",
+        from: old_size.map(|size| format!("{size} bytes")).unwrap_or_default(),
+        to: format!("{} bytes", new.len()),
+        diff: old.and_then(|old| unified(old, new)),
+    }
+}
+
+/// A content that differs, of which nothing else is told (S-6, S-19).
+pub(super) fn secret() -> Difference {
+    Difference {
+        aspect: "content",
+        from: "not shown".into(),
+        to: "not shown, differs".into(),
+        diff: None,
+    }
+}
+
+fn unified(old: &[u8], new: &[u8]) -> Option<String> {
+    if old.len() > SHOWN_AT_MOST || new.len() > SHOWN_AT_MOST {
+        return None;
+    }
+    let (old, new) = (text(old)?, text(new)?);
+    let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
+    let mut shown = diff.unified_diff().context_radius(3).to_string();
+    if shown.len() > SHOWN_AT_MOST {
+        let mut end = SHOWN_AT_MOST;
+        while !shown.is_char_boundary(end) {
+            end -= 1;
+        }
+        shown.truncate(end);
+        shown.push_str("\n… (cut)\n");
+    }
+    Some(shown)
+}
+
+/// A text that a terminal shows as it is: control characters could make it show something else (S-13).
+fn text(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let plain = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t' | '\r');
+    text.chars().all(plain).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHOWN_AT_MOST, content};
+
+    #[test]
+    fn a_small_text_is_shown_by_lines() {
+        let shown = content(Some(4), Some(b"a\nb\n"), b"a\nc\n");
+        assert_eq!(shown.diff.unwrap(), "@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
+        assert_eq!((shown.from.as_str(), shown.to.as_str()), ("4 bytes", "4 bytes"));
+    }
+
+    /// S-13: content that could play tricks on a terminal is not shown.
+    #[test]
+    fn binary_long_and_tricky_contents_are_not_shown() {
+        assert_eq!(content(Some(1), Some(b"\xff"), b"a").diff, None);
+        assert_eq!(content(Some(1), Some(b"\x1b[2J"), b"a").diff, None);
+        assert_eq!(content(Some(1), Some(b"a\0"), b"a").diff, None);
+        assert_eq!(content(Some(1), Some(b"a"), &vec![b'a'; SHOWN_AT_MOST + 1]).diff, None);
+    }
+
+    #[test]
+    fn a_diff_is_bounded() {
+        let old = "a\n".repeat(SHOWN_AT_MOST / 2);
+        let new = "b\n".repeat(SHOWN_AT_MOST / 2);
+        let diff = content(None, Some(old.as_bytes()), new.as_bytes()).diff.unwrap();
+        assert!(diff.len() <= SHOWN_AT_MOST + 32 && diff.ends_with("(cut)\n"));
+    }
+}

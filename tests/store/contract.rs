@@ -1,0 +1,207 @@
+//! What every store must do. One suite, run over each of them; a "reopen" is what a crash and a new start are.
+
+use super::{begin, end};
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast::store::{
+    Ended, Entry, MemoryStore, PauseRecord, Recalled, Remembered, SqliteStore, Store,
+};
+
+/// Opens the same store again each time it is called; the one before has been dropped.
+type Open<'o> = &'o mut dyn FnMut() -> Box<dyn Store>;
+
+fn remembered(recalled: &Recalled, identity: &str) -> Remembered {
+    recalled.resources.get(identity).cloned().unwrap_or_default()
+}
+
+fn after(open: Open<'_>, batches: &[&[Entry]]) -> Recalled {
+    let mut store = open();
+    for batch in batches {
+        store.commit(batch).expect("kept");
+    }
+    drop(store);
+    open().recall().expect("told back")
+}
+
+fn begin_and_end(open: Open<'_>) {
+    let well = after(open, &[&[begin("a", 1, &["b"])], &[end("a", 1, Ended::Well, &[], None)]]);
+    let expected = Remembered { done: Some(1001), ..Remembered::default() };
+    assert_eq!(remembered(&well, "a"), expected);
+    assert_eq!(remembered(&well, "b"), Remembered::default(), "an end without owes owes nothing");
+    assert_eq!(well.stamp, 1);
+
+    let failed = after(open, &[&[begin("a", 2, &["b"]), end("a", 2, Ended::Failed, &["b"], None)]]);
+    assert_eq!(remembered(&failed, "a"), expected, "B-2: a failure keeps what was done");
+    assert_eq!(remembered(&failed, "b").owed, Some((2, "a".to_owned())));
+}
+
+fn begin_without_end(open: Open<'_>) {
+    let recalled = after(open, &[&[begin("a", 5, &["b", "c"])]]);
+    assert!(remembered(&recalled, "a").interrupted);
+    assert_eq!(remembered(&recalled, "b").owed, Some((5, "a".to_owned())));
+    assert_eq!(remembered(&recalled, "c").owed, Some((5, "a".to_owned())));
+    assert_eq!(recalled.stamp, 5);
+    assert_eq!(after(open, &[]), recalled, "B-12: told back again, it is the same");
+
+    // An end of a later run without a begin (the check found nothing to do) does not forget what the lost run owes.
+    let adopted = after(open, &[&[end("a", 6, Ended::Well, &[], None)]]);
+    assert!(!remembered(&adopted, "a").interrupted);
+    assert_eq!(remembered(&adopted, "a").done, Some(1006));
+    assert_eq!(remembered(&adopted, "b").owed, Some((5, "a".to_owned())));
+}
+
+fn lost_run_is_not_told_back_first(open: Open<'_>) {
+    // No recall stands between the crash and the next run: what the lost run owes is owed all the same.
+    let next = [begin("a", 7, &[]), end("a", 7, Ended::Well, &[], None)];
+    let recalled = after(open, &[&[begin("a", 6, &["b"])], &next]);
+    assert_eq!(remembered(&recalled, "b").owed, Some((6, "a".to_owned())));
+    let adopted = [end("a", 9, Ended::Well, &[], None)];
+    let recalled = after(open, &[&[begin("a", 8, &["b"])], &adopted]);
+    assert_eq!(remembered(&recalled, "b").owed, Some((8, "a".to_owned())));
+    assert!(!remembered(&recalled, "a").interrupted);
+}
+
+fn interrupted(open: Open<'_>) {
+    let cut = [begin("a", 3, &["b"]), end("a", 3, Ended::Interrupted, &["c"], None)];
+    let recalled = after(open, &[&cut]);
+    assert!(remembered(&recalled, "a").interrupted);
+    assert_eq!(remembered(&recalled, "a").done, None);
+    assert_eq!(remembered(&recalled, "b").owed, Some((3, "a".to_owned())), "its begin owed this");
+    assert_eq!(remembered(&recalled, "c").owed, Some((3, "a".to_owned())));
+    let again = [begin("a", 4, &[]), end("a", 4, Ended::Failed, &[], None)];
+    assert!(!remembered(&after(open, &[&again]), "a").interrupted);
+}
+
+fn owed_and_paid(open: Open<'_>) {
+    let owe = |stamp, by| end(by, stamp, Ended::Well, &["b"], None);
+    let recalled = after(open, &[&[owe(4, "a"), owe(9, "x"), owe(7, "a")]]);
+    assert_eq!(remembered(&recalled, "b").owed, Some((9, "x".to_owned())), "the latest counts");
+    let less = after(open, &[&[end("b", 10, Ended::Well, &[], Some(8))]]);
+    assert_eq!(remembered(&less, "b").owed, Some((9, "x".to_owned())), "more is owed than paid");
+    let all = after(open, &[&[end("b", 11, Ended::Well, &[], Some(9))]]);
+    assert_eq!(remembered(&all, "b").owed, None);
+    assert_eq!(remembered(&all, "b").done, Some(1011));
+}
+
+fn forget(open: Open<'_>) {
+    let owed = [end("a", 1, Ended::Well, &["b"], None), begin("p", 2, &["c"])];
+    let both = [Entry::Forget("b".into()), Entry::Forget("p".into())];
+    let recalled = after(open, &[&owed, &both]);
+    assert!(!recalled.resources.contains_key("b"), "only this ends what is owed");
+    assert!(!recalled.resources.contains_key("p"));
+    assert_eq!(
+        remembered(&recalled, "c").owed,
+        Some((2, "p".to_owned())),
+        "E-9: outlives its cause"
+    );
+    assert_eq!(recalled.stamp, 2, "a stamp is never used again");
+}
+
+fn pause(open: Open<'_>) {
+    let record = PauseRecord { reason: "USR1".to_owned(), until_unix: u64::MAX - 1 };
+    let recalled = after(open, &[&[Entry::Pause(Some(record.clone()))]]);
+    assert_eq!(recalled.pause, Some(record));
+    assert_eq!(after(open, &[&[Entry::Pause(None)]]).pause, None);
+}
+
+fn extremes(open: Open<'_>) {
+    let name = "file[a b\n\"'é;--]";
+    let entry = Entry::Begin {
+        identity: name.into(),
+        definition: u64::MAX,
+        stamp: u64::MAX - 1,
+        owes: vec!["exec[,\"[]]".into(), "".into()],
+    };
+    let recalled = after(open, &[&[entry]]);
+    assert!(remembered(&recalled, name).interrupted);
+    assert_eq!(remembered(&recalled, "exec[,\"[]]").owed, Some((u64::MAX - 1, name.to_owned())));
+    assert_eq!(recalled.stamp, u64::MAX - 1);
+    let mut store = open();
+    store.commit(&[]).expect("an empty batch is nothing");
+    store.reopen().expect("a new handle");
+    assert_eq!(store.recall().expect("told back"), recalled);
+}
+
+fn suite(fresh: &mut dyn FnMut() -> Box<dyn FnMut() -> Box<dyn Store>>) {
+    for case in [
+        begin_and_end,
+        begin_without_end,
+        lost_run_is_not_told_back_first,
+        interrupted,
+        owed_and_paid,
+        forget,
+        pause,
+        extremes,
+    ] {
+        case(&mut *fresh());
+    }
+}
+
+fn sqlite(directory: &Path) -> Box<dyn Store> {
+    Box::new(SqliteStore::open(directory).expect("opened"))
+}
+
+/// B-2, B-12
+#[test]
+fn memory_holds_the_contract() {
+    suite(&mut || {
+        let store = MemoryStore::default();
+        Box::new(move || Box::new(store.clone()))
+    });
+}
+
+/// B-2, B-12
+#[test]
+fn sqlite_holds_the_contract() {
+    suite(&mut || {
+        let directory = tempfile::tempdir().expect("a directory");
+        Box::new(move || sqlite(directory.path()))
+    });
+}
+
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let identity = || prop::sample::select(vec!["a", "b", "c", "d"]).prop_map(Arc::<str>::from);
+    let owes = || prop::collection::vec(identity(), 0..3);
+    let outcome = prop::sample::select(vec![Ended::Well, Ended::Failed, Ended::Interrupted]);
+    prop_oneof![
+        4 => (identity(), 0..5u64, 1..40u64, owes()).prop_map(
+            |(identity, definition, stamp, owes)| Entry::Begin { identity, definition, stamp, owes }
+        ),
+        4 => (identity(), 0..5u64, outcome, 1..40u64, owes(), prop::option::of(1..40u64)).prop_map(
+            |(identity, definition, outcome, stamp, owes, paid)| {
+                Entry::End { identity, definition, outcome, stamp, owes, paid }
+            }
+        ),
+        1 => identity().prop_map(Entry::Forget),
+        1 => prop::option::of(0..9u64).prop_map(|until| Entry::Pause(until.map(|until_unix| {
+            PauseRecord { reason: format!("until {until_unix}"), until_unix }
+        }))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them.
+    #[test]
+    fn both_stores_agree(batches in prop::collection::vec(
+        (prop::collection::vec(any_entry(), 0..6), any::<bool>()), 0..12
+    )) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut memory = MemoryStore::default();
+        let mut disk = sqlite(directory.path());
+        for (batch, crash) in batches {
+            memory.commit(&batch).expect("kept");
+            disk.commit(&batch).expect("kept");
+            if crash {
+                drop(disk);
+                disk = sqlite(directory.path());
+                let told = disk.recall().expect("told back");
+                prop_assert_eq!(&told, &memory.recall().expect("told back"));
+                prop_assert_eq!(&told, &disk.recall().expect("told back"));
+            }
+        }
+        prop_assert_eq!(disk.recall().expect("told back"), memory.recall().expect("told back"));
+    }
+}

@@ -1,0 +1,139 @@
+//! The database after bytes of it were cut off or flipped.
+
+use super::{begin, end};
+use std::path::Path;
+use steadfast::store::{Ended, MemoryStore, Recalled, SqliteStore, Store as _};
+
+/// Every how many bytes a place is tried; all of them with `STORE_DAMAGE=all`.
+fn stride() -> usize {
+    if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
+}
+
+/// What a start makes of these files: the state and whether it began anew, or nothing when it refused.
+fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).expect("made");
+    std::fs::write(state.join("lock"), "").expect("written");
+    for (name, bytes) in files {
+        std::fs::write(state.join(name), bytes).expect("written");
+    }
+    let mut store = SqliteStore::open(&state).ok()?;
+    let aside = store.moved_aside().map(Path::to_owned);
+    if let Some(aside) = &aside {
+        let kept = std::fs::read(aside).expect("the bad copy is kept");
+        let (_, bytes) = files.iter().find(|(name, _)| *name == "state.db").expect("given");
+        // Opening it may have moved what was good of the log into it.
+        assert!(!kept.is_empty() || bytes.is_empty());
+    }
+    let told = store.recall().expect("told back");
+    // Whatever was found, it can be written to.
+    store.commit(&[begin("probe", 1, &[])]).expect("kept");
+    Some((told, aside.is_some()))
+}
+
+/// The state after each batch, and the files as a crash right after the last one leaves them.
+fn history() -> (Vec<Recalled>, Vec<u8>, Vec<u8>, usize) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let mut store = SqliteStore::open(&state).expect("opened");
+    let mut model = MemoryStore::default();
+    let mut states = vec![Recalled::default()];
+    let mut before_last = 0;
+    for stamp in 1..=12 {
+        let name = format!("file[/etc/{}]", stamp % 4);
+        let batch = if stamp % 2 == 1 {
+            vec![begin(&name, stamp, &["svc[a]", "svc[b]"])]
+        } else {
+            vec![end(&format!("file[/etc/{}]", (stamp - 1) % 4), stamp - 1, Ended::Well, &[], None)]
+        };
+        before_last = std::fs::metadata(state.join("state.db-wal")).expect("there").len();
+        store.commit(&batch).expect("kept");
+        model.commit(&batch).expect("kept");
+        states.push(model.fork().recall().expect("told back"));
+    }
+    let database = std::fs::read(state.join("state.db")).expect("read");
+    let wal = std::fs::read(state.join("state.db-wal")).expect("read");
+    (states, database, wal, usize::try_from(before_last).expect("small"))
+}
+
+/// B-11: the newest write in the log, cut off at any byte or with any byte flipped, gives the last state or the one before.
+#[test]
+fn the_newest_write_cut_or_flipped() {
+    let (states, database, wal, from) = history();
+    let [.., before, last] = states.as_slice() else { panic!("a history") };
+    let whole = start(&[("state.db", &database), ("state.db-wal", &wal)]).expect("opened");
+    assert_eq!(whole, (last.clone(), false));
+    assert!(from < wal.len());
+    for place in (from..wal.len()).step_by(stride()).chain(from..from + 32) {
+        let mut flipped = wal.clone();
+        flipped[place] ^= 0x41;
+        for bad in [&wal[..place], &flipped] {
+            let (told, aside) =
+                start(&[("state.db", &database), ("state.db-wal", bad)]).expect("opened");
+            assert!(!aside, "byte {place}");
+            assert!(told == *before || told == *last, "byte {place}: {told:?}");
+        }
+    }
+}
+
+/// B-11: any byte of the log flipped gives a state that once was, or the bad copy is kept.
+#[test]
+fn any_byte_of_the_log_flipped() {
+    let (states, database, wal, _) = history();
+    for place in (0..wal.len()).step_by(stride() * 3).chain(0..64) {
+        let mut flipped = wal.clone();
+        flipped[place] ^= 0x80;
+        if let Some((told, aside)) = start(&[("state.db", &database), ("state.db-wal", &flipped)]) {
+            assert!(aside || states.contains(&told), "byte {place}: {told:?}");
+        }
+    }
+}
+
+/// B-11, F-4: any byte of the database flipped, or the database cut off there, gives the last state, or it is refused or moved
+/// aside with the bad copy kept; never another state.
+#[test]
+fn any_byte_of_the_database_flipped_or_cut() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let mut store = SqliteStore::open(&state).expect("opened");
+    for stamp in 1..40 {
+        store.commit(&[begin(&format!("file[{stamp}]"), stamp, &["svc[a]"])]).expect("kept");
+        if stamp % 3 != 0 {
+            let done = end(&format!("file[{stamp}]"), stamp, Ended::Well, &[], None);
+            store.commit(&[done]).expect("kept");
+        }
+    }
+    let last = store.recall().expect("told back");
+    drop(store);
+    assert!(!state.join("state.db-wal").exists(), "a clean end leaves no log");
+    let database = std::fs::read(state.join("state.db")).expect("read");
+    let mut moved = 0;
+    for place in (0..database.len()).step_by(stride()).chain(0..100) {
+        for bit in [0x01, 0x80] {
+            let mut flipped = database.clone();
+            flipped[place] ^= bit;
+            if let Some((told, aside)) = start(&[("state.db", &flipped)]) {
+                assert!(aside || told == last, "byte {place} ^ {bit}: {told:?}");
+                moved += usize::from(aside);
+            }
+        }
+        if place > 0
+            && let Some((told, aside)) = start(&[("state.db", &database[..place])])
+        {
+            assert!(aside || told == last, "cut at {place}: {told:?}");
+        }
+    }
+    assert!(moved > 20, "damage is noticed: {moved}");
+}
+
+/// F-4: what is not a database at all is kept beside, and the daemon starts.
+#[test]
+fn rubbish_is_moved_aside() {
+    for rubbish in [b"rubbish".as_slice(), &[0x5a; 8192]] {
+        let (told, aside) = start(&[("state.db", rubbish)]).expect("opened");
+        assert_eq!((told, aside), (Recalled::default(), true));
+    }
+    let (told, aside) = start(&[("state.db", b"")]).expect("opened");
+    assert_eq!((told, aside), (Recalled::default(), false), "an empty file is a new database");
+}

@@ -1,0 +1,91 @@
+//! The state directory: private, locked, and never somebody else's.
+
+use super::{begin, end};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use steadfast::store::{Ended, SqliteStore, Store as _, StoreError};
+
+fn mode(path: &Path) -> u32 {
+    std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
+}
+
+/// S-7: the directory is 0700 and every file in it 0600, after each operation, whatever the umask.
+#[test]
+fn nobody_else_can_read_the_state() {
+    let above = tempfile::tempdir().expect("a directory");
+    let directory = above.path().join("a/b/state");
+    let mut store = SqliteStore::open(&directory).expect("opened");
+    let check = || {
+        assert_eq!(mode(&directory), 0o700);
+        for entry in std::fs::read_dir(&directory).expect("listed") {
+            let path = entry.expect("an entry").path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    };
+    check();
+    for stamp in 1..200 {
+        store.commit(&[begin("a", stamp, &["b"])]).expect("kept");
+        store.commit(&[end("a", stamp, Ended::Well, &[], None)]).expect("kept");
+    }
+    check();
+    store.recall().expect("told back");
+    store.reopen().expect("opened again");
+    check();
+    drop(store);
+    check();
+    // A directory of ours that was opened to others is narrowed again.
+    std::fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("widened");
+    std::fs::set_permissions(directory.join("state.db"), Permissions::from_mode(0o644))
+        .expect("widened");
+    let _store = SqliteStore::open(&directory).expect("opened");
+    check();
+}
+
+#[test]
+fn a_directory_of_others_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("something"), "else").expect("written");
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).expect("widened");
+    let refused = SqliteStore::open(directory.path()).expect_err("refused");
+    assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
+    assert_eq!(mode(directory.path()), 0o1777);
+
+    let file = directory.path().join("something");
+    let refused = SqliteStore::open(&file).expect_err("refused");
+    assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
+    let refused = SqliteStore::open(&file.join("below")).expect_err("refused");
+    assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
+}
+
+/// C-10: a second daemon is refused at once and told who is there; what `kill -9` leaves is not in the way.
+#[test]
+fn one_daemon_at_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let store = SqliteStore::open(&path).expect("opened");
+    match SqliteStore::open(&path).expect_err("refused") {
+        StoreError::Locked { pid, .. } => assert_eq!(pid, std::process::id().to_string()),
+        other @ (StoreError::Directory { .. } | StoreError::Database { .. }) => panic!("{other}"),
+    }
+    drop(store);
+    std::fs::write(path.join("lock"), "999999\n").expect("a stale lock");
+    SqliteStore::open(&path).expect("opened");
+}
+
+/// F-21: what a newer release wrote is refused and left as it is.
+#[test]
+fn a_newer_schema_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    drop(SqliteStore::open(&path).expect("opened"));
+    let database = path.join("state.db");
+    rusqlite::Connection::open(&database)
+        .and_then(|connection| connection.pragma_update(None, "user_version", 2))
+        .expect("changed");
+    let before = std::fs::read(&database).expect("read");
+    let refused = SqliteStore::open(&path).expect_err("refused").to_string();
+    assert!(refused.contains("newer steadfast"), "{refused}");
+    assert_eq!(std::fs::read(&database).expect("read"), before);
+    assert_eq!(std::fs::read_dir(&path).expect("listed").count(), 2, "lock and database only");
+}

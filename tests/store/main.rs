@@ -1,0 +1,23 @@
+//! What the store keeps: one contract for both stores, the journal, `kill -9`, and damage.
+
+mod contract;
+mod crash;
+mod damage;
+mod directory;
+mod journal;
+
+use std::sync::Arc;
+use steadfast::store::{Ended, Entry};
+
+fn names(names: &[&str]) -> Vec<Arc<str>> {
+    names.iter().map(|name| Arc::from(*name)).collect()
+}
+
+fn begin(identity: &str, stamp: u64, owes: &[&str]) -> Entry {
+    Entry::Begin { identity: identity.into(), definition: stamp + 1000, stamp, owes: names(owes) }
+}
+
+fn end(identity: &str, stamp: u64, outcome: Ended, owes: &[&str], paid: Option<u64>) -> Entry {
+    let definition = stamp + 1000;
+    Entry::End { identity: identity.into(), definition, outcome, stamp, owes: names(owes), paid }
+}
