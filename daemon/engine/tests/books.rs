@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{
-    Declared, Graph, Intent, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick, VertexId,
+    Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick, VertexId,
 };
 
 /// A number of the books' own counter: later is larger.
@@ -33,7 +33,7 @@ pub(crate) enum Phase {
     Delayed(Tick),
     Failed,
     /// The engine has not said yet in this turn what follows its failure.
-    JustFailed { was_failed: bool, maybe_good: bool },
+    JustFailed { run: RunId, was_failed: bool, maybe_good: bool },
     /// The rules can be read either way.
     Unsure,
 }
@@ -100,6 +100,8 @@ pub(crate) struct Vertex {
     pub(crate) full_at: u64,
     pub(crate) bucket_unsure: bool,
     pub(crate) polls: u64,
+    /// It waits, and perhaps for no other reason than a tick.
+    pub(crate) polled: bool,
     pub(crate) loaded: Tick,
     pub(crate) active: Tick,
     /// In the queues of its semaphores certainly, possibly since then.
@@ -128,6 +130,7 @@ impl Vertex {
             full_at: 0,
             bucket_unsure: false,
             polls: 0,
+            polled: false,
             loaded: now,
             active: now,
             ticket: (None, None),
@@ -141,6 +144,7 @@ impl Vertex {
 
     pub(crate) fn must(&mut self, when: When, cause: Option<Cause>) {
         let before = self.need;
+        self.polled = false;
         self.need = match before {
             Need::No => Need::Must { low: when, high: when },
             Need::Maybe(low) => Need::Must { low: low.min(when), high: when },
@@ -210,6 +214,8 @@ pub(crate) struct Books {
     pub(crate) asked: Asked,
     pub(crate) paused: bool,
     pub(crate) unsaved: u32,
+    /// The drain is over: what comes now waits.
+    pub(crate) drained: bool,
     /// What was dirty when the drain was asked for.
     pub(crate) drained_first: BTreeSet<VertexId>,
     /// Who may start while it drains.
@@ -221,6 +227,12 @@ pub(crate) struct Books {
     pub(crate) ending: Option<Ending>,
     /// The end that became durable in this turn.
     pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
+    /// What may be told, and whether it must: at once, or when that run is durable.
+    pub(crate) expected: Vec<(Option<RunId>, Notice, bool)>,
+    /// Failed runs of definitions that a swap took away before they were durable: what is told of them is history.
+    pub(crate) history: BTreeSet<RunId>,
+    /// What was told in this turn of retries and failures.
+    pub(crate) told: Vec<Notice>,
     /// Why the vertices started in this turn were started, where that is certain.
     pub(crate) started_as: BTreeMap<VertexId, Cause>,
     /// What was announced last: converged or diverged.
@@ -254,12 +266,16 @@ impl Books {
             asked: Asked::Running,
             paused: false,
             unsaved: 0,
+            drained: false,
             drained_first: BTreeSet::new(),
             drainable: BTreeSet::new(),
             undurable: BTreeMap::new(),
             taken: (0, 0, 0, 0),
             ending: None,
             durable_now: None,
+            expected: Vec::new(),
+            history: BTreeSet::new(),
+            told: Vec::new(),
             started_as: BTreeMap::new(),
             announced: None,
             may_repeat: true,

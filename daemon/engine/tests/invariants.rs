@@ -5,8 +5,11 @@ use crate::oracle::Face;
 use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, Standing, VertexId};
 
 mod convergence;
+mod end;
 mod liveness;
 mod rest;
+
+pub(crate) use end::at_the_end;
 
 pub(crate) const HANDSHAKE: &str = "2: start, checked, begin, begun, apply, ended, end, durable; and \
     nothing that must be durable is announced before it is durable";
@@ -52,6 +55,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
             books.swaps_are_taken();
             books.rests_come();
         }
+        books.drained |= !timer_due && face.mode() != Mode::Draining;
         books.convergence(face);
     }
     books.convergence_is_told();
@@ -94,8 +98,8 @@ impl Books {
             self.broken(E15_PAUSE, "the pause is not recorded");
         }
         let resumed = actions.contains(&Action::Tell(Notice::Resumed));
-        if resumed && !actions.contains(&Action::SavePause(None)) {
-            self.broken(E15_PAUSE, "the end of the pause is not recorded");
+        if resumed && (self.unsaved > 0 || self.asked != Asked::Running) {
+            self.broken(E15_PAUSE, "resumed is told before it is durable");
         }
     }
 

@@ -14,4 +14,10 @@ mod invariants;
 mod order;
 mod oracle;
 
+mod schedule;
+
+mod generate;
+mod properties;
+mod replay;
+
 mod rules;

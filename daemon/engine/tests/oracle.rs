@@ -1,9 +1,9 @@
 //! The oracle: it watches every turn of the engine, keeps its books, and says which rule was broken.
 
-use crate::books::{Asked, Books, Phase};
+use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants;
 use steadfast_engine::{
-    Action, Counts, Engine, Event, Mode, Notice, Slots, Standing, Tick, VertexId,
+    Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick, VertexId,
 };
 
 mod doing;
@@ -77,11 +77,22 @@ impl Oracle {
         books.ending = None;
         books.durable_now = None;
         books.started_as.clear();
+        for vertex in books.vertices.values_mut() {
+            if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
+                vertex.phase = Phase::Rest;
+            }
+        }
+        // What is due by the clock comes before what has just happened.
+        let resumes = actions.contains(&Action::SavePause(None));
+        let due = matches!(books.asked, Asked::Pausing { until, .. } if until <= now);
+        if resumes && due {
+            books.resumed(event);
+        }
         books.happen(event);
         let told = |wanted: fn(&Notice) -> bool| {
             actions.iter().any(|action| matches!(action, Action::Tell(notice) if wanted(notice)))
         };
-        if told(|notice| matches!(notice, Notice::Resumed)) {
+        if resumes && !due {
             books.resumed(event);
         }
         if told(|notice| matches!(notice, Notice::Loaded { .. })) {
@@ -93,7 +104,7 @@ impl Oracle {
             books.act(event, action);
         }
         books.clock += 1;
-        books.turn_over();
+        books.turn_over(face);
         invariants::check(books, event, actions, face);
         books.take_tickets();
     }
@@ -140,25 +151,118 @@ impl Books {
         }
     }
 
-    /// A failure of which the engine said neither *retrying* nor *failed*.
-    fn turn_over(&mut self) {
-        let quiet = self.asked == Asked::Stopping;
-        let ids: Vec<VertexId> = self.order.clone();
-        for id in ids {
-            let suspended = self.is_suspended(id);
-            let clock = self.clock;
-            let Some(vertex) = self.vertices.get_mut(&id) else { continue };
-            let Phase::JustFailed { was_failed, maybe_good } = vertex.phase else { continue };
-            if was_failed && !maybe_good {
-                vertex.failed(clock);
-            } else {
-                vertex.phase = Phase::Unsure;
-                vertex.may(clock);
-                if !maybe_good && !quiet && !suspended {
-                    self.broken(invariants::E10_FAILURE, &format!("nothing is told of {id}"));
+    /// What follows a failure, the engine says by how the vertex stands; when it is durable, it tells.
+    fn turn_over(&mut self, face: &impl Face) {
+        for id in self.order.clone() {
+            let Some(vertex) = self.vertices.get(&id) else { continue };
+            match vertex.phase {
+                Phase::JustFailed { run, was_failed, maybe_good } => {
+                    let later = self.ending.as_ref().is_some_and(|e| e.recorded);
+                    let tell = (later.then_some(run), was_failed);
+                    self.after_failure(id, face.standing(id), maybe_good, tell);
                 }
+                Phase::Unsure => self.reconcile(id, face.standing(id)),
+                // A look is answered by one attempt, not sooner than the back-off says.
+                Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
+                    self.reconcile(id, face.standing(id));
+                }
+                Phase::Rest => self.ticked(id, face.standing(id)),
+                _ => {}
             }
         }
+        self.is_told();
+        self.is_recorded();
+    }
+
+    /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
+    fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
+        if polled && vertex.running.is_none() && standing != Some(Standing::Settled) {
+            if vertex.need == Need::No {
+                vertex.polled = true;
+                vertex.need = Need::Maybe(0);
+            }
+        }
+    }
+
+    fn after_failure(
+        &mut self,
+        id: VertexId,
+        standing: Option<Standing>,
+        maybe_good: bool,
+        tell: (Option<RunId>, bool),
+    ) {
+        let lenient = maybe_good || self.asked == Asked::Stopping || self.is_suspended(id);
+        match standing {
+            Some(Standing::Delayed(at)) => {
+                self.retrying(id, at);
+                self.expected.push((tell.0, Notice::Retrying(id, at), !lenient));
+            }
+            Some(Standing::Failed) => {
+                self.failed_for_good(id);
+                self.expected.push((tell.0, Notice::Failed(id), !lenient && !tell.1));
+            }
+            other => {
+                if !lenient {
+                    let detail = format!("{id} failed and stands as {other:?}");
+                    self.broken(invariants::E10_FAILURE, &detail);
+                }
+                self.reconcile(id, other);
+            }
+        }
+    }
+
+    /// Where the rules leave it open, the engine decides.
+    fn reconcile(&mut self, id: VertexId, standing: Option<Standing>) {
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.phase = match standing {
+            Some(Standing::Delayed(at)) => {
+                vertex.must(clock, None);
+                Phase::Delayed(at)
+            }
+            Some(Standing::Failed) => Phase::Failed,
+            Some(Standing::Held(Holding::Operator)) => Phase::Operator,
+            Some(Standing::Held(_)) => Phase::Held,
+            Some(Standing::Settled) => {
+                if matches!(vertex.need, Need::Maybe(_)) {
+                    vertex.need = Need::No;
+                }
+                Phase::Rest
+            }
+            _ => {
+                vertex.may(clock);
+                Phase::Rest
+            }
+        };
+    }
+
+    fn is_told(&mut self) {
+        let durable = self.durable_now.map(|(run, ..)| run);
+        let told = std::mem::take(&mut self.told);
+        let due = |run: Option<RunId>| run.is_none() || run == durable;
+        let missing = |notice: &Notice| !told.contains(notice);
+        let wrong: Vec<String> = self
+            .expected
+            .iter()
+            .filter(|(run, notice, must)| due(*run) && *must && missing(notice))
+            .map(|(_, notice, _)| format!("not told: {notice:?}"))
+            .collect();
+        let history = durable.is_some_and(|run| self.history.remove(&run));
+        let surplus: Vec<String> = told
+            .iter()
+            .filter(|_| !history)
+            .filter(|notice| !self.expected.iter().any(|(run, e, _)| e == *notice && due(*run)))
+            .map(|notice| format!("told too early or wrongly: {notice:?}"))
+            .collect();
+        self.expected.retain(|(run, ..)| !due(*run));
+        for detail in wrong.into_iter().chain(surplus) {
+            self.broken(invariants::E10_FAILURE, &detail);
+        }
+    }
+
+    fn is_recorded(&mut self) {
         if let Some(ending) = self.ending.take() {
             let wanted = ending.running.intent.is_some() || ending.pays == Some(true);
             if wanted && !ending.recorded {

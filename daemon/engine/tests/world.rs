@@ -210,10 +210,7 @@ impl World {
             Some(Entry::Begin(intent)) => self.deliver(Event::Begun(intent.run)),
             Some(Entry::End(record)) => self.deliver(Event::Durable(record.run)),
             Some(Entry::Forget(_)) => true,
-            Some(Entry::Pause(_)) => {
-                let last = !self.store.written.iter().any(|e| matches!(e, Entry::Pause(_)));
-                !last || self.deliver(Event::PauseSaved)
-            }
+            Some(Entry::Pause(_)) => self.deliver(Event::PauseSaved),
             None => false,
         }
     }
@@ -268,7 +265,12 @@ impl World {
                 None
             }
             Event::Refused(run) => {
-                self.runs.retain(|id, at| id != run || at.cancelled);
+                self.runs.remove(run);
+                None
+            }
+            // It crossed the cancel: nothing was begun, and no thread is busy with it.
+            Event::Begun(run) => {
+                self.runs.retain(|id, at| id != run || !at.cancelled);
                 None
             }
             _ => None,

@@ -69,10 +69,11 @@ impl Books {
                     self.broken(E15_PAUSE, "the pause does not end by itself");
                 }
                 let drains = drain && self.drainable.iter().any(|id| self.is_possibly_ready(*id));
-                if !running && !drains && !self.paused && self.unsaved == 0 {
+                let durable = self.unsaved == 0 && self.undurable.is_empty();
+                if !running && !drains && !self.paused && durable {
                     self.broken(E15_PAUSE, "nothing runs, and paused is not told");
                 }
-                if drain && !self.paused {
+                if drain && !self.drained {
                     self.drain_goes_on();
                 }
             }

@@ -90,7 +90,8 @@ impl Books {
         let (need, phase, owed) = (vertex.need, vertex.phase, vertex.owed.is_some());
         let lenient = vertex.bucket_unsure;
         let refresh_open = vertex.owed_unsure || meta.noop;
-        if need == Need::No && !self.poll_is_due(id) {
+        let tick = need == Need::No || vertex.polled;
+        if tick && !self.poll_is_due(id) {
             self.broken(E8_COST, &format!("{id} is started and was clean"));
         }
         let blocking = self.surely_blocking(id);
@@ -163,7 +164,9 @@ impl Books {
         vertex.look = None;
         if !start.look {
             vertex.need = Need::No;
+            vertex.polled = false;
             vertex.cause = None;
+            vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);
             if let Some(pace) = vertex.declared.meta.pace {
                 vertex.full_at = vertex.full_at.max(now.0) + pace.period_ns;

@@ -33,14 +33,22 @@ impl Books {
             }
             Event::Checked(run, verdict) => self.checked(*run, *verdict),
             Event::Begun(run) => {
-                if let Some(running) = self.running_mut(*run) {
-                    running.begun = true;
+                let Some(running) = self.running_mut(*run) else { return };
+                running.begun = true;
+                if running.cancelled.is_some() {
+                    self.ended(*run, Outcome::Interrupted);
                 }
             }
-            Event::Refused(run) => self.ended(*run, Outcome::Failed { touched: false }),
+            Event::Refused(run) => {
+                // Nothing was recorded, so there is nothing to end.
+                if let Some(running) = self.running_mut(*run) {
+                    running.intent = None;
+                }
+                self.ended(*run, Outcome::Failed { touched: false });
+            }
             Event::Ended(run, outcome) => self.ended(*run, *outcome),
             Event::Pause(pause) => self.pause(*pause),
-            Event::PauseSaved => self.unsaved = 0,
+            Event::PauseSaved => self.unsaved = self.unsaved.saturating_sub(1),
             Event::Stop { grace } => {
                 let due = self.now.after(*grace);
                 self.stop_due = Some(self.stop_due.map_or(due, |before| before.min(due)));
@@ -129,6 +137,13 @@ impl Books {
             self.cancelled_check(id, running, verdict);
             return;
         }
+        let mut running = running;
+        if running.noop != vertex.declared.meta.noop {
+            // A swap has changed its mind meanwhile: whoever says *check only* wins.
+            running.noop = true;
+            vertex.owed_unsure |= vertex.owed.is_some();
+            vertex.may(clock);
+        }
         match verdict {
             Verdict::Same => {
                 let pays = running.saw.is_some() && !running.noop;
@@ -141,7 +156,11 @@ impl Books {
             Verdict::Differs => vertex.running = Some(running),
             Verdict::Unknown => {
                 if running.noop {
-                    vertex.phase = Phase::JustFailed { was_failed: running.was_failed, maybe_good: true };
+                    vertex.phase = Phase::JustFailed {
+                run: running.run,
+                was_failed: running.was_failed,
+                maybe_good: true,
+            };
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
                 } else {
@@ -156,7 +175,7 @@ impl Books {
     fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: Verdict) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let was_failed = running.was_failed;
-        vertex.phase = Phase::JustFailed { was_failed, maybe_good: true };
+        vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
         vertex.failures += 1;
         if verdict == Verdict::Same {
             vertex.good.1 = running.start;
@@ -193,7 +212,11 @@ impl Books {
         let over = Self::deadline_of(vertex, &running).is_some_and(|due| due <= self.now);
         let pays = if well && running.cancelled.is_some() && over {
             vertex.phase =
-                Phase::JustFailed { was_failed: running.was_failed, maybe_good: true };
+                Phase::JustFailed {
+                run: running.run,
+                was_failed: running.was_failed,
+                maybe_good: true,
+            };
             vertex.good.1 = running.start;
             vertex.failures += 1;
             vertex.owed_unsure |= running.saw.is_some();
@@ -289,6 +312,7 @@ impl Books {
         match self.asked {
             Asked::Stopping => {}
             Asked::Running => {
+                self.drained = false;
                 self.drained_first.clear();
                 self.drainable.clear();
                 if pause.drain {
@@ -298,6 +322,7 @@ impl Books {
             }
             Asked::Pausing { drain, .. } => {
                 let drain = drain && pause.drain;
+                self.paused = false;
                 self.asked = Asked::Pausing { until, drain };
             }
         }
@@ -356,7 +381,7 @@ impl Vertex {
     fn fails(&mut self, running: &Running, lenient: bool) {
         self.failures += 1;
         let was_failed = running.was_failed;
-        self.phase = Phase::JustFailed { was_failed, maybe_good: lenient };
+        self.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: lenient };
     }
 
     /// Failed for good. What came during its own run may be its own doing.

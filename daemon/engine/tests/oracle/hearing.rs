@@ -5,7 +5,7 @@ use crate::invariants::{
     E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, E6_ONCE, HANDSHAKE,
 };
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, RunId, Tick, Verdict, VertexId};
+use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,8 +29,7 @@ impl Books {
                     self.broken(HANDSHAKE, &format!("no check of {id} failed"));
                 }
             }
-            Notice::Retrying(id, at) => self.retrying(*id, *at),
-            Notice::Failed(id) => self.failed_for_good(*id),
+            Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
             Notice::Recovered(id) => {
                 if self.vertices.get(id).is_none_or(|v| v.good.1 == 0) {
                     self.broken(E10_FAILURE, &format!("{id} has recovered and never was right"));
@@ -92,14 +91,16 @@ impl Books {
         }
     }
 
-    fn retrying(&mut self, id: VertexId, at: Tick) {
+    pub(super) fn retrying(&mut self, id: VertexId, at: Tick) {
         let (now, clock) = (self.now, self.clock);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
-        let none_left = vertex.budget.1 == 0;
         let meta = &vertex.declared.meta;
+        // An event or a tick during the run is no new budget, and yet a check must follow it.
+        let ticks = matches!(meta.poll, Poll::Every(_));
+        let none_left = vertex.budget.1 == 0 && vertex.need == Need::No && !ticks;
         let first = meta.delay.max(Meta::SHORTEST_DELAY);
-        let most = meta.delay_max.max(Meta::SHORTEST_DELAY);
+        let most = meta.delay_max.max(first);
         let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
         let longest = first.saturating_mul(doubled).min(most);
         let shortest = if vertex.backoff_sure { longest } else { first.min(most) };
@@ -127,7 +128,7 @@ impl Books {
         }
     }
 
-    fn failed_for_good(&mut self, id: VertexId) {
+    pub(super) fn failed_for_good(&mut self, id: VertexId) {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
@@ -178,7 +179,13 @@ impl Books {
     fn stuck(&mut self, id: VertexId, run: RunId) {
         let right = self.vertices.get(&id).is_some_and(|vertex| {
             let this = vertex.running.as_ref().is_some_and(|r| r.run == run);
-            this && Self::deadline(vertex).is_some_and(|due| due <= self.now)
+            let second = Duration::from_secs(1);
+            let asked = vertex.running.as_ref().and_then(|r| r.cancelled);
+            let over = Self::deadline(vertex).is_some_and(|due| due <= self.now);
+            this && match asked {
+                Some(at) => at.after(second) <= self.now,
+                None => over && !vertex.declared.nature.cancellable,
+            }
         });
         if !right {
             self.broken(E6_ONCE, &format!("{id} is called stuck and has time left"));

@@ -48,6 +48,9 @@ impl Books {
     }
 
     fn was_quiet(&mut self, before: &Vertex) {
+        if let Phase::JustFailed { run, .. } = before.phase {
+            self.history.insert(run);
+        }
         if before.running.is_some() {
             let detail = format!("{} is taken away while it runs", before.declared.id);
             self.broken(crate::invariants::E17_SWAP, &detail);
