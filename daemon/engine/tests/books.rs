@@ -72,6 +72,7 @@ pub(crate) struct Running {
     pub(crate) applying: bool,
     pub(crate) cancelled: Option<Tick>,
     pub(crate) was_failed: bool,
+    pub(crate) stuck: bool,
 }
 
 /// One vertex.

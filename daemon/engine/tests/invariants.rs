@@ -98,7 +98,7 @@ impl Books {
             self.broken(E15_PAUSE, "the pause is not recorded");
         }
         let resumed = actions.contains(&Action::Tell(Notice::Resumed));
-        if resumed && (self.unsaved > 0 || self.asked != Asked::Running) {
+        if resumed && (self.unsaved > 0 || matches!(self.asked, Asked::Pausing { .. })) {
             self.broken(E15_PAUSE, "resumed is told before it is durable");
         }
     }
@@ -182,7 +182,10 @@ impl Books {
                 let debt = !vertex.declared.meta.noop && self.debts.contains_key(&id);
                 resting && !must && !debt && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
             }
-            Standing::Running(run, _) | Standing::Stuck(run, _) => {
+            Standing::Stuck(run, _) => {
+                vertex.running.as_ref().is_some_and(|r| r.run == *run && r.stuck)
+            }
+            Standing::Running(run, _) => {
                 vertex.running.as_ref().is_some_and(|r| r.run == *run && !r.look)
             }
             Standing::Delayed(until) => {

@@ -20,4 +20,5 @@ mod generate;
 mod properties;
 mod replay;
 
+mod races;
 mod rules;

@@ -182,6 +182,7 @@ impl Books {
             if vertex.need == Need::No {
                 vertex.polled = true;
                 vertex.need = Need::Maybe(0);
+                self.back_poke(id);
             }
         }
     }
@@ -249,7 +250,10 @@ impl Books {
             .filter(|(run, notice, must)| due(*run) && *must && missing(notice))
             .map(|(_, notice, _)| format!("not told: {notice:?}"))
             .collect();
-        let history = durable.is_some_and(|run| self.history.remove(&run));
+        let history = match durable {
+            Some(run) => self.history.remove(&run),
+            None => !self.history.is_empty(),
+        };
         let surplus: Vec<String> = told
             .iter()
             .filter(|_| !history)

@@ -12,7 +12,8 @@ impl Books {
             let polled = vertex.declared.meta.poll != Poll::Never;
             let dirty = matches!(vertex.need, Need::Must { .. }) || vertex.is_running();
             let rests = matches!(vertex.phase, Phase::Rest | Phase::Unsure);
-            (dirty && !polled || !rests || self.debts.contains_key(id)).then_some(*id)
+            let stuck = vertex.running.as_ref().is_some_and(|run| run.stuck);
+            (dirty && !polled || stuck || !rests || self.debts.contains_key(id)).then_some(*id)
         };
         self.vertices.iter().find_map(open)
     }
@@ -29,7 +30,7 @@ impl Books {
                     && vertex.phase == Phase::Rest
                     && vertex.owed.is_none()
                     && !vertex.owed_unsure
-                    && vertex.running.as_ref().is_none_or(|run| run.look)
+                    && vertex.running.as_ref().is_none_or(|run| run.look && !run.stuck)
             })
     }
 

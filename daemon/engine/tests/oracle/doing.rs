@@ -190,6 +190,7 @@ impl Books {
             applying: false,
             cancelled: None,
             was_failed,
+            stuck: false,
         });
     }
 

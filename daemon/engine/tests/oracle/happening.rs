@@ -111,7 +111,10 @@ impl Books {
         }
         vertex.look = Some((clock, required));
         match vertex.phase {
-            Phase::Failed | Phase::Held | Phase::Unsure => vertex.may(clock),
+            Phase::Failed | Phase::Held | Phase::Unsure => {
+                vertex.may(clock);
+                self.back_poke(id);
+            }
             Phase::Rest | Phase::Operator | Phase::Delayed(_) | Phase::JustFailed { .. } => {}
         }
     }
@@ -124,7 +127,10 @@ impl Books {
         let Some(running) = vertex.running.take() else { return };
         vertex.active = self.now;
         if running.look {
-            if verdict != Verdict::Same {
+            if vertex.phase == Phase::Held {
+                // What it would change, it would change still; or somebody else has done it.
+                vertex.phase = Phase::Unsure;
+            } else if verdict != Verdict::Same {
                 if running.cancelled.is_some() {
                     vertex.may(clock);
                 } else {

@@ -109,12 +109,14 @@ impl Books {
         vertex.budget = (left(vertex.budget.0), left(vertex.budget.1));
         vertex.phase = Phase::Delayed(at);
         let low = match vertex.need {
+            _ if ticks => 0,
             Need::No => clock,
             Need::Maybe(low) | Need::Must { low, .. } => low,
         };
         vertex.need = Need::Must { low, high: u64::MAX };
         vertex.cause = None;
         let failures = vertex.failures;
+        self.back_poke(id);
         if !just {
             self.broken(E10_FAILURE, &format!("{id} is tried again and has not failed"));
         }
@@ -187,6 +189,9 @@ impl Books {
                 None => over && !vertex.declared.nature.cancellable,
             }
         });
+        if let Some(running) = self.running_mut(run) {
+            running.stuck = true;
+        }
         if !right {
             self.broken(E6_ONCE, &format!("{id} is called stuck and has time left"));
         }
