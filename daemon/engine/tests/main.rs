@@ -22,3 +22,4 @@ mod replay;
 
 mod races;
 mod rules;
+mod shapes;

@@ -31,7 +31,7 @@ impl Books {
             }
             Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
             Notice::Recovered(id) => {
-                if self.vertices.get(id).is_none_or(|v| v.good.1 == 0) {
+                if self.vertices.get(id).is_some_and(|v| v.good.1 == 0 && v.loaded != self.now) {
                     self.broken(E10_FAILURE, &format!("{id} has recovered and never was right"));
                 }
             }
