@@ -243,7 +243,8 @@ impl Driver {
             }
             self.keep_time();
         }
-        let moved = if self.settings.one_shot { self.last_look().await } else { Vec::new() };
+        let looks = self.settings.one_shot && self.engine.mode() != Mode::Stopped;
+        let moved = if looks { self.last_look().await } else { Vec::new() };
         self.finish(moved)
     }
 
@@ -351,6 +352,9 @@ impl Driver {
             Ok(graph) => graph,
             Err(error) => {
                 self.audience.hear(&News::Refused(&error.to_string()));
+                if self.settings.one_shot {
+                    self.recalled = None;
+                }
                 return;
             }
         };
