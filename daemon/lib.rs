@@ -1,4 +1,5 @@
 //! steadfast: holds a Linux host to a YAML graph of resources.
 
+pub mod driver;
 pub mod signals;
 pub mod store;

@@ -1,0 +1,3 @@
+//! The loop that drives the engine, and what feeds it.
+
+pub mod watch;
