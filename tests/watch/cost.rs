@@ -43,7 +43,7 @@ fn arm_many(directories: u32, each: u32) {
     report(&format!(
         "{count} paths in {directories} directories: armed in {:?} ({:?} processor), about {} bytes each",
         start.elapsed(),
-        processor() - used,
+        processor().saturating_sub(used),
         (resident() - memory).saturating_sub(notes) / count as usize
     ));
     let start = Instant::now();
@@ -88,7 +88,7 @@ fn removing_watched_directories() {
         report(&format!(
             "{count} watched directories removed in {removed:?}, settled in {:?} ({:?} processor), {suspect} suspect",
             start.elapsed(),
-            processor() - used
+            processor().saturating_sub(used)
         ));
     }
 }
@@ -150,7 +150,9 @@ fn foreigners() {
         std::thread::sleep(Duration::from_millis(300));
         let (start, used, news) = (Instant::now(), processor(), ears.heard(1).news());
         std::thread::sleep(Duration::from_secs(3));
-        let share = (processor() - used).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+        let share = (processor().saturating_sub(used)).as_secs_f64()
+            / start.elapsed().as_secs_f64()
+            * 100.0;
         report(&format!(
             "{what}: {share:.1} % of a core, {} signals/s",
             (ears.heard(1).news() - news) / 3

@@ -31,7 +31,7 @@ fn a_linked_component_is_followed_and_its_change_noticed() {
         fs::rename(ears.path("deep"), ears.path("deeper")).expect("moved");
     });
     ears.hears(1, "pointed after it", || {
-        point(&link, ears.path("deeper/two").to_str().expect("text"))
+        point(&link, ears.path("deeper/two").to_str().expect("text"));
     });
     ears.settle();
     ears.hears(1, "edited", || edit(&ears.path("deeper/two/file")));

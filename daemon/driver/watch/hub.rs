@@ -242,6 +242,8 @@ impl Worker {
         for (vertex, serial, sources) in std::mem::take(&mut work.arms) {
             self.arm(Owner { vertex, serial }, sources, &mut work);
         }
+        // First what is given back: a limit may have been reached.
+        self.give_up(&mut work);
         loop {
             while let Some((route, reason)) = work.dirty.pop_first() {
                 self.walk(route, reason, &mut work, renewed.as_mut());
@@ -249,11 +251,15 @@ impl Worker {
             let Some(leaf) = work.looks.pop_first() else { break };
             self.look(&leaf, &mut work);
         }
+        self.give_up(&mut work);
+        self.finish(&work.judge);
+    }
+
+    fn give_up(&mut self, work: &mut Work) {
         for route in std::mem::take(&mut work.emptied) {
             let used = self.shared.lock().give_up(route);
             discard_unused(&self.shared, &mut *self.backend, &used);
         }
-        self.finish(&work.judge);
     }
 
     /// Says how it stands with those concerned, and tells everything that came up in this turn.
