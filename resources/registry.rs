@@ -2,7 +2,13 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 1] = [&crate::kinds::noop::SPEC];
+static SPECS: [&Spec; 5] = [
+    &crate::kinds::exec::SPEC,
+    &crate::kinds::msg::SPEC,
+    &crate::kinds::noop::SPEC,
+    &crate::kinds::print::SPEC,
+    &crate::kinds::timer::SPEC,
+];
 
 /// Every kind of this build, by name.
 #[must_use]

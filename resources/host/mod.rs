@@ -7,6 +7,7 @@ mod descriptors;
 mod group;
 mod journal;
 mod lines;
+mod look;
 mod prepare;
 mod process;
 mod spawner;

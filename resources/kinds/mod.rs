@@ -1,3 +1,7 @@
 //! One file for each kind.
 
+pub mod exec;
+pub mod msg;
 pub mod noop;
+pub mod print;
+pub mod timer;
