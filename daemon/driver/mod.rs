@@ -18,7 +18,7 @@ mod table;
 mod tell;
 
 pub use inbox::Inbox;
-pub use lines::HostLines;
+use lines::HostLines;
 pub use news::{Audience, News, Progress};
 
 use crate::config::Loaded;
