@@ -47,6 +47,8 @@ pub(super) struct Checker<'a> {
     pub(super) ties: Vec<Tie>,
     pub(super) suggested: usize,
     claims: HashMap<Claim, usize>,
+    /// Where identities are put together.
+    identity: String,
     metas: Metas,
     semaphores: Semaphores,
 }
@@ -77,6 +79,7 @@ pub(super) fn check(
         ties: Vec::new(),
         suggested: 0,
         claims: HashMap::new(),
+        identity: String::new(),
         metas: Metas::new(options.noop, reserved),
         semaphores,
     };
@@ -100,13 +103,14 @@ type LinksOf = (usize, usize, usize, Box<[raw::Link]>);
 
 impl Checker<'_> {
     fn graph_name(&mut self, files: &[raw::File]) -> String {
+        let given = |spots: &Option<raw::Spots>| spots.as_ref().is_some_and(|s| s.name.is_some());
         let at = |file| Where { file, part: Part::Graph };
         let mut named = files.iter().enumerate().filter_map(|(n, f)| Some((n, f.name.as_ref()?)));
         let Some((first, name)) = named.next() else {
-            if self.whole {
+            if self.whole && !self.atlas.spots.iter().any(given) {
                 let problem =
                     Problem::new(Code::GraphName, "the graph has no name: expected `graph:`")
-                        .hint("give it one: graph: web");
+                        .hint("begin with `graph: NAME` and `resources:`");
                 let place = files.first().and_then(|_| self.atlas.place(at(0)));
                 self.problems.push(problem.at(place));
             }
@@ -157,9 +161,12 @@ impl Checker<'_> {
     ) -> Option<usize> {
         let at = Where { file, part: Part::Name(index) };
         self.check_name(given.spec.kind, &given.name, at)?;
-        let identity: Arc<str> = [given.spec.kind, "[", &given.name, "]"].concat().into();
-        if let Some(first) = self.numbers.get(&identity).and_then(|first| self.vertices.get(*first))
-        {
+        self.identity.clear();
+        self.identity.extend([given.spec.kind, "[", &given.name, "]"]);
+        let identity: Arc<str> = self.identity.as_str().into();
+        let vertex = self.vertices.len();
+        let first = *self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
+        if let Some(first) = self.vertices.get(first) {
             let problem = format!("`{}` is declared twice", quoted(&identity));
             let problem =
                 Problem::new(Code::Duplicate, problem).hint("give one of them another name");
@@ -168,8 +175,6 @@ impl Checker<'_> {
             self.problems.push(problem);
             return None;
         }
-        let vertex = self.vertices.len();
-        self.numbers.insert(Arc::clone(&identity), vertex);
         let definition =
             Stable::new().text(given.spec.kind).text(&given.name).number(given.given.sum);
         let definition = if given.given.relative {
@@ -223,30 +228,30 @@ impl Checker<'_> {
         index: usize,
     ) -> (Arc<Meta>, bool) {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
-        let place = |name| atlas.place(Where { file, part: Part::Meta(index, name) });
-        let semaphores = &mut self.semaphores;
-        let at = Where { file, part: Part::Meta(index, "sema") };
-        self.metas.make(
-            given,
-            &mut |text, say| match semaphores.take(text, at) {
-                Ok(id) => Some(id),
-                Err(Refused::Wrong(problem)) => {
-                    say("sema", problem);
-                    None
+        let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
+        let mut take = |text: &str, number| {
+            let at = Where { file, part: Part::Semaphore(index, number) };
+            match semaphores.take(text, at, &own) {
+                Ok(id) => {
+                    own.push(id);
+                    return Some(id);
                 }
+                Err(Refused::Wrong(problem)) => refused.push(problem.at(atlas.place(at))),
                 Err(Refused::Conflict(problem, first)) => {
                     let first = first.and_then(|first| atlas.labelled(first, "the other count"));
-                    // The place to look at comes first: the one of this resource.
-                    say("sema", problem.at(place("sema")).at(first));
-                    None
+                    refused.push(problem.at(atlas.place(at)).at(first));
                 }
-            },
-            &mut |name, problem| {
-                let problem =
-                    if problem.places.is_empty() { problem.at(place(name)) } else { problem };
-                problems.push(problem);
-            },
-        )
+            }
+            None
+        };
+        let made = self.metas.make(given, &mut take, &mut |name, problem| {
+            let at = Where { file, part: Part::Meta(index, name) };
+            problems.push(problem.at(atlas.place(at)));
+        });
+        for problem in refused {
+            self.problems.push(problem);
+        }
+        made
     }
 
     fn invalid(&mut self, invalid: &[Invalid], identity: &str, file: usize, index: usize) {

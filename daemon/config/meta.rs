@@ -3,7 +3,6 @@
 use super::code::Code;
 use super::problem::Problem;
 use super::raw::Given;
-use super::semaphore::Semaphores;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +64,7 @@ impl Metas {
     pub(super) fn make(
         &mut self,
         given: Option<Box<Given>>,
-        semaphores: &mut dyn FnMut(&str, Say<'_>) -> Option<SemaphoreId>,
+        semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
     ) -> (Arc<Meta>, bool) {
         let Some(mut fields) = given.map(|given| given.fields) else {
@@ -78,16 +77,11 @@ impl Metas {
         let rewatch = fields.bool("rewatch").unwrap_or(true);
         let (delay, delay_max) = delays(&mut fields, say);
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
-        for text in fields.texts("sema").unwrap_or_default() {
-            if let Some(id) = semaphores(&text, say) {
-                if ids.contains(&id) {
-                    say("sema", Semaphores::twice(&text));
-                } else {
-                    ids.push(id);
-                }
-            }
+        for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
+            ids.extend(semaphores(text, number));
         }
         ids.sort_unstable();
+        ids.dedup();
         let meta = Meta {
             noop: fields.bool("noop").unwrap_or_default() || self.noop,
             retry: retry(&mut fields, say),
@@ -222,7 +216,8 @@ fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
     {
         Some(period_ns) => Some(Pace { period_ns, burst }),
         None => {
-            let what = format!("`limit: {limit}` with `burst: {burst}` spans more than 146 years");
+            let what =
+                format!("`limit: {limit:e}` with `burst: {burst}` spans more than 146 years");
             refuse("limit", what, "raise the limit or lower the burst")
         }
     }

@@ -148,7 +148,7 @@ fn slow(
     for (source, scan) in sources.iter().zip(scans) {
         let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
         refuse_characters(source, scan, &mut problems);
-        if file.is_none() {
+        if file.as_ref().is_none_or(|file| file.unread) {
             whole = check::Whole::No;
         }
         files.push(file.unwrap_or_default());

@@ -14,6 +14,8 @@ pub(super) struct File {
     pub(super) edges: Vec<Edge>,
     /// Identities that are declared but cannot be checked further (kinds that are not known): edges may name them.
     pub(super) strangers: Vec<String>,
+    /// It holds something else than a graph: what it would have declared is not known.
+    pub(super) unread: bool,
     /// Where things stand, for the reader that knows.
     pub(super) spots: Option<Spots>,
 }
@@ -157,6 +159,7 @@ pub(super) struct ResourceSpots {
     pub(super) fields: Vec<(&'static str, Span)>,
     pub(super) meta: Vec<(&'static str, Span)>,
     pub(super) links: Vec<Span>,
+    pub(super) semaphores: Vec<Span>,
 }
 
 /// Where the parts of an edge stand.

@@ -62,7 +62,7 @@ impl<'t> Reader<'t, '_> {
 
     fn resource(&mut self, spec: &'static Spec, item: usize, file: &mut File) {
         let problems = self.problems.errors();
-        let kind = format!("a {}", spec.kind);
+        let kind = format!("an entry of `{}`", spec.kind);
         let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
         let named = entries.iter().find(|entry| entry.key == "name").copied();
         let what = match named.and_then(|entry| self.scalar(entry.value)) {
@@ -88,7 +88,8 @@ impl<'t> Reader<'t, '_> {
             }
         }
         let Some(name) = name else {
-            if named.is_none() {
+            // A misspelt `name` was said already.
+            if named.is_none() && self.problems.errors() == problems {
                 self.missing(item, "name", &what);
             }
             return;
@@ -239,11 +240,22 @@ impl<'t> Reader<'t, '_> {
                     if let Some(value) = self.value(field, entry, &what) {
                         given.insert(field, value);
                     }
+                    if field.name == "sema" {
+                        spots.semaphores = self.item_spans(entry);
+                    }
                 }
                 None => self.unknown(entry.key, entry.key_span, &what, &known),
             }
         }
         Some(given)
+    }
+
+    /// Where the items of a list stand, or the one value that stands for a list.
+    fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
+        match self.tree.node(entry.value) {
+            Some(Node::List(items)) => items.iter().map(|item| self.tree.span(*item)).collect(),
+            _ => vec![self.value_span(entry)],
+        }
     }
 
     fn links(

@@ -40,7 +40,7 @@ impl Source {
 
     fn lines(&self) -> &[u32] {
         self.lines.get_or_init(|| {
-            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            let ends = self.text.match_indices('\n');
             let starts = ends.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
             std::iter::once(0).chain(starts).collect()
         })

@@ -48,6 +48,9 @@ fn advice(line: &str) -> Option<&'static str> {
     if value.starts_with(['*', '&', '!']) {
         return Some("quote the value: * & and ! have a meaning at its beginning");
     }
+    if value.starts_with('[') && value.matches('[').count() > 1 {
+        return Some("within [ ] a resource needs quotes: [\"kind[name]\"]");
+    }
     if value.starts_with(['"', '\'']) {
         return Some("look at the quotes and at what follows the closing one");
     }
