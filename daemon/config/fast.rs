@@ -4,7 +4,7 @@
 use super::kinds::Kinds;
 use super::meta::META;
 use super::raw::{Edge, End, File, Given, Link, Relation, Resource, Seen};
-use super::seed::{Entries, Items, List, Map, OneOrMany, Plain, Reader, declined};
+use super::seed::{Entries, Items, List, Map, OneOrMany, Reader, declined};
 use super::source::Source;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
@@ -32,11 +32,11 @@ impl<'de> Entries<'de> for Top<'_> {
         while let Some(key) = self.0.key(&mut map)? {
             let index = match key.text.as_ref() {
                 "graph" => {
-                    file.name = Some(self.0.text(&mut map)?);
+                    file.name = Some(self.0.text(&key, &mut map)?);
                     0
                 }
                 "comment" => {
-                    file.comment = map.next_value_seed(Plain(self.0))?.map(|s| s.text.into_owned());
+                    file.comment = self.0.scalar(&key, &mut map)?.map(|s| s.text.into_owned());
                     1
                 }
                 "resources" => {
@@ -109,11 +109,11 @@ impl<'de> Entries<'de> for One<'_> {
         let (mut links, mut given) = (Vec::new(), Given::default());
         while let Some(key) = self.reader.key(&mut map)? {
             if at.is_none() {
-                let Cow::Borrowed(text) = key.text else { return Err(declined()) };
+                let Cow::Borrowed(text) = &key.text else { return Err(declined()) };
                 at = self.reader.offset(text);
             }
             let first = if key.text == "name" {
-                name = Some(self.reader.text(&mut map)?);
+                name = Some(self.reader.text(&key, &mut map)?);
                 own.first(0)
             } else if key.text == "meta" {
                 meta = map.next_value_seed(Map(Table { reader: self.reader, table: META }))?;
@@ -125,7 +125,7 @@ impl<'de> Entries<'de> for One<'_> {
             } else {
                 let index = position(self.spec.fields, &key.text).ok_or_else(declined)?;
                 let field = self.spec.fields.get(index).ok_or_else(declined)?;
-                if let Some(value) = self.reader.field(field, &mut map)? {
+                if let Some(value) = self.reader.field(field, &key, &mut map)? {
                     given.insert(field, value);
                 }
                 seen.first(index)
@@ -167,7 +167,7 @@ impl<'de> Entries<'de> for Table<'_> {
             if !seen.first(index) {
                 return Err(declined());
             }
-            if let Some(value) = self.reader.field(field, &mut map)? {
+            if let Some(value) = self.reader.field(field, &key, &mut map)? {
                 given.insert(field, value);
             }
         }
@@ -198,7 +198,7 @@ impl<'de> Entries<'de> for OneEdge<'_> {
         while let Some(key) = self.0.key(&mut map)? {
             let index = match key.text.as_ref() {
                 "name" => {
-                    map.next_value_seed(Plain(self.0))?;
+                    self.0.scalar(&key, &mut map)?;
                     0
                 }
                 "from" => {
@@ -210,7 +210,7 @@ impl<'de> Entries<'de> for OneEdge<'_> {
                     2
                 }
                 "notify" => {
-                    if let Some(scalar) = map.next_value_seed(Plain(self.0))? {
+                    if let Some(scalar) = self.0.scalar(&key, &mut map)? {
                         notify = scalar.boolean().ok_or_else(declined)?;
                     }
                     3
@@ -238,7 +238,7 @@ impl<'de> Entries<'de> for OneEnd<'_> {
                 "name" => &mut name,
                 _ => return Err(declined()),
             };
-            if slot.replace(self.0.text(&mut map)?).is_some() {
+            if slot.replace(self.0.text(&key, &mut map)?).is_some() {
                 return Err(declined());
             }
         }

@@ -6,6 +6,8 @@
 //! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
 //! `select`), and what is said (`problem`, `render`, `code`).
 
+#[cfg(test)]
+mod agreement;
 mod check;
 mod code;
 mod cycle;

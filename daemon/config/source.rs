@@ -34,8 +34,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(display: String, path: PathBuf, base: PathBuf, text: String) -> Self {
-        Self { display: clean(&display), path, base, text, lines: OnceLock::new() }
+    /// YAML readers differ about a last line without its end: it gets one.
+    pub(super) fn new(display: &str, path: PathBuf, base: PathBuf, mut text: String) -> Self {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Self { display: clean(display), path, base, text, lines: OnceLock::new() }
     }
 
     fn lines(&self) -> &[u32] {

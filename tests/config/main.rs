@@ -1,7 +1,6 @@
 //! Graph files from outside: what loads, what is refused, and with which words.
 
 mod accepted;
-mod agreement;
 mod bounds;
 mod kinds;
 mod refused;
