@@ -65,10 +65,11 @@ impl<'t> Reader<'t, '_> {
         let kind = format!("an entry of `{}`", spec.kind);
         let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
         let named = entries.iter().find(|entry| entry.key == "name").copied();
-        let what = match named.and_then(|entry| self.scalar(entry.value)) {
-            Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
-            None => kind,
-        };
+        let what =
+            match named.and_then(|entry| self.scalar(entry.value)).filter(|name| !name.is_null()) {
+                Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
+                None => kind,
+            };
         let mut spots = ResourceSpots::default();
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
         let mut given = Given::default();
@@ -253,7 +254,10 @@ impl<'t> Reader<'t, '_> {
     /// Where the items of a list stand, or the one value that stands for a list.
     fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
         match self.tree.node(entry.value) {
-            Some(Node::List(items)) => items.iter().map(|item| self.tree.span(*item)).collect(),
+            Some(Node::List(items)) => {
+                let given = items.iter().filter(|item| !self.is_null(**item));
+                given.map(|item| self.tree.span(*item)).collect()
+            }
             _ => vec![self.value_span(entry)],
         }
     }

@@ -31,9 +31,9 @@ pub(super) fn problem(source: &Source, error: &ScanError) -> Problem {
             .hint("replace it by spaces")
             .at(Some(source.place(tab)));
     }
-    Problem::new(Code::Syntax, format!("this is not YAML: {info}"))
-        .hint_if(advice(line))
-        .at(Some(place))
+    let open_quote = "look above for a quote that is not closed";
+    let hint = advice(line).or_else(|| info.contains("quoted scalar").then_some(open_quote));
+    Problem::new(Code::Syntax, format!("this is not YAML: {info}")).hint_if(hint).at(Some(place))
 }
 
 /// The slips that are made most often.
