@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use steadfast::config::{Kinds, Options, load_with};
 use steadfast_resources::{
-    Answer, Ask, Change, FieldSpec, FieldType, Fields, Host, Invalid, Outcome, Permit, Place,
-    Resource, Spec, Verdict,
+    Answer, Ask, Change, FieldSpec, FieldType, Host, Invalid, Outcome, Permit, Resource, Spec,
+    Verdict,
 };
 
 /// The system's allocator, counting what is held.

@@ -85,7 +85,7 @@ fn document() -> impl Strategy<Value = String> {
     (scalar(), prop::collection::vec((kind, list), 0..3)).prop_map(|(name, kinds)| {
         let mut text = format!("graph: {name}\nresources:\n");
         for (kind, resources) in kinds {
-            text += &format!("  {kind}:\n{}", resources.concat());
+            text.extend(["  ", &kind, ":\n", &resources.concat()]);
         }
         text
     })

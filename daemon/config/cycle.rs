@@ -142,11 +142,9 @@ fn parts(vertices: usize, outgoing: &Outgoing<'_>) -> Vec<usize> {
                 low[*parent] = low[*parent].min(low[vertex]);
             }
             if low[vertex] == order[vertex] {
-                while let Some(member) = waiting.pop() {
+                let from = waiting.iter().rposition(|member| *member == vertex).unwrap_or_default();
+                for member in waiting.drain(from..) {
                     part[member] = count;
-                    if member == vertex {
-                        break;
-                    }
                 }
                 count += 1;
             }
@@ -216,7 +214,7 @@ mod tests {
                     prop_assert_eq!(ties[*number].to, ties[*next].from);
                 }
             }
-            let mut left = ties.clone();
+            let mut left = ties;
             let mut before = usize::MAX;
             while left.len() < before {
                 before = left.len();

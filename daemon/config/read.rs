@@ -96,11 +96,10 @@ impl<'t> Reader<'t, '_> {
             let problems = self.problems.errors();
             for entry in entries {
                 match entry.key {
-                    "name" if self.is_null(entry.value) => {}
+                    "name" | "notify" if self.is_null(entry.value) => {}
                     "name" => drop(self.text(entry, "`name` of an edge")),
                     "from" => (from, spots.from) = self.end(entry),
                     "to" => (to, spots.to) = self.end(entry),
-                    "notify" if self.is_null(entry.value) => {}
                     "notify" => notify = self.truth(entry).unwrap_or_default(),
                     key => self.unknown(key, entry.key_span, "an edge", &EDGE),
                 }

@@ -67,18 +67,17 @@ static PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
     let mut table = [true; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = !matches!(
-            byte as u8,
-            0..=9
-                | 11..=31
-                | b'[' | b']' | b'{' | b'}' | b'#' | b'!' | b'&' | b'*' | b'?' | b'%'
-                | 0x7f | 0xc2 | 0xe2 | 0xef
-        );
+    let mut byte = 0_u8;
+    loop {
+        let special =
+            matches!(byte, b'#' | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%');
+        let control = matches!(byte, 0..=9 | 11..=31 | 0x7f | 0xc2 | 0xe2 | 0xef);
+        table[byte as usize] = !special && !control;
+        if byte == u8::MAX {
+            return table;
+        }
         byte += 1;
     }
-    table
 }
 
 fn begins_token(bytes: &[u8], at: usize) -> bool {
