@@ -116,7 +116,7 @@ fn every_metaparameter() {
         delay: Duration::from_millis(250),
         delay_max: Duration::from_secs(5),
         timeout: Some(Duration::from_millis(9)),
-        poll: Poll::Every(Duration::from_secs(60)),
+        poll: Poll::Every(Duration::from_mins(1)),
         pace: None,
         semaphores: vec![SemaphoreId(0), SemaphoreId(1), SemaphoreId(2)],
         reset: true,
