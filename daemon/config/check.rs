@@ -98,6 +98,22 @@ pub(super) fn check(
     super::select::select(Loaded { name, comment, ..loaded }, options, problems)
 }
 
+/// What is wrong with a name, if anything is.
+pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
+    if name.is_empty() {
+        return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
+    }
+    if name.starts_with("@@") {
+        let what = format!("`{}` needs a world that hosts share", quoted(name));
+        let hint = "names that begin with @@ are exported to other hosts; this build has no world";
+        return Some(Problem::new(Code::World, what).hint(hint));
+    }
+    name.chars().any(char::is_control).then(|| {
+        let what = format!("the name `{}` has a control character", quoted(name));
+        Problem::new(Code::Name, what).hint("names are one line of visible characters")
+    })
+}
+
 /// The short edges of a resource, with its file, its number there, and its vertex.
 type LinksOf = (usize, usize, usize, Box<[raw::Link]>);
 
@@ -160,7 +176,10 @@ impl Checker<'_> {
         place: &Place,
     ) -> Option<usize> {
         let at = Where { file, part: Part::Name(index) };
-        self.check_name(given.spec.kind, &given.name, at)?;
+        if let Some(problem) = wrong_name(given.spec.kind, &given.name) {
+            self.problems.push(problem.at(self.atlas.place(at)));
+            return None;
+        }
         self.identity.clear();
         self.identity.extend([given.spec.kind, "[", &given.name, "]"]);
         let identity: Arc<str> = self.identity.as_str().into();
@@ -183,16 +202,12 @@ impl Checker<'_> {
             definition
         };
         let (meta, rewatch) = self.meta(given.meta, file, index);
-        let resource = if given.broken {
-            None
-        } else {
-            match (given.spec.build)(&given.name, given.given.fields, place) {
-                Ok(resource) => Some(resource),
-                Err(invalid) => {
-                    self.invalid(&invalid, &identity, file, index);
-                    None
-                }
+        let resource = match given.built {
+            None if !given.broken => {
+                let built = (given.spec.build)(&given.name, given.given.fields, place);
+                built.map_err(|invalid| self.invalid(&invalid, &identity, file, index)).ok()
             }
+            built => built,
         };
         if let Some(resource) = &resource {
             self.claim(resource.as_ref(), vertex, &identity, at);
@@ -201,24 +216,6 @@ impl Checker<'_> {
         let line = given.line;
         self.vertices.push(Candidate { identity, at, resource, definition, meta, rewatch, line });
         Some(vertex)
-    }
-
-    fn check_name(&mut self, kind: &str, name: &str, at: Where) -> Option<()> {
-        let problem = if name.is_empty() {
-            Problem::new(Code::Name, format!("the name of a {kind} is empty"))
-        } else if name.starts_with("@@") {
-            Problem::new(Code::World, format!("`{}` needs a world that hosts share", quoted(name)))
-                .hint(
-                    "names that begin with @@ are exported to other hosts; this build has no world",
-                )
-        } else if name.chars().any(char::is_control) {
-            Problem::new(Code::Name, format!("the name `{}` has a control character", quoted(name)))
-                .hint("names are one line of visible characters")
-        } else {
-            return Some(());
-        };
-        self.problems.push(problem.at(self.atlas.place(at)));
-        None
     }
 
     fn meta(

@@ -9,12 +9,13 @@ use super::source::Source;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
-use steadfast_resources::{FieldSpec, Spec};
+use steadfast_resources::{FieldSpec, Place, Spec};
 
 /// The file, unless something in it needs the slow reader.
 pub(super) fn read(source: &Source, kinds: &Kinds) -> Option<File> {
     let deserializer = serde_yaml::Deserializer::from_str(&source.text);
-    Map(Top(Reader { source, kinds })).deserialize(deserializer).ok().flatten()
+    let place = Place { base: source.base.clone() };
+    Map(Top(Reader { source, kinds, place: &place })).deserialize(deserializer).ok().flatten()
 }
 
 /// Whether the text is YAML at all for `serde_yaml`, and one document.
@@ -135,10 +136,18 @@ impl<'de> Entries<'de> for One<'_> {
             }
         }
         let (Some(name), Some(at)) = (name, at) else { return Err(declined()) };
+        // Built here, so that the fields of one resource at a time are held.
+        if super::check::wrong_name(self.spec.kind, &name).is_some() {
+            return Err(declined());
+        }
+        let fields = std::mem::take(&mut given.fields);
+        let built = (self.spec.build)(&name, fields, self.reader.place);
+        let built = built.ok().ok_or_else(declined::<A::Error>)?;
         Ok(Resource {
             spec: self.spec,
             name,
             given,
+            built: Some(built),
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
             line: self.reader.source.line(u32::try_from(at).unwrap_or(u32::MAX)),

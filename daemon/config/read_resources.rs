@@ -104,6 +104,7 @@ impl<'t> Reader<'t, '_> {
             spec,
             name,
             given,
+            built: None,
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
             line: self.source.line(self.first_byte(item)),

@@ -6,13 +6,14 @@ use super::value::{self, Scalar};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
-use steadfast_resources::{FieldSpec, FieldType, Value};
+use steadfast_resources::{FieldSpec, FieldType, Place, Value};
 
 /// What the passes over one file share.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     pub(super) source: &'a Source,
     pub(super) kinds: &'a Kinds,
+    pub(super) place: &'a Place,
 }
 
 /// Reads a map, or nothing.
