@@ -1,4 +1,8 @@
-//! steadfast: holds a Linux host to a YAML graph of resources.
+//! steadfast: holds a Linux host to a YAML graph of resources. In reading order: the command line, the graph file, the loop, what
+//! survives a crash, and the signals.
 
+pub mod cli;
+pub mod config;
+pub mod driver;
 pub mod signals;
 pub mod store;

@@ -1,3 +1,7 @@
 //! The program: parse, run, one exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(steadfast::cli::main().code())
+}

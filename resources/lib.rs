@@ -21,5 +21,5 @@ pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use source::{Claim, Source};
-pub use spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
 pub use trouble::Trouble;

@@ -19,6 +19,7 @@ impl MintKey {
 
     /// A permit for one run; it holds until `cancel` is cancelled.
     #[must_use]
+    #[expect(clippy::unused_self, reason = "having the key is the point")]
     pub fn mint(&self, cancel: CancellationToken) -> Permit {
         Permit { cancel }
     }

@@ -102,6 +102,8 @@ pub enum Repeat {
     Once,
     /// A deed, also done at each start of the daemon.
     EachStart,
+    /// A deed done for events, refreshes and `redo` only (a timer).
+    Events,
 }
 
 /// What follows after a run that was cut off.

@@ -15,8 +15,11 @@ pub struct Spec {
     /// Its fields besides `name`, `meta` and the short edges.
     pub fields: &'static [FieldSpec],
     /// Makes a resource, or says everything that is wrong at once. Reads nothing from the host but the text given to it.
-    pub build: fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>,
+    pub build: Build,
 }
+
+/// How a resource is made of its name, its fields and the place of its declaration.
+pub type Build = fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>;
 
 /// One field of a kind.
 #[derive(Debug)]

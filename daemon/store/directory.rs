@@ -14,26 +14,27 @@ pub(super) const DATABASE: &str = "state.db";
 
 /// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
 pub(super) fn prepare(directory: &Path) -> Result<(), StoreError> {
-    let refuse = |why: String| StoreError::Directory { dir: directory.display().to_string(), why };
+    let refuse = |why: String| refusal(directory, why, false);
+    let failed = |error: std::io::Error| refusal(directory, error.to_string(), is_denied(&error));
     if let Some(parent) = directory.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| refuse(error.to_string()))?;
+        std::fs::create_dir_all(parent).map_err(failed)?;
     }
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => {
             let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-            sync(parent.unwrap_or_else(|| Path::new(".")))
-                .map_err(|error| refuse(error.to_string()))?;
+            sync(parent.unwrap_or_else(|| Path::new("."))).map_err(failed)?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(refuse(error.to_string())),
+        Err(error) => return Err(failed(error)),
     }
-    let found = std::fs::metadata(directory).map_err(|error| refuse(error.to_string()))?;
+    let found = std::fs::metadata(directory).map_err(failed)?;
     if !found.is_dir() {
         return Err(refuse("it is not a directory".to_owned()));
     }
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(refuse(format!("it belongs to uid {}, not to uid {own}", found.uid())));
+        let why = format!("it belongs to uid {}, not to uid {own}", found.uid());
+        return Err(refusal(directory, why, true));
     }
     if !open_to_others(found.mode()) {
         return Ok(());
@@ -43,8 +44,16 @@ pub(super) fn prepare(directory: &Path) -> Result<(), StoreError> {
         let mode = found.mode() & 0o7777;
         return Err(refuse(format!("others may enter it (mode {mode:04o}); use one of its own")));
     }
-    std::fs::set_permissions(directory, Permissions::from_mode(0o700))
-        .map_err(|error| refuse(error.to_string()))
+    std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+fn refusal(directory: &Path, why: String, denied: bool) -> StoreError {
+    StoreError::Directory { dir: directory.display().to_string(), why, denied }
+}
+
+fn is_denied(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn open_to_others(mode: u32) -> bool {
@@ -74,10 +83,8 @@ impl Drop for Lock {
 /// Takes the directory for this process.
 pub(super) fn lock(directory: &Path) -> Result<Lock, StoreError> {
     let dir = directory.display().to_string();
-    let refuse = |error: std::io::Error| StoreError::Directory {
-        dir: dir.clone(),
-        why: format!("{LOCK}: {error}"),
-    };
+    let refuse =
+        |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
     let mut file = private(&directory.join(LOCK)).map_err(refuse)?;
     match file.try_lock() {
         Ok(()) => {}

@@ -113,6 +113,8 @@ pub enum StoreError {
         dir: String,
         /// What the system said.
         why: String,
+        /// It is a permission that is missing.
+        denied: bool,
     },
     /// The database refused.
     #[error("cannot keep state in {path}: {why}")]

@@ -51,6 +51,28 @@ impl SqliteStore {
         Ok(Self { connection: Some(connection), path, moved_aside, _lock: lock })
     }
 
+    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
+    /// there is no state yet.
+    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(Recalled::default()),
+            Err(error) => return Err(refusal(&path, error.to_string())),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let read = || {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(Duration::from_secs(2))?;
+            rows::read_all(&connection)
+        };
+        let mut kept: Kept = read().map_err(|fault: Fault| refusal(&path, fault.to_string()))?;
+        for identity in kept.in_flight() {
+            settle(&identity, &mut kept)?;
+        }
+        Ok(kept.recalled())
+    }
+
     /// Where the damaged database was put that was found at the start, if one was: nothing is remembered then.
     pub fn moved_aside(&self) -> Option<&Path> {
         self.moved_aside.as_deref()

@@ -1,0 +1,293 @@
+//! `steadfast apply`: the host as declared, once; live progress on a terminal, plain lines on a pipe, the verdict last.
+
+use super::args::Apply;
+use super::exit::Exit;
+use super::log::{Journal, changed, held, list, seconds, trouble_words};
+use super::text::{count, out, plain};
+use super::{args, graph, log, state, text};
+use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
+use crate::signals::{Signal, Signals};
+use serde_json::json;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+use steadfast_engine::{Slots, Standing};
+use steadfast_resources::{Host, MintKey};
+
+/// How long runs may still take when ^C is pressed once.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Applies a graph and answers with the verdict.
+pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
+    log::set_up(args.log);
+    let began = Instant::now();
+    let loaded = match graph::read(&args.graph, false) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let (store, recalled) = match state::open(&directory) {
+        Ok(opened) => opened,
+        Err(exit) => return exit,
+    };
+    let name = loaded.name.clone();
+    let noop = args.graph.noop;
+    let audience = audience(args);
+    let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+    let finished = match super::once(parts, loaded, Some(signals)) {
+        Ok(finished) => finished,
+        Err(error) => {
+            text::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let verdict = Verdict::of(&finished, noop);
+    if args.json {
+        out(verdict.to_json(&name, &finished, began.elapsed()).to_string());
+    } else {
+        verdict.say(&name, &finished, began.elapsed());
+    }
+    match verdict {
+        v if v.is_bad() => Exit::Failed,
+        v if args.detailed_exitcode && v.changed > 0 => Exit::Changes,
+        _ => Exit::Well,
+    }
+}
+
+fn audience(args: &Apply) -> Box<dyn Audience> {
+    if args.json || args.log == args::Log::Json {
+        Box::new(Journal::new(args.log))
+    } else {
+        Box::new(Screen { live: std::io::stderr().is_terminal(), drawn: false })
+    }
+}
+
+/// The sum of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Verdict {
+    total: usize,
+    changed: usize,
+    failed: usize,
+    waiting: usize,
+    held: usize,
+    moved: usize,
+}
+
+impl Verdict {
+    fn of(finished: &Finished, noop: bool) -> Self {
+        let mut sum = Self {
+            total: finished.standings.len(),
+            changed: finished.changed as usize,
+            moved: finished.moved.len(),
+            ..Self::default()
+        };
+        for stand in &finished.standings {
+            match stand.standing {
+                Standing::Settled => {}
+                Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
+                Standing::Held(_) => sum.held += 1,
+                _ => sum.waiting += 1,
+            }
+        }
+        if noop {
+            sum.changed += sum.held;
+        }
+        sum
+    }
+
+    fn is_bad(self) -> bool {
+        self.failed > 0 || self.waiting > 0 || self.moved > 0
+    }
+
+    fn say(self, graph: &str, finished: &Finished, took: Duration) {
+        for (name, differences) in &finished.moved {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            out(format!(
+                "moved {}: differs again after its apply: {}",
+                plain(name),
+                aspects.join(", ")
+            ));
+        }
+        for stand in finished.standings.iter().filter(|s| !s.waits_for.is_empty()) {
+            let whom: Vec<&str> = stand.waits_for.iter().map(String::as_str).collect();
+            out(format!("waiting {}: for {}", plain(&stand.identity), list(&whom)));
+        }
+        let mut words = vec![count(self.total, "resource"), format!("{} changed", self.changed)];
+        let more = [
+            (self.failed, "failed"),
+            (self.waiting, "waiting"),
+            (self.held, "held in noop"),
+            (self.moved, "not as declared after its apply"),
+        ];
+        words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+        let verdict = if self.is_bad() { "failed" } else { "done" };
+        out(format!("{verdict}: {}: {} in {}", plain(graph), words.join(", "), seconds(took)));
+    }
+
+    fn to_json(self, graph: &str, finished: &Finished, took: Duration) -> serde_json::Value {
+        let resources: Vec<_> = finished
+            .standings
+            .iter()
+            .map(|stand| {
+                json!({
+                    "resource": stand.identity,
+                    "state": word(&stand.standing),
+                    "waits_for": stand.waits_for,
+                    "trouble": stand.trouble.as_ref().map(|t| &t.what),
+                    "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
+                })
+            })
+            .collect();
+        json!({
+            "graph": graph,
+            "verdict": if self.is_bad() { "failed" } else { "done" },
+            "total": self.total,
+            "changed": self.changed,
+            "failed": self.failed,
+            "waiting": self.waiting,
+            "held": self.held,
+            "moved": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "seconds": took.as_secs_f64(),
+            "resources": resources,
+        })
+    }
+}
+
+/// One word for how a vertex stands.
+fn word(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Settled => "as declared",
+        Standing::Failed => "failed",
+        Standing::Delayed(_) => "delayed",
+        Standing::Stuck(..) => "stuck",
+        Standing::Held(_) => "held",
+        Standing::Running(..) => "running",
+        _ => "waiting",
+    }
+}
+
+/// Lines on standard output; on a terminal, one line of progress below them.
+struct Screen {
+    live: bool,
+    drawn: bool,
+}
+
+impl Screen {
+    fn line(&mut self, words: &str) {
+        self.clear();
+        out(words);
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            drop(write!(std::io::stderr(), "\r\x1b[K"));
+        }
+    }
+
+    fn draw(&mut self, progress: &Progress<'_>) {
+        let c = progress.counts;
+        let done = c.settled + c.failed + c.held;
+        let mut words = format!("[{done}/{}]", c.total);
+        if !progress.running.is_empty() {
+            words.push_str(&format!(" running {}", list(&progress.running)));
+        }
+        for (who, whom) in progress.waiting.iter().take(2) {
+            words.push_str(&format!(" · {} waits for {}", plain(who), plain(whom)));
+        }
+        let width = terminal_width();
+        let words: String = words.chars().take(width).collect();
+        drop(write!(std::io::stderr(), "\r\x1b[K{words}"));
+        drop(std::io::stderr().flush());
+        self.drawn = true;
+    }
+}
+
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|s| usize::from(s.ws_col)).filter(|w| *w > 10).unwrap_or(80) - 1
+}
+
+impl Audience for Screen {
+    fn hear(&mut self, news: &News<'_>) {
+        match news {
+            News::Progress(progress) => self.draw(progress),
+            News::Changed { identity, differences, notes, took } => {
+                let words = changed(differences, notes, *took);
+                self.line(&format!("changed {}{words}", plain(identity)));
+            }
+            News::Held { identity, holding, until, differences, .. } => {
+                self.line(&format!(
+                    "held {}{}",
+                    plain(identity),
+                    held(*holding, *until, differences)
+                ));
+            }
+            News::Trouble { identity, trouble } => {
+                self.line(&format!("trouble {}{}", plain(identity), trouble_words(trouble)));
+            }
+            News::Retrying { identity, after } => {
+                self.line(&format!("retrying {}: in {}", plain(identity), seconds(*after)));
+            }
+            News::Failed { identity, trouble, .. } => {
+                let words = trouble.map(trouble_words).unwrap_or_default();
+                self.line(&format!("failed {}{words}", plain(identity)));
+            }
+            News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
+            News::Stuck(name) => {
+                self.line(&format!("stuck {}: its run does not return", plain(name)))
+            }
+            News::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
+            News::Stopping(names) if !names.is_empty() => {
+                self.line(&format!(
+                    "stopping: waits for {}; once more to stop at once",
+                    list(names)
+                ));
+            }
+            News::Converged(_) | News::Stopped(_) => self.clear(),
+            _ => {}
+        }
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.live
+    }
+}
+
+/// Turns signals into stops: a command that runs once has nothing to reload and nothing to pause.
+pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
+    let mut stops = 0;
+    while let Ok(signal) = signals.next().await {
+        match signal {
+            Signal::Stop => {
+                stops += 1;
+                inbox.put(Input::Stop(if stops > 1 { Duration::ZERO } else { GRACE }));
+            }
+            Signal::Reload | Signal::Pause | Signal::Resume => {}
+        }
+    }
+}
+
+/// A driver set up for one pass.
+pub(super) fn settings() -> Settings {
+    Settings {
+        one_shot: true,
+        slots: Slots::default(),
+        sweep: None,
+        pause_limit: Duration::from_hours(8),
+        whole: false,
+    }
+}
+
+/// Runs a graph once.
+pub(super) async fn drive(
+    parts: Parts,
+    loaded: crate::config::Loaded,
+    signals: Option<Signals>,
+) -> std::io::Result<Finished> {
+    let driver = Driver::new(settings(), parts)?;
+    let inbox = driver.inbox();
+    inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+    if let Some(signals) = signals {
+        tokio::spawn(obey(signals, inbox));
+    }
+    Ok(driver.run().await)
+}

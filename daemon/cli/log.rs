@@ -1,0 +1,244 @@
+//! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
+
+use super::args::Log;
+use super::text::plain;
+use crate::driver::{Audience, News};
+use std::time::Duration;
+use steadfast_engine::Holding;
+use steadfast_resources::{Difference, Trouble};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::time::SystemTime;
+
+/// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
+pub(super) fn set_up(log: Log) {
+    let filter =
+        EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_timer(SystemTime)
+        .with_target(false);
+    let set = match log {
+        Log::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
+        Log::Human => {
+            let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            lines.with_ansi(colour && std::env::var_os("NO_COLOR").is_none()).try_init()
+        }
+    };
+    // A second call in one process (tests) finds it set up already.
+    drop(set);
+    // A panic in a kind is data: it is told as the failure of that resource, not as noise on the terminal.
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
+    }));
+}
+
+/// Writes news to the log.
+#[derive(Debug)]
+pub(super) struct Journal {
+    json: bool,
+}
+
+/// One line: what happened, to whom, in words.
+struct Line<'a> {
+    event: &'static str,
+    resource: Option<&'a str>,
+    words: String,
+    level: Level,
+}
+
+#[derive(Clone, Copy)]
+enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Journal {
+    /// In this form.
+    #[must_use]
+    pub(super) fn new(log: Log) -> Self {
+        Self { json: log == Log::Json }
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        let resource = line.resource.map(plain).unwrap_or_default();
+        let words = &line.words;
+        let event = line.event;
+        macro_rules! log {
+            ($level:ident) => {
+                if !self.json {
+                    match line.resource {
+                        Some(_) => tracing::$level!("{event} {resource}{words}"),
+                        None => tracing::$level!("{event}{words}"),
+                    }
+                } else if line.resource.is_some() {
+                    tracing::$level!(event, resource, "{}", words.trim_start_matches([':', ' ']));
+                } else {
+                    tracing::$level!(event, "{}", words.trim_start_matches([':', ' ']));
+                }
+            };
+        }
+        match line.level {
+            Level::Debug => log!(debug),
+            Level::Info => log!(info),
+            Level::Warn => log!(warn),
+            Level::Error => log!(error),
+        }
+    }
+}
+
+impl Audience for Journal {
+    fn hear(&mut self, news: &News<'_>) {
+        if let Some(line) = line(news) {
+            self.write(&line);
+        }
+    }
+}
+
+/// The line for a piece of news; `apply` writes the same.
+fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
+    use Level::{Debug, Error, Info, Warn};
+    let (event, resource, words, level) = match news {
+        News::Progress(_) => return None,
+        News::Loaded { graph, added, changed, removed, kept } => {
+            let words = format!(
+                ": graph {}: {added} added, {changed} changed, {removed} removed, {kept} kept",
+                plain(graph)
+            );
+            ("loaded", None, words, Info)
+        }
+        News::SwapWaits(names) => ("loading", None, format!(": waits for {}", list(names)), Info),
+        News::Refused(why) => {
+            ("refused", None, format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
+        }
+        News::Started(name) => ("started", Some(*name), String::new(), Debug),
+        News::Same(name) => ("same", Some(*name), String::new(), Debug),
+        News::Changed { identity, differences, notes, took } => {
+            ("changed", Some(*identity), changed(differences, notes, *took), Info)
+        }
+        News::Trouble { identity, trouble } => {
+            ("trouble", Some(*identity), trouble_words(trouble), Warn)
+        }
+        News::Interrupted(name) => ("interrupted", Some(*name), String::new(), Warn),
+        News::Retrying { identity, after } => {
+            ("retrying", Some(*identity), format!(": in {}", seconds(*after)), Info)
+        }
+        News::Failed { identity, trouble, waiting } => {
+            ("failed", Some(*identity), failed(*trouble, waiting), Error)
+        }
+        News::Recovered(name) => ("recovered", Some(*name), String::new(), Info),
+        News::Held { identity, holding, until, differences, .. } => {
+            ("held", Some(*identity), held(*holding, *until, differences), Info)
+        }
+        News::Stuck(name) => {
+            let words = ": its run does not return; it is not tried again until it does".to_owned();
+            ("stuck", Some(*name), words, Error)
+        }
+        News::Unwatched { identity, why } => {
+            let words = format!(": no events, only the sweep looks: {}", plain(why));
+            ("unwatched", Some(*identity), words, Warn)
+        }
+        News::Diverged(name) => ("diverged", Some(*name), String::new(), Info),
+        News::Converged(counts) => {
+            let words =
+                format!(": {} as declared", super::text::count(counts.total as usize, "resource"));
+            ("converged", None, words, Info)
+        }
+        News::Pausing(names) => ("pausing", None, format!(": waits for {}", list(names)), Info),
+        News::Paused => ("paused", None, String::new(), Info),
+        News::Resumed => ("resumed", None, String::new(), Info),
+        News::PauseEnds(left) => {
+            ("pause_ends", None, format!(": by itself in {}", seconds(*left)), Warn)
+        }
+        News::Unkept(why) => {
+            let words = format!(": nothing is changed until state can be kept: {}", plain(why));
+            ("unkept", None, words, Error)
+        }
+        News::Stopping(names) => {
+            let words = if names.is_empty() {
+                String::new()
+            } else {
+                format!(": waits for {}", list(names))
+            };
+            ("stopping", None, words, Info)
+        }
+        News::Stopped(names) => {
+            let words = if names.is_empty() {
+                String::new()
+            } else {
+                format!(": cut off: {}", list(names))
+            };
+            ("stopped", None, words, Info)
+        }
+    };
+    Some(Line { event, resource, words, level })
+}
+
+/// Names in a row, not too many.
+pub(super) fn list(names: &[&str]) -> String {
+    const MOST: usize = 5;
+    let mut row = names.iter().take(MOST).map(|n| plain(n)).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST {
+        let more = names.len() - MOST;
+        row.push_str(&format!(" and {more} more"));
+    }
+    row
+}
+
+/// A span of time as people say it.
+pub(super) fn seconds(span: Duration) -> String {
+    if span < Duration::from_secs(1) {
+        format!("{} ms", span.as_millis())
+    } else if span < Duration::from_mins(2) {
+        format!("{:.1} s", span.as_secs_f64())
+    } else {
+        format!("{} min", span.as_secs() / 60)
+    }
+}
+
+/// `: content, mode (3 ms)`.
+pub(super) fn changed(differences: &[Difference], notes: &[String], took: Duration) -> String {
+    let what = if notes.is_empty() {
+        differences.iter().map(|d| d.aspect.to_owned()).collect::<Vec<_>>()
+    } else {
+        notes.iter().map(|n| plain(n)).collect()
+    };
+    format!(": {} ({})", what.join(", "), seconds(took))
+}
+
+/// `: what went wrong (hint)`.
+pub(super) fn trouble_words(trouble: &Trouble) -> String {
+    let mut words = format!(": {}", plain(trouble.what.trim_end()));
+    if let Some(hint) = &trouble.hint {
+        words.push_str(&format!(" (hint: {})", plain(hint)));
+    }
+    words
+}
+
+fn failed(trouble: Option<&Trouble>, (names, total): &(Vec<&str>, usize)) -> String {
+    let mut words = trouble.map(trouble_words).unwrap_or_default();
+    if *total > 0 {
+        words.push_str(&format!("; {total} waiting for it: {}", list(names)));
+    }
+    words
+}
+
+/// Why it is held, in words.
+pub(super) fn held(holding: Holding, until: Option<&str>, differences: &[Difference]) -> String {
+    match holding {
+        Holding::WouldChange => {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            format!(": would change: {}", aspects.join(", "))
+        }
+        Holding::WouldRefresh => ": would be refreshed".to_owned(),
+        Holding::UnknownUntil(_) => {
+            format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
+        }
+        Holding::Operator => {
+            ": was cut off while it ran, and its on_interrupt is `wait`: it waits for the operator"
+                .to_owned()
+        }
+    }
+}

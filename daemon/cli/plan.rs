@@ -1,0 +1,204 @@
+//! `steadfast plan`: what `apply` would change. It takes no lock and changes nothing, and runs beside a daemon.
+
+use super::args::Plan;
+use super::exit::Exit;
+use super::text::{count, out, plain};
+use super::{args, graph, log, state, text};
+use crate::driver::{Audience, News, Parts};
+use crate::store::SqliteStore;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use steadfast_engine::{Holding, Standing};
+use steadfast_resources::{Difference, Host, MintKey};
+
+/// Shows the plan.
+pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
+    log::set_up(args::Log::Human);
+    let loaded = match graph::read(&args.graph, true) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let recalled = match SqliteStore::peek(&directory) {
+        Ok(recalled) => recalled,
+        Err(error) => {
+            // Without it, what runs once is shown as if it had never run.
+            text::say(format!("warning: {error}; planned as if nothing had run before"));
+            crate::store::Recalled::default()
+        }
+    };
+    let name = loaded.name.clone();
+    let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
+    let steps = Steps::default();
+    let audience = Box::new(Collector(steps.clone()));
+    let parts = Parts { host: Host::default(), key, store: None, recalled, audience };
+    let finished = match super::once(parts, loaded, None) {
+        Ok(finished) => finished,
+        Err(error) => {
+            text::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let mut steps = steps.take();
+    let failed: Vec<(String, String)> = finished
+        .standings
+        .into_iter()
+        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)))
+        .map(|stand| (stand.identity, stand.trouble.map(|t| t.what).unwrap_or_default()))
+        .collect();
+    steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
+    let plan = Planned { graph: name, total: order.len(), steps, failed };
+    if args.json {
+        out(plan.to_json().to_string())
+    } else {
+        plan.show()
+    }
+    match () {
+        () if !plan.failed.is_empty() => Exit::Failed,
+        () if args.detailed_exitcode && !plan.steps.is_empty() => Exit::Changes,
+        () => Exit::Well,
+    }
+}
+
+/// What would be done to one resource.
+#[derive(Clone, Debug)]
+struct Step {
+    resource: String,
+    differences: Vec<Difference>,
+    destructive: bool,
+    /// It cannot be told before that one is changed.
+    until: Option<String>,
+    /// Nothing differs, and yet it would be refreshed.
+    refresh: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Steps(Arc<Mutex<Vec<Step>>>);
+
+impl Steps {
+    fn take(&self) -> Vec<Step> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Collector(Steps);
+
+impl Audience for Collector {
+    fn hear(&mut self, news: &News<'_>) {
+        let News::Held { identity, holding, until, differences, destructive, .. } = news else {
+            return;
+        };
+        let step = Step {
+            resource: (*identity).to_owned(),
+            differences: differences.to_vec(),
+            destructive: *destructive,
+            until: until.map(ToOwned::to_owned),
+            refresh: *holding == Holding::WouldRefresh,
+        };
+        let mut steps = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A vertex may be held again for a further cause: the last word counts.
+        steps.retain(|s| s.resource != step.resource);
+        steps.push(step);
+    }
+}
+
+struct Planned {
+    graph: String,
+    total: usize,
+    steps: Vec<Step>,
+    failed: Vec<(String, String)>,
+}
+
+impl Planned {
+    fn counts(&self) -> (usize, usize, usize) {
+        let unknown = self.steps.iter().filter(|s| s.until.is_some()).count();
+        let removals = self.steps.iter().filter(|s| s.destructive).count();
+        (self.steps.len() - unknown - removals, removals, unknown)
+    }
+
+    fn show(&self) {
+        let (changes, removals, unknown) = self.counts();
+        let same = self.total - self.steps.len() - self.failed.len();
+        let mut words = vec![format!("{} to change", count(changes, "resource"))];
+        let more = [(removals, "to be removed or replaced"), (unknown, "unknown until then")];
+        words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+        if !self.failed.is_empty() {
+            words.push(format!("{} could not be checked", self.failed.len()));
+        }
+        words.push(format!("{same} as declared"));
+        out(format!("plan: {}: {}", plain(&self.graph), words.join(", ")));
+        for step in self.steps.iter().filter(|s| !s.destructive) {
+            step.show();
+        }
+        for (name, why) in &self.failed {
+            out(format!("? {}: {}", plain(name), plain(why)));
+        }
+        if removals > 0 {
+            out("what exists and would be gone:");
+        }
+        for step in self.steps.iter().filter(|s| s.destructive) {
+            step.show();
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let (changes, removals, unknown) = self.counts();
+        json!({
+            "graph": self.graph,
+            "total": self.total,
+            "change": changes,
+            "remove": removals,
+            "unknown": unknown,
+            "failed": self.failed.iter().map(|(name, why)| json!({"resource": name, "why": why})).collect::<Vec<_>>(),
+            "resources": self.steps.iter().map(Step::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Step {
+    fn show(&self) {
+        let sign = if self.destructive { '-' } else { '~' };
+        let name = plain(&self.resource);
+        if let Some(until) = &self.until {
+            out(format!("? {name}: cannot be told before {} is changed", plain(until)));
+            return;
+        }
+        if self.refresh {
+            out(format!("~ {name}: would be refreshed"));
+            return;
+        }
+        out(format!("{sign} {name}"));
+        for d in &self.differences {
+            let (from, to) = (plain(&d.from), plain(&d.to));
+            let line = match (from.is_empty(), to.is_empty()) {
+                (true, true) => format!("    {}", d.aspect),
+                (true, false) => format!("    {}: {to}", d.aspect),
+                (false, true) => format!("    {}: {from} -> none", d.aspect),
+                (false, false) => format!("    {}: {from} -> {to}", d.aspect),
+            };
+            out(line);
+            for line in d.diff.iter().flat_map(|diff| diff.lines()) {
+                out(format!("      {}", plain(line)));
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let differences: Vec<_> = self
+            .differences
+            .iter()
+            .map(|d| json!({"aspect": d.aspect, "from": d.from, "to": d.to, "diff": d.diff}))
+            .collect();
+        json!({
+            "resource": self.resource,
+            "action": match self {
+                Self { until: Some(_), .. } => "unknown",
+                Self { destructive: true, .. } => "remove",
+                Self { refresh: true, .. } => "refresh",
+                Self { .. } => "change",
+            },
+            "until": self.until,
+            "differences": differences,
+        })
+    }
+}

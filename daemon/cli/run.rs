@@ -1,0 +1,152 @@
+//! `steadfast run`: the daemon, in the foreground.
+
+use super::args::Run;
+use super::exit::Exit;
+use super::log::Journal;
+use super::reload::Reloader;
+use super::{graph, log, state, systemd, text};
+use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
+use crate::signals::{Signal, Signals};
+use std::time::Duration;
+use steadfast_engine::Slots;
+use steadfast_resources::{Host, MintKey};
+use tokio::sync::watch;
+
+/// Runs until it is stopped.
+pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
+    log::set_up(args.log);
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let opened = state::open(&directory);
+    let (store, recalled) = match opened {
+        Ok(opened) => opened,
+        Err(exit) => return exit,
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            text::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let exit = runtime.block_on(async {
+        let (converged, seen) = watch::channel(false);
+        let audience = Box::new(Crier {
+            journal: Journal::new(args.log),
+            notifier: systemd::Notifier::new(),
+            converged,
+        });
+        let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+        hold(args, signals, parts, seen).await
+    });
+    // Tasks that were left behind end here, and their children with them.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    exit
+}
+
+async fn hold(args: &Run, signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
+    let whole = args.graph.only.is_empty() && args.graph.skip.is_empty();
+    let settings = Settings {
+        one_shot: false,
+        slots: Slots::default(),
+        sweep: (args.sweep > 0).then(|| Duration::from_secs(args.sweep)),
+        pause_limit: Duration::from_secs(args.pause_limit),
+        whole,
+    };
+    let driver = match Driver::new(settings, parts) {
+        Ok(driver) => driver,
+        Err(error) => {
+            text::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let inbox = driver.inbox();
+    let first = match graph::read(&args.graph, false) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let reloader = Reloader::new(args.graph.clone(), inbox.clone());
+    let _watch = args.watch.then(|| reloader.watch(&first.files));
+    inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
+    let grace = Duration::from_secs(args.grace);
+    tokio::spawn(obey(signals, inbox.clone(), reloader, grace));
+    tokio::spawn(systemd::feed_watchdog(inbox.clone()));
+    if let Some(seconds) = args.converged_timeout {
+        tokio::spawn(end_when_converged(seen, Duration::from_secs(seconds), inbox, grace));
+    }
+    driver.run().await;
+    systemd::stopping();
+    Exit::Well
+}
+
+/// Turns signals into requests, in the order in which they were sent.
+async fn obey(mut signals: Signals, inbox: Inbox<Input>, reloader: Reloader, grace: Duration) {
+    let mut stops = 0;
+    loop {
+        match signals.next().await {
+            Ok(Signal::Reload) => reloader.reload(true),
+            Ok(Signal::Pause) => inbox.put(Input::Pause("signal USR1".to_owned())),
+            Ok(Signal::Resume) => inbox.put(Input::Resume),
+            Ok(Signal::Stop) => {
+                stops += 1;
+                inbox.put(Input::Stop(if stops > 1 { Duration::ZERO } else { grace }));
+            }
+            Err(error) => {
+                tracing::error!(%error, "signals cannot be read any more: stopping");
+                inbox.put(Input::Stop(grace));
+                return;
+            }
+        }
+    }
+}
+
+/// Ends the daemon when all has been as declared for long enough (`--converged-timeout`).
+async fn end_when_converged(
+    mut seen: watch::Receiver<bool>,
+    long: Duration,
+    inbox: Inbox<Input>,
+    grace: Duration,
+) {
+    loop {
+        if seen.wait_for(|converged| *converged).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(long) => {
+                inbox.put(Input::Stop(grace));
+                return;
+            }
+            changed = seen.wait_for(|converged| !*converged) => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Who hears the news of a daemon: its log, systemd, and whoever waits for convergence.
+struct Crier {
+    journal: Journal,
+    notifier: systemd::Notifier,
+    converged: watch::Sender<bool>,
+}
+
+impl Crier {
+    fn tell_converged(&self, converged: bool) {
+        self.converged.send_if_modified(|last| std::mem::replace(last, converged) != converged);
+    }
+}
+
+impl Audience for Crier {
+    fn hear(&mut self, news: &News<'_>) {
+        match news {
+            News::Converged(_) => self.tell_converged(true),
+            News::Diverged(_) | News::Loaded { .. } | News::Pausing(_) | News::Paused => {
+                self.tell_converged(false);
+            }
+            _ => {}
+        }
+        self.journal.hear(news);
+        self.notifier.hear(news);
+    }
+}

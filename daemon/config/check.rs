@@ -1,0 +1,310 @@
+//! What files say together: identities, resources, claims, metaparameters, edges.
+
+use super::code::Code;
+use super::hash::Stable;
+use super::links::Tie;
+use super::meta::Metas;
+use super::place::{Atlas, Part, Where};
+use super::problem::{Problem, Problems, quoted};
+use super::raw;
+use super::semaphore::{Refused, Semaphores};
+use super::source::Source;
+use super::{Link, Loaded, Options, Vertex};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use steadfast_engine::Meta;
+use steadfast_resources::{Claim, Invalid, Place, Resource};
+
+/// Whether every file could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Yes: what no file declares does not exist.
+    Yes,
+    /// No: what is missing may stand in a file that could not be read.
+    No,
+}
+
+/// A vertex that may yet be refused.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) identity: Arc<str>,
+    at: Where,
+    resource: Option<Arc<dyn Resource>>,
+    definition: u64,
+    meta: Arc<Meta>,
+    rewatch: bool,
+    line: u32,
+}
+
+/// The checks on their way.
+pub(super) struct Checker<'a> {
+    pub(super) atlas: Atlas<'a>,
+    pub(super) problems: &'a mut Problems,
+    pub(super) whole: bool,
+    pub(super) numbers: HashMap<Arc<str>, usize>,
+    pub(super) strangers: HashSet<String>,
+    pub(super) vertices: Vec<Candidate>,
+    pub(super) ties: Vec<Tie>,
+    pub(super) suggested: usize,
+    claims: HashMap<Claim, usize>,
+    metas: Metas,
+    semaphores: Semaphores,
+}
+
+/// Checks everything; the graph, if every vertex of it is sound (edges may still be among the problems).
+pub(super) fn check(
+    mut files: Vec<raw::File>,
+    sources: &[Source],
+    options: &Options,
+    whole: Whole,
+    problems: &mut Problems,
+) -> Option<Loaded> {
+    let spots = files.iter_mut().map(|file| file.spots.take()).collect();
+    let mut semaphores = Semaphores::default();
+    if options.semaphore == Some(0) {
+        let problem = Problem::new(Code::Selection, "--sema should be at least 1, found 0");
+        problems.push(problem.hint("nothing could ever run; leave it out for no bound"));
+    }
+    let reserved = options.semaphore.filter(|count| *count > 0);
+    let reserved = reserved.map(|count| semaphores.reserve(count));
+    let mut checker = Checker {
+        atlas: Atlas { sources, spots },
+        problems,
+        whole: whole == Whole::Yes,
+        numbers: HashMap::new(),
+        strangers: files.iter_mut().flat_map(|file| std::mem::take(&mut file.strangers)).collect(),
+        vertices: Vec::new(),
+        ties: Vec::new(),
+        suggested: 0,
+        claims: HashMap::new(),
+        metas: Metas::new(options.noop, reserved),
+        semaphores,
+    };
+    let name = checker.graph_name(&files);
+    let comment = files.iter_mut().find_map(|file| file.comment.take());
+    let links = checker.resources(&mut files);
+    for (file, index, vertex, links) in links {
+        checker.short_edges(vertex, &links, file, index);
+    }
+    for (number, file) in files.iter().enumerate() {
+        checker.long_edges(&file.edges, number);
+    }
+    let ties = checker.sorted_ties();
+    checker.refuse_cycles(&ties);
+    let loaded = checker.finish(&ties)?;
+    super::select::select(Loaded { name, comment, ..loaded }, options, problems)
+}
+
+/// The short edges of a resource, with its file, its number there, and its vertex.
+type LinksOf = (usize, usize, usize, Box<[raw::Link]>);
+
+impl Checker<'_> {
+    fn graph_name(&mut self, files: &[raw::File]) -> String {
+        let at = |file| Where { file, part: Part::Graph };
+        let mut named = files.iter().enumerate().filter_map(|(n, f)| Some((n, f.name.as_ref()?)));
+        let Some((first, name)) = named.next() else {
+            if self.whole {
+                let problem =
+                    Problem::new(Code::GraphName, "the graph has no name: expected `graph:`")
+                        .hint("give it one: graph: web");
+                let place = files.first().and_then(|_| self.atlas.place(at(0)));
+                self.problems.push(problem.at(place));
+            }
+            return String::new();
+        };
+        if name.is_empty() {
+            let problem = Problem::new(Code::GraphName, "the name of the graph is empty");
+            self.problems
+                .push(problem.hint("give it one: graph: web").at(self.atlas.place(at(first))));
+        }
+        for (other, again) in named.filter(|(_, again)| *again != name) {
+            let (again, before) = (quoted(again), quoted(name));
+            let what = format!("this file names the graph `{again}`, another one `{before}`");
+            let problem = Problem::new(Code::GraphName, what).hint("name it in one file only");
+            let problem = problem.at(self.atlas.place(at(other)));
+            self.problems.push(problem.at(self.atlas.labelled(at(first), "named here first")));
+        }
+        name.clone()
+    }
+
+    fn resources(&mut self, files: &mut [raw::File]) -> Vec<LinksOf> {
+        let count = files.iter().map(|file| file.resources.len()).sum();
+        self.vertices.reserve_exact(count);
+        self.numbers.reserve(count);
+        let mut links = Vec::new();
+        for (number, file) in files.iter_mut().enumerate() {
+            let base = self.atlas.sources.get(number).map(|source| source.base.clone());
+            let place = Place { base: base.unwrap_or_default() };
+            for (index, mut resource) in std::mem::take(&mut file.resources).into_iter().enumerate()
+            {
+                let of = std::mem::take(&mut resource.links);
+                let vertex = self.resource(resource, number, index, &place);
+                if let Some(vertex) = vertex.filter(|_| !of.is_empty()) {
+                    links.push((number, index, vertex, of));
+                }
+            }
+        }
+        links
+    }
+
+    /// One resource; the number of its vertex, unless its name is no name or taken.
+    fn resource(
+        &mut self,
+        given: raw::Resource,
+        file: usize,
+        index: usize,
+        place: &Place,
+    ) -> Option<usize> {
+        let at = Where { file, part: Part::Name(index) };
+        self.check_name(given.spec.kind, &given.name, at)?;
+        let identity: Arc<str> = [given.spec.kind, "[", &given.name, "]"].concat().into();
+        if let Some(first) = self.numbers.get(&identity).and_then(|first| self.vertices.get(*first))
+        {
+            let problem = format!("`{}` is declared twice", quoted(&identity));
+            let problem =
+                Problem::new(Code::Duplicate, problem).hint("give one of them another name");
+            let problem = problem.at(self.atlas.labelled(at, "again here"));
+            let problem = problem.at(self.atlas.labelled(first.at, "first declared here"));
+            self.problems.push(problem);
+            return None;
+        }
+        let vertex = self.vertices.len();
+        self.numbers.insert(Arc::clone(&identity), vertex);
+        let definition =
+            Stable::new().text(given.spec.kind).text(&given.name).number(given.given.sum);
+        let definition = if given.given.relative {
+            definition.text(&place.base.to_string_lossy())
+        } else {
+            definition
+        };
+        let (meta, rewatch) = self.meta(given.meta, file, index);
+        let resource = if given.broken {
+            None
+        } else {
+            match (given.spec.build)(&given.name, given.given.fields, place) {
+                Ok(resource) => Some(resource),
+                Err(invalid) => {
+                    self.invalid(&invalid, &identity, file, index);
+                    None
+                }
+            }
+        };
+        if let Some(resource) = &resource {
+            self.claim(resource.as_ref(), vertex, &identity, at);
+        }
+        let definition = definition.finish();
+        let line = given.line;
+        self.vertices.push(Candidate { identity, at, resource, definition, meta, rewatch, line });
+        Some(vertex)
+    }
+
+    fn check_name(&mut self, kind: &str, name: &str, at: Where) -> Option<()> {
+        let problem = if name.is_empty() {
+            Problem::new(Code::Name, format!("the name of a {kind} is empty"))
+        } else if name.starts_with("@@") {
+            Problem::new(Code::World, format!("`{}` needs a world that hosts share", quoted(name)))
+                .hint(
+                    "names that begin with @@ are exported to other hosts; this build has no world",
+                )
+        } else if name.chars().any(char::is_control) {
+            Problem::new(Code::Name, format!("the name `{}` has a control character", quoted(name)))
+                .hint("names are one line of visible characters")
+        } else {
+            return Some(());
+        };
+        self.problems.push(problem.at(self.atlas.place(at)));
+        None
+    }
+
+    fn meta(
+        &mut self,
+        given: Option<Box<raw::Given>>,
+        file: usize,
+        index: usize,
+    ) -> (Arc<Meta>, bool) {
+        let (atlas, problems) = (&self.atlas, &mut *self.problems);
+        let place = |name| atlas.place(Where { file, part: Part::Meta(index, name) });
+        let semaphores = &mut self.semaphores;
+        let at = Where { file, part: Part::Meta(index, "sema") };
+        self.metas.make(
+            given,
+            &mut |text, say| match semaphores.take(text, at) {
+                Ok(id) => Some(id),
+                Err(Refused::Wrong(problem)) => {
+                    say("sema", problem);
+                    None
+                }
+                Err(Refused::Conflict(problem, first)) => {
+                    let first = first.and_then(|first| atlas.labelled(first, "the other count"));
+                    // The place to look at comes first: the one of this resource.
+                    say("sema", problem.at(place("sema")).at(first));
+                    None
+                }
+            },
+            &mut |name, problem| {
+                let problem =
+                    if problem.places.is_empty() { problem.at(place(name)) } else { problem };
+                problems.push(problem);
+            },
+        )
+    }
+
+    fn invalid(&mut self, invalid: &[Invalid], identity: &str, file: usize, index: usize) {
+        for invalid in invalid {
+            let part = invalid.field.map_or(Part::Name(index), |name| Part::Field(index, name));
+            let problem =
+                Problem::new(Code::Field, format!("{}: {}", quoted(identity), invalid.what));
+            let problem = problem.hint_if(invalid.hint.as_ref());
+            self.problems.push(problem.at(self.atlas.place(Where { file, part })));
+        }
+    }
+
+    fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
+        for claim in resource.claims() {
+            let Claim::Path(path) = &claim;
+            let what = quoted(&path.display().to_string());
+            if let Some(holder) =
+                self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)
+                && let Some(holder) = self.vertices.get(holder)
+            {
+                let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
+                let problem = Problem::new(Code::Claim, format!("{what} is claimed twice"))
+                    .hint(format!("{both} would both write it: keep one of them"))
+                    .at(self.atlas.labelled(at, "claimed again here"))
+                    .at(self.atlas.labelled(holder.at, "first claimed here"));
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    /// The graph as found, if every vertex is sound.
+    fn finish(self, ties: &[Tie]) -> Option<Loaded> {
+        let sources = self.atlas.sources;
+        let vertices: Option<Vec<Vertex>> = self
+            .vertices
+            .into_iter()
+            .map(|candidate| {
+                Some(Vertex {
+                    identity: candidate.identity,
+                    resource: candidate.resource?,
+                    definition: candidate.definition,
+                    meta: candidate.meta,
+                    rewatch: candidate.rewatch,
+                    place: (candidate.at.file, candidate.line),
+                })
+            })
+            .collect();
+        let link = |tie: &Tie| Link { from: tie.from, to: tie.to, notify: tie.notify };
+        Some(Loaded {
+            name: String::new(),
+            comment: None,
+            vertices: vertices?,
+            edges: ties.iter().map(link).collect(),
+            semaphores: self.semaphores.finish(),
+            warnings: Vec::new(),
+            files: sources.iter().map(|source| source.path.clone()).collect(),
+            hash: super::hash_of(sources),
+            text_bytes: sources.iter().map(|source| source.text.len()).sum(),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! Edges: from the names that were written to the vertices they mean.
+
+use super::check::Checker;
+use super::code::Code;
+use super::near::nearest;
+use super::place::{Part, Where};
+use super::problem::{Problem, quoted};
+use super::raw;
+
+/// An edge between vertices, and where it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tie {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) notify: bool,
+    pub(super) at: Where,
+}
+
+/// Comparing a wrong name with all others takes a while: so many get a suggestion.
+const SUGGESTIONS: usize = 50;
+
+impl Checker<'_> {
+    /// The short edges of a vertex.
+    pub(super) fn short_edges(
+        &mut self,
+        vertex: usize,
+        links: &[raw::Link],
+        file: usize,
+        index: usize,
+    ) {
+        for (number, link) in links.iter().enumerate() {
+            let at = Where { file, part: Part::Link(index, number) };
+            let Some(other) = self.find(&link.target, at) else { continue };
+            let forward = link.relation.is_forward();
+            let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
+            self.ties.push(Tie { from, to, notify: link.relation.notifies(), at });
+        }
+    }
+
+    /// The entries of `edges`.
+    pub(super) fn long_edges(&mut self, edges: &[raw::Edge], file: usize) {
+        for (index, edge) in edges.iter().enumerate() {
+            let mut end = |end: &raw::End, part| {
+                self.find(&format!("{}[{}]", end.kind, end.name), Where { file, part })
+            };
+            let from = end(&edge.from, Part::From(index));
+            let to = end(&edge.to, Part::To(index));
+            if let (Some(from), Some(to)) = (from, to) {
+                let at = Where { file, part: Part::From(index) };
+                self.ties.push(Tie { from, to, notify: edge.notify, at });
+            }
+        }
+    }
+
+    /// The vertex that a name means; what names none is said.
+    fn find(&mut self, target: &str, at: Where) -> Option<usize> {
+        if let Some(found) = self.numbers.get(target) {
+            return Some(*found);
+        }
+        if self.strangers.contains(target) || !self.whole {
+            return None;
+        }
+        let named = parts(target);
+        let suggestion = self.suggest(target, named);
+        let problem = if named.is_some() {
+            let what = format!("there is no resource `{}`", quoted(target));
+            Problem::new(Code::Target, what)
+        } else {
+            let what = format!("expected a resource as kind[name], found `{}`", quoted(target));
+            Problem::new(Code::Reference, what)
+        };
+        let problem = problem.hint_if(suggestion).at(self.atlas.place(at));
+        self.problems.push(problem);
+        None
+    }
+
+    fn suggest(&mut self, target: &str, named: Option<(&str, &str)>) -> Option<String> {
+        self.suggested += 1;
+        if self.suggested > SUGGESTIONS {
+            return None;
+        }
+        let name = named.map_or(target, |(_, name)| name);
+        let ending = format!("[{name}]");
+        let identities = || self.vertices.iter().map(|vertex| vertex.identity.as_ref());
+        let same_name = identities().find(|identity| identity.ends_with(&ending));
+        let found = same_name.or_else(|| nearest(target, identities()))?;
+        Some(format!("did you mean `{}`?", quoted(found)))
+    }
+
+    /// Ties sorted by their ends, each pair once, without those that lead nowhere.
+    pub(super) fn sorted_ties(&mut self) -> Vec<Tie> {
+        let mut ties = std::mem::take(&mut self.ties);
+        ties.sort_by_key(|tie| (tie.from, tie.to));
+        ties.dedup_by(|later, kept| {
+            let same = (later.from, later.to) == (kept.from, kept.to);
+            kept.notify |= same && later.notify;
+            same
+        });
+        ties.retain(|tie| {
+            if tie.from == tie.to {
+                let name = self.vertices.get(tie.from).map(|vertex| quoted(&vertex.identity));
+                let what = format!("`{}` would wait for itself", name.unwrap_or_default());
+                let problem = Problem::new(Code::SelfEdge, what).hint("remove this edge");
+                self.problems.push(problem.at(self.atlas.place(tie.at)));
+            }
+            tie.from != tie.to
+        });
+        ties
+    }
+}
+
+/// Kind and name of `kind[name]`; the name may hold brackets.
+pub(super) fn parts(identity: &str) -> Option<(&str, &str)> {
+    let (kind, rest) = identity.split_once('[')?;
+    let name = rest.strip_suffix(']')?;
+    (!kind.is_empty() && !name.is_empty()).then_some((kind, name))
+}

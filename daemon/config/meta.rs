@@ -1,0 +1,229 @@
+//! Metaparameters: from what was given to what the engine obeys.
+
+use super::code::Code;
+use super::problem::Problem;
+use super::raw::Given;
+use super::semaphore::Semaphores;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Meta, Pace, Poll, SemaphoreId};
+use steadfast_resources::{FieldSpec, FieldType, Fields};
+
+/// Every metaparameter.
+pub(super) static META: &[FieldSpec] = &[
+    FieldSpec::new("noop", FieldType::Bool, "check only, never apply; default false"),
+    FieldSpec::new("retry", FieldType::Int, "retries after a failure, -1 for ever; default 0"),
+    FieldSpec::new("retryreset", FieldType::Bool, "a success refills the retries; default true"),
+    FieldSpec::new("delay", FieldType::Int, "milliseconds before the first retry; default 100"),
+    FieldSpec::new("delay_max", FieldType::Int, "longest wait in milliseconds; default 60000"),
+    FieldSpec::new("timeout", FieldType::Int, "milliseconds one run may take; 0: the kind's own"),
+    FieldSpec::new("poll", FieldType::Int, "seconds between looks instead of a watch; -1: once"),
+    FieldSpec::new("limit", FieldType::Float, "starts per second; default .inf"),
+    FieldSpec::new("burst", FieldType::Int, "starts in a row under a limit; default 1"),
+    FieldSpec::new("sema", FieldType::Texts, "semaphores, each as id:count"),
+    FieldSpec::new("reset", FieldType::Bool, "a new definition forgets back-off; default false"),
+    FieldSpec::new("rewatch", FieldType::Bool, "a failed watch is tried again; default true"),
+    FieldSpec::new("autoedge", FieldType::Bool, "take part in automatic edges; default true"),
+    FieldSpec::new("autogroup", FieldType::Bool, "take part in grouping; default true"),
+    FieldSpec::new("realize", FieldType::Bool, "run well once before removal; default false"),
+    FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
+    FieldSpec::new("on_remove", FieldType::Text, "forget or delete; default forget"),
+    FieldSpec::new("protect", FieldType::Bool, "never removed; default false"),
+    FieldSpec::new("when_allowed", FieldType::Text, "when changes may be made; default always"),
+];
+
+/// `notify` of an edge.
+pub(super) static TRUTH: FieldSpec =
+    FieldSpec::new("notify", FieldType::Bool, "the dependent is refreshed; default false");
+
+/// A short edge.
+pub(super) static LINKS: FieldSpec =
+    FieldSpec::new("edges", FieldType::Texts, "resources, each as kind[name]");
+
+/// Tells a problem with a metaparameter.
+pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
+
+/// Makes metaparameters; equal ones are shared.
+#[derive(Debug)]
+pub(super) struct Metas {
+    shared: HashMap<Meta, Arc<Meta>>,
+    /// For resources without `meta`.
+    usual: Arc<Meta>,
+    noop: bool,
+    reserved: Option<SemaphoreId>,
+}
+
+impl Metas {
+    /// `noop` for all; `reserved` is a semaphore around every vertex.
+    pub(super) fn new(noop: bool, reserved: Option<SemaphoreId>) -> Self {
+        let usual = Meta { noop, semaphores: reserved.into_iter().collect(), ..Meta::default() };
+        Self { shared: HashMap::new(), usual: Arc::new(usual), noop, reserved }
+    }
+
+    /// The metaparameters of one resource, and whether a failed watch is tried again.
+    pub(super) fn make(
+        &mut self,
+        given: Option<Box<Given>>,
+        semaphores: &mut dyn FnMut(&str, Say<'_>) -> Option<SemaphoreId>,
+        say: Say<'_>,
+    ) -> (Arc<Meta>, bool) {
+        let Some(mut fields) = given.map(|given| given.fields) else {
+            return (Arc::clone(&self.usual), true);
+        };
+        for unused in ["autoedge", "autogroup"] {
+            fields.bool(unused);
+        }
+        later(&mut fields, say);
+        let rewatch = fields.bool("rewatch").unwrap_or(true);
+        let (delay, delay_max) = delays(&mut fields, say);
+        let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
+        for text in fields.texts("sema").unwrap_or_default() {
+            if let Some(id) = semaphores(&text, say) {
+                if ids.contains(&id) {
+                    say("sema", Semaphores::twice(&text));
+                } else {
+                    ids.push(id);
+                }
+            }
+        }
+        ids.sort_unstable();
+        let meta = Meta {
+            noop: fields.bool("noop").unwrap_or_default() || self.noop,
+            retry: retry(&mut fields, say),
+            retryreset: fields.bool("retryreset").unwrap_or(true),
+            delay,
+            delay_max,
+            timeout: milliseconds(&mut fields, "timeout", say).filter(|time| !time.is_zero()),
+            poll: poll(&mut fields, say),
+            pace: pace(&mut fields, say),
+            semaphores: ids,
+            reset: fields.bool("reset").unwrap_or_default(),
+        };
+        if meta == *self.usual {
+            return (Arc::clone(&self.usual), rewatch);
+        }
+        let shared = self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone()));
+        (Arc::clone(shared), rewatch)
+    }
+}
+
+/// What takes effect in a later build: only its default may be given.
+fn later(fields: &mut Fields, say: Say<'_>) {
+    let truths = ["realize", "protect"].map(|name| (name, fields.bool(name)));
+    for (name, _) in truths.into_iter().filter(|(_, given)| *given == Some(true)) {
+        say(name, Problem::new(Code::MetaLater, format!("`{name}: true` is not in this build")));
+    }
+    let words: [(&'static str, &[&str]); 3] = [
+        ("on_conflict", &["backoff", "win", "yield"]),
+        ("on_remove", &["forget", "delete"]),
+        ("when_allowed", &["always"]),
+    ];
+    for (name, known) in words {
+        let Some(word) = fields.text(name) else { continue };
+        let usual = known.first().copied().unwrap_or_default();
+        if word == usual {
+            continue;
+        }
+        let is_known = known.contains(&word.as_str()) || known.len() == 1;
+        let word = super::problem::quoted(&word);
+        let problem = if is_known {
+            Problem::new(Code::MetaLater, format!("`{name}: {word}` is not in this build"))
+                .hint(format!("this build does `{usual}`"))
+        } else {
+            let known = known.join(", ");
+            Problem::new(Code::Meta, format!("`{name}` should be one of {known}, found `{word}`"))
+        };
+        say(name, problem);
+    }
+}
+
+fn out_of_range(name: &str, wants: &str, found: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::Meta, format!("`{name}` should be {wants}, found {found}"))
+}
+
+fn retry(fields: &mut Fields, say: Say<'_>) -> Option<u32> {
+    match fields.int("retry").unwrap_or_default() {
+        -1 => None,
+        given => Some(u32::try_from(given).unwrap_or_else(|_| {
+            say("retry", out_of_range("retry", "-1 (for ever) or at least 0", given));
+            0
+        })),
+    }
+}
+
+fn milliseconds(fields: &mut Fields, name: &'static str, say: Say<'_>) -> Option<Duration> {
+    let given = fields.int(name)?;
+    if let Ok(time) = u32::try_from(given) {
+        return Some(Duration::from_millis(u64::from(time)));
+    }
+    let wants = format!("milliseconds from 0 to {}", u32::MAX);
+    say(name, out_of_range(name, &wants, given));
+    None
+}
+
+/// The first and the longest wait before a retry.
+fn delays(fields: &mut Fields, say: Say<'_>) -> (Duration, Duration) {
+    let usual = Meta::default();
+    let delay = milliseconds(fields, "delay", say).unwrap_or(usual.delay).max(Meta::SHORTEST_DELAY);
+    let Some(longest) = milliseconds(fields, "delay_max", say) else {
+        return (delay, usual.delay_max.max(delay));
+    };
+    if longest < delay {
+        let wants = format!("at least the delay ({} ms)", delay.as_millis());
+        let problem = out_of_range("delay_max", &wants, longest.as_millis());
+        say("delay_max", problem.hint("raise it, or lower `delay`"));
+    }
+    (delay, longest.max(delay))
+}
+
+fn poll(fields: &mut Fields, say: Say<'_>) -> Poll {
+    match fields.int("poll").unwrap_or_default() {
+        -1 => Poll::Once,
+        0 => Poll::Never,
+        given => match u32::try_from(given) {
+            Ok(seconds) => Poll::Every(Duration::from_secs(u64::from(seconds))),
+            Err(_) => {
+                let wants = format!("-1 (once), 0 (watch) or seconds up to {}", u32::MAX);
+                say("poll", out_of_range("poll", &wants, given));
+                Poll::Never
+            }
+        },
+    }
+}
+
+/// `limit` and `burst` as a token bucket (E-12).
+fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
+    let limit = fields.float("limit").unwrap_or(f64::INFINITY);
+    let burst = fields.int("burst");
+    let mut refuse = |name, what: String, hint: &str| {
+        say(name, Problem::new(Code::Limit, what).hint(hint));
+        None
+    };
+    if limit.is_nan() || limit <= 0.0 {
+        let what = format!("`limit` should be starts per second above 0, found {limit}");
+        return refuse("limit", what, "write .inf for no limit; to stop changes, use `noop: true`");
+    }
+    if let Some(burst) = burst.filter(|burst| *burst < 0 || *burst > i64::from(u32::MAX)) {
+        let what = format!("`burst` should be from 1 to {}, found {burst}", u32::MAX);
+        return refuse("burst", what, "write how many starts may follow each other at once");
+    }
+    if limit.is_infinite() {
+        return None;
+    }
+    if burst == Some(0) {
+        let what = format!("with `limit: {limit}`, `burst: 0` would never let it run");
+        return refuse("burst", what, "write `burst: 1`, or leave it out");
+    }
+    let burst = burst.and_then(|burst| u32::try_from(burst).ok()).unwrap_or(1);
+    let period = Duration::try_from_secs_f64(1.0 / limit).ok().map(|period| period.as_nanos());
+    let period = period.and_then(|nanos| u64::try_from(nanos.max(1)).ok());
+    match period.filter(|period| period.checked_mul(u64::from(burst)).is_some_and(|n| n < 1 << 62))
+    {
+        Some(period_ns) => Some(Pace { period_ns, burst }),
+        None => {
+            let what = format!("`limit: {limit}` with `burst: {burst}` spans more than 146 years");
+            refuse("limit", what, "raise the limit or lower the burst")
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
+//!
+//! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
+//! that knows where everything stands and looks only when the fast one declines. Both end in the same [`raw::File`],
+//! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
+//! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
+//! `select`), and what is said (`problem`, `render`, `code`).
+
+mod check;
+mod code;
+mod cycle;
+mod fast;
+mod hash;
+mod input;
+mod kinds;
+mod links;
+mod meta;
+mod near;
+mod place;
+mod problem;
+mod raw;
+mod read;
+mod read_resources;
+mod render;
+mod scan;
+mod seed;
+mod select;
+mod semaphore;
+mod source;
+mod syntax;
+mod tree;
+mod value;
+
+pub use code::Code;
+pub use kinds::Kinds;
+pub use problem::{Place, Problem, Severity};
+pub use render::Rejected;
+pub use semaphore::RESERVED;
+
+use hash::Stable;
+use problem::Problems;
+use source::{Source, Span};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the command line says about a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Check only, for every vertex (`--noop`).
+    pub noop: bool,
+    /// A semaphore of this count around every vertex (`--sema N`).
+    pub semaphore: Option<u32>,
+    /// Only these: `kind[name]` or `kind`; all where none is named.
+    pub only: Vec<String>,
+    /// All but these.
+    pub skip: Vec<String>,
+}
+
+/// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Its name (`graph:`).
+    pub name: String,
+    /// What it is for.
+    pub comment: Option<String>,
+    /// Its vertices, in the order written.
+    pub vertices: Vec<Vertex>,
+    /// Its edges, sorted, each pair once.
+    pub edges: Vec<Link>,
+    /// Semaphores with their counts; their numbers are [`steadfast_engine::SemaphoreId`]s.
+    pub semaphores: Vec<(String, u32)>,
+    /// What has no effect.
+    pub warnings: Vec<Problem>,
+    /// The files it was read from, absolute; `-` is the standard input.
+    pub files: Vec<PathBuf>,
+    /// A hash of all that was read; the same for the same texts.
+    pub hash: u64,
+    /// How many bytes were read.
+    pub text_bytes: usize,
+}
+
+/// One resource of a graph.
+#[derive(Clone, Debug)]
+pub struct Vertex {
+    /// `kind[name]`.
+    pub identity: Arc<str>,
+    /// The resource itself.
+    pub resource: Arc<dyn steadfast_resources::Resource>,
+    /// A hash of what is declared, metaparams aside; the same in every process.
+    pub definition: u64,
+    /// How it is run; equal ones are shared.
+    pub meta: Arc<steadfast_engine::Meta>,
+    /// A watch that failed for good is tried again.
+    pub rewatch: bool,
+    /// The file (by number in [`Loaded::files`]) and the line it begins on.
+    pub place: (usize, u32),
+}
+
+/// An edge between vertices, by their numbers in [`Loaded::vertices`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The need.
+    pub from: usize,
+    /// The dependent.
+    pub to: usize,
+    /// Whether a change of `from` refreshes `to`.
+    pub notify: bool,
+}
+
+/// Loads a graph from files, folders and the standard input (`-`).
+pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
+    load_with(paths, options, &Kinds::of_this_build())
+}
+
+/// The same with other kinds.
+pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<Loaded, Rejected> {
+    let mut problems = Problems::default();
+    let sources = input::read(paths, &mut problems);
+    let scans: Vec<scan::Scan> = sources.iter().map(|source| scan::scan(&source.text)).collect();
+    if problems.is_empty()
+        && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
+        && let Some(loaded) = fast(&sources, options, kinds)
+    {
+        return Ok(loaded);
+    }
+    slow(&sources, &scans, problems, options, kinds)
+}
+
+/// The graph, if there is nothing whatever to say about it.
+fn fast(sources: &[Source], options: &Options, kinds: &Kinds) -> Option<Loaded> {
+    let files: Option<Vec<raw::File>> =
+        sources.iter().map(|source| fast::read(source, kinds)).collect();
+    let mut problems = Problems::default();
+    let loaded = check::check(files?, sources, options, check::Whole::Yes, &mut problems)?;
+    problems.is_empty().then_some(loaded)
+}
+
+/// The graph, or everything there is to say about it.
+fn slow(
+    sources: &[Source],
+    scans: &[scan::Scan],
+    mut problems: Problems,
+    options: &Options,
+    kinds: &Kinds,
+) -> Result<Loaded, Rejected> {
+    let mut files = Vec::new();
+    let mut whole = if problems.is_empty() { check::Whole::Yes } else { check::Whole::No };
+    for (source, scan) in sources.iter().zip(scans) {
+        let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
+        refuse_characters(source, scan, &mut problems);
+        if file.is_none() {
+            whole = check::Whole::No;
+        }
+        files.push(file.unwrap_or_default());
+    }
+    let loaded = check::check(files, sources, options, whole, &mut problems);
+    let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
+    let errors = problems.errors();
+    let problems = problems.sorted(&displays);
+    match loaded {
+        Some(loaded) if errors == 0 => Ok(Loaded { warnings: problems.list, ..loaded }),
+        _ => Err(Rejected { problems: problems.list, more: problems.more }),
+    }
+}
+
+/// One file by the slow reader, which the other one must not contradict.
+fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<raw::File> {
+    let errors = problems.errors();
+    let mut file = read::read(source, kinds, problems)?;
+    if problems.errors() > errors {
+        return Some(file);
+    }
+    if let Err(error) = fast::accepts(source) {
+        problems.push(syntax::disagreement(source, &error));
+        return Some(file);
+    }
+    if let Some(other) = fast::read(source, kinds) {
+        let spots = file.spots.take();
+        if file != other {
+            let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
+            let hint = "write it more plainly: quote texts, and put one key on each line";
+            problems.push(problem.hint(hint).at(Some(source.whole())));
+        }
+        file.spots = spots;
+    }
+    Some(file)
+}
+
+fn refuse_characters(source: &Source, scan: &scan::Scan, problems: &mut Problems) {
+    for (at, length) in &scan.bad {
+        let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
+        let number = character.map_or(0, u32::from);
+        let what = format!("the character U+{number:04X} is not allowed here");
+        let hint = format!("write it as \"\\u{number:04x}\" in double quotes");
+        let place = source.place(Span::new(*at, at + length));
+        problems.push(Problem::new(Code::Character, what).hint(hint).at(Some(place)));
+    }
+}
+
+/// A hash of all texts, with their order.
+fn hash_of(sources: &[Source]) -> u64 {
+    sources.iter().fold(Stable::new(), |hash, source| hash.text(&source.text)).finish()
+}

@@ -1,0 +1,117 @@
+//! One look at the bytes of a file: what is refused at once, and what makes the slow reader look first.
+
+/// What the bytes say.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Something stands here that the fast reader does not see, or that YAML readers treat differently (tags, anchors,
+    /// aliases, tabs in the indentation, directives, deep nesting): the slow reader must agree to it.
+    pub(super) careful: bool,
+    /// Characters that are refused: where, and how many bytes.
+    pub(super) bad: Vec<(usize, usize)>,
+}
+
+/// Nesting of brackets from which the slow reader looks first.
+const DEEP: i32 = 60;
+/// More refused characters than this are not listed.
+const LISTED: usize = 20;
+
+/// Looks at the bytes of a text.
+pub(super) fn scan(text: &str) -> Scan {
+    let bytes = text.as_bytes();
+    let mut scan = Scan::default();
+    let mut depth = 0_i32;
+    for (at, byte) in bytes.iter().enumerate() {
+        if PLAIN[usize::from(*byte)] {
+            continue;
+        }
+        let next = bytes.get(at + 1).copied();
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                scan.careful |= depth > DEEP;
+            }
+            b']' | b'}' => depth = (depth - 1).max(0),
+            b'\r' => scan.careful |= next != Some(b'\n'),
+            b'\t' => scan.careful |= is_indentation(bytes, at),
+            b'!' => scan.careful |= begins_token(bytes, at),
+            b'&' | b'*' => {
+                let name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+                scan.careful |= next.is_some_and(name) && begins_token(bytes, at);
+            }
+            b'?' => {
+                let alone = next.is_none_or(|b| b.is_ascii_whitespace());
+                scan.careful |= alone && begins_token(bytes, at);
+            }
+            b'%' => scan.careful |= at == 0 || bytes.get(at - 1) == Some(&b'\n'),
+            _ => {
+                let length = refused(bytes.get(at..).unwrap_or_default());
+                if length > 0 && scan.bad.len() < LISTED {
+                    scan.bad.push((at, length));
+                }
+            }
+        }
+    }
+    scan
+}
+
+/// Bytes that never need a second thought.
+static PLAIN: [bool; 256] = plain();
+
+const fn plain() -> [bool; 256] {
+    let mut table = [true; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = !matches!(
+            byte as u8,
+            0..=9
+                | 11..=31
+                | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%'
+                | 0x7f | 0xc2 | 0xe2 | 0xef
+        );
+        byte += 1;
+    }
+    table
+}
+
+fn begins_token(bytes: &[u8], at: usize) -> bool {
+    match at.checked_sub(1).and_then(|before| bytes.get(before)) {
+        None => true,
+        Some(before) => before.is_ascii_whitespace() || b"[{,:-?".contains(before),
+    }
+}
+
+fn is_indentation(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(..at).unwrap_or_default();
+    let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'-' | b'?' | b':'))
+}
+
+/// How many bytes of a refused character stand here: controls, line breaks that only some readers know, marks.
+fn refused(bytes: &[u8]) -> usize {
+    match bytes {
+        [0..=8 | 11 | 12 | 14..=31 | 0x7f, ..] => 1,
+        [0xc2, 0x80..=0x9f, ..] => 2,
+        [0xe2, 0x80, 0xa8 | 0xa9, ..] | [0xef, 0xbb | 0xbf, 0xbf, ..] | [0xef, 0xbf, 0xbe, ..] => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan;
+
+    #[test]
+    fn what_is_refused_and_what_needs_care() {
+        for text in ["a\u{0}b", "\u{1b}[0m", "a\u{85}b", "a\u{2028}b", "a\u{feff}b", "a\u{7f}"] {
+            assert_eq!(scan(text).bad.len(), 1, "{text:?}");
+        }
+        for text in ["a: !x b", "a: &b c", "a: *b", "\ta: b", "? a", "%YAML 1.2\n", "a\rb"] {
+            assert!(scan(text).careful, "{text:?}");
+        }
+        for text in ["a: b!\n", "é: ü\r\n", "a: x && y", "a: 5 * 5", "a: b\tc", "#!/bin/sh", "a?"]
+        {
+            let scan = scan(text);
+            assert!(!scan.careful && scan.bad.is_empty(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The plumbing of the fast reader: maps, lists and scalars that may be null, scalars kept as they were written.
+
+use super::kinds::Kinds;
+use super::source::Source;
+use super::value::{self, Scalar};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use steadfast_resources::{FieldSpec, FieldType, Value};
+
+/// What the passes over one file share.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub(super) source: &'a Source,
+    pub(super) kinds: &'a Kinds,
+}
+
+/// Reads a map, or nothing.
+pub(super) trait Entries<'de>: Sized {
+    type Out;
+    fn read<A: MapAccess<'de>>(self, map: A) -> Result<Self::Out, A::Error>;
+}
+
+/// Reads a list, or nothing.
+pub(super) trait Items<'de>: Sized {
+    type Out;
+    fn read<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Out, A::Error>;
+}
+
+macro_rules! nullable {
+    ($wrapper:ident, $inner:ident, $trait:ident, $deserialize:ident, $visit:ident, $access:ident) => {
+        pub(super) struct $wrapper<T>(pub(super) T);
+        struct $inner<T>(T);
+
+        impl<'de, T: $trait<'de>> DeserializeSeed<'de> for $wrapper<T> {
+            type Value = Option<T::Out>;
+            fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+                de.deserialize_option(self)
+            }
+        }
+
+        impl<'de, T: $trait<'de>> Visitor<'de> for $wrapper<T> {
+            type Value = Option<T::Out>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a collection")
+            }
+            fn visit_none<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+            fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+                de.$deserialize($inner(self.0)).map(Some)
+            }
+        }
+
+        impl<'de, T: $trait<'de>> Visitor<'de> for $inner<T> {
+            type Value = T::Out;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a collection")
+            }
+            fn $visit<A: $access<'de>>(self, access: A) -> Result<Self::Value, A::Error> {
+                self.0.read(access)
+            }
+        }
+    };
+}
+
+nullable!(Map, MapVisitor, Entries, deserialize_map, visit_map, MapAccess);
+nullable!(List, ListVisitor, Items, deserialize_seq, visit_seq, SeqAccess);
+
+/// A scalar as written, or nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Plain<'a>(pub(super) Reader<'a>);
+
+impl<'de> DeserializeSeed<'de> for Plain<'_> {
+    type Value = Option<Scalar<'de>>;
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        de.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Plain<'_> {
+    type Value = Option<Scalar<'de>>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a scalar")
+    }
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        de.deserialize_str(Verbatim(self.0)).map(Some)
+    }
+}
+
+/// A scalar as written; whether it was quoted is seen from the byte before it.
+#[derive(Clone, Copy)]
+pub(super) struct Verbatim<'a>(pub(super) Reader<'a>);
+
+impl<'de> DeserializeSeed<'de> for Verbatim<'_> {
+    type Value = Scalar<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        de.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Verbatim<'_> {
+    type Value = Scalar<'de>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a scalar")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        let before = self.0.offset(text).and_then(|at| at.checked_sub(1));
+        let before = before.and_then(|at| self.0.source.text.as_bytes().get(at));
+        let plain = !matches!(before, Some(b'"' | b'\''));
+        Ok(Scalar { text: Cow::Borrowed(text), plain })
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Scalar { text: Cow::Owned(text.to_owned()), plain: false })
+    }
+}
+
+/// Several texts, or one alone.
+#[derive(Clone, Copy)]
+pub(super) struct OneOrMany<'a>(pub(super) Reader<'a>);
+
+impl<'de> DeserializeSeed<'de> for OneOrMany<'_> {
+    type Value = Option<Vec<String>>;
+    fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<Self::Value, D::Error> {
+        de.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OneOrMany<'_> {
+    type Value = Option<Vec<String>>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("texts")
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(vec![text.to_owned()]))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element_seed(Plain(self.0))? {
+            texts.push(text.ok_or_else(declined)?.text.into_owned());
+        }
+        Ok(Some(texts))
+    }
+}
+
+/// A map of texts, in the order written.
+pub(super) struct TextMap<'a>(pub(super) Reader<'a>);
+
+impl<'de> Entries<'de> for TextMap<'_> {
+    type Out = Vec<(String, String)>;
+    fn read<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Out, A::Error> {
+        let mut entries: Vec<(String, String)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        while let Some(key) = self.0.key(&mut map)? {
+            let key = key.text.into_owned();
+            if key == "<<" || !seen.insert(key.clone()) {
+                return Err(declined());
+            }
+            entries.push((key, self.0.text(&mut map)?));
+        }
+        Ok(entries)
+    }
+}
+
+impl Reader<'_> {
+    /// Where a text that was borrowed from the file stands in it.
+    pub(super) fn offset(self, text: &str) -> Option<usize> {
+        let at = (text.as_ptr() as usize).checked_sub(self.source.text.as_ptr() as usize)?;
+        (at + text.len() <= self.source.text.len()).then_some(at)
+    }
+
+    pub(super) fn key<'de, A: MapAccess<'de>>(
+        self,
+        map: &mut A,
+    ) -> Result<Option<Scalar<'de>>, A::Error> {
+        map.next_key_seed(Verbatim(self))
+    }
+
+    /// A text that must be there.
+    pub(super) fn text<'de, A: MapAccess<'de>>(self, map: &mut A) -> Result<String, A::Error> {
+        let scalar = map.next_value_seed(Plain(self))?;
+        scalar.map(|scalar| scalar.text.into_owned()).ok_or_else(declined)
+    }
+
+    /// The value of a field, if one is given; declined where a warning is due.
+    pub(super) fn field<'de, A: MapAccess<'de>>(
+        self,
+        field: &'static FieldSpec,
+        map: &mut A,
+    ) -> Result<Option<Value>, A::Error> {
+        if field.later || field.ignored.is_some() {
+            return Err(declined());
+        }
+        match field.takes {
+            FieldType::Text | FieldType::Bool | FieldType::Int | FieldType::Float => {
+                match map.next_value_seed(Plain(self))? {
+                    Some(scalar) => {
+                        value::convert(field.takes, scalar).ok_or_else(declined).map(Some)
+                    }
+                    None => Ok(None),
+                }
+            }
+            FieldType::Texts => Ok(map.next_value_seed(OneOrMany(self))?.map(Value::Texts)),
+            FieldType::TextMap => Ok(map.next_value_seed(Map(TextMap(self)))?.map(Value::TextMap)),
+            FieldType::Anything => Err(declined()),
+        }
+    }
+}
+
+pub(super) fn declined<E: serde::de::Error>() -> E {
+    E::custom("left to the slow reader")
+}

@@ -1,0 +1,148 @@
+//! One graph file as text, and where in it things stand.
+
+use super::problem::Place;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// A part of a file, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        Self { start, end: u32::try_from(end).unwrap_or(u32::MAX).max(start) }
+    }
+}
+
+/// One graph file.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// As it was given, for messages.
+    pub(super) display: String,
+    /// Its absolute path; `-` for the standard input.
+    pub(super) path: PathBuf,
+    /// The folder that its relative paths are relative to, absolute.
+    pub(super) base: PathBuf,
+    /// Its text without a byte order mark.
+    pub(super) text: String,
+    /// Where each line begins; made when it is first asked for.
+    lines: OnceLock<Vec<u32>>,
+}
+
+impl Source {
+    pub(super) fn new(display: String, path: PathBuf, base: PathBuf, text: String) -> Self {
+        Self { display: clean(&display), path, base, text, lines: OnceLock::new() }
+    }
+
+    fn lines(&self) -> &[u32] {
+        self.lines.get_or_init(|| {
+            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            let starts = ends.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
+            std::iter::once(0).chain(starts).collect()
+        })
+    }
+
+    /// The line of a byte, from 1.
+    pub(super) fn line(&self, at: u32) -> u32 {
+        let line = self.lines().partition_point(|start| *start <= at);
+        u32::try_from(line).unwrap_or(u32::MAX)
+    }
+
+    /// The whole line in which a byte stands, and where it begins.
+    pub(super) fn line_text(&self, at: u32) -> (&str, usize) {
+        let lines = self.lines();
+        let line = self.line(at) as usize;
+        let start = lines.get(line.saturating_sub(1)).copied().unwrap_or_default() as usize;
+        let end = lines.get(line).map_or(self.text.len(), |next| *next as usize);
+        let text = self.text.get(start..end).unwrap_or_default();
+        (text.trim_end_matches(['\n', '\r']), start)
+    }
+
+    /// The place of a span, with its source line.
+    pub(super) fn place(&self, span: Span) -> Place {
+        let mut start = (span.start as usize).min(self.text.len());
+        while !self.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let (line, from) = self.line_text(Span::new(start, start).start);
+        let before = line.get(..start - from).unwrap_or(line).chars().count();
+        let meant = self.text.get(start..(span.end as usize).min(from + line.len()));
+        let width = meant.map_or(1, |text| text.trim_end().chars().count()).max(1);
+        let (text, caret) = window(line, before);
+        let room = text.chars().count().saturating_sub(caret).max(1);
+        Place {
+            file: self.display.clone(),
+            line: self.line(Span::new(start, start).start),
+            column: number(before + 1),
+            text,
+            caret: number(caret),
+            width: number(width.min(room)),
+            label: None,
+        }
+    }
+
+    /// The file as a whole.
+    pub(super) fn whole(&self) -> Place {
+        whole(&self.display)
+    }
+}
+
+/// A file as a whole.
+pub(super) fn whole(display: &str) -> Place {
+    Place {
+        file: clean(display),
+        line: 0,
+        column: 0,
+        text: String::new(),
+        caret: 0,
+        width: 1,
+        label: None,
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The part of a line that is shown around a column, each character one column wide.
+fn window(line: &str, before: usize) -> (String, usize) {
+    const WIDTH: usize = 96;
+    let skip = if before > WIDTH * 3 / 4 { before - WIDTH / 2 } else { 0 };
+    let mut text = String::new();
+    if skip > 0 {
+        text.push('…');
+    }
+    let shown = line.chars().skip(skip).take(WIDTH);
+    text.extend(shown.map(|c| match c {
+        '\t' => ' ',
+        c if is_plain(c) => c,
+        _ => '�',
+    }));
+    if line.chars().nth(skip + WIDTH).is_some() {
+        text.push('…');
+    }
+    (text, before - skip + usize::from(skip > 0))
+}
+
+/// Text in which nothing can act upon a terminal: control characters are written as escapes.
+pub(super) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_plain(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    out
+}
+
+/// Neither a control character nor one that turns the direction of writing.
+fn is_plain(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    !c.is_control() && !turns
+}

@@ -1,0 +1,167 @@
+//! Scalars and what they may become: the same rules for both readers.
+
+use super::hash::Stable;
+use std::borrow::Cow;
+use steadfast_resources::{FieldType, Value};
+
+/// A scalar as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scalar<'t> {
+    pub(super) text: Cow<'t, str>,
+    /// Neither quoted nor a block.
+    pub(super) plain: bool,
+}
+
+impl Scalar<'_> {
+    /// Whether it stands for nothing at all.
+    pub(super) fn is_null(&self) -> bool {
+        self.plain && matches!(self.text.as_ref(), "" | "~" | "null" | "Null" | "NULL")
+    }
+
+    pub(super) fn boolean(&self) -> Option<bool> {
+        match self.text.as_ref() {
+            "true" if self.plain => Some(true),
+            "false" if self.plain => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A decimal whole number; a leading zero is refused, since readers differ on what it means.
+    pub(super) fn int(&self) -> Option<i64> {
+        let digits = self.text.strip_prefix(['-', '+']).unwrap_or(&self.text);
+        let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let leads = digits.len() > 1 && digits.starts_with('0');
+        if self.plain && decimal && !leads { self.text.parse().ok() } else { None }
+    }
+
+    /// A decimal number, or `.inf`.
+    pub(super) fn float(&self) -> Option<f64> {
+        if !self.plain {
+            return None;
+        }
+        match self.text.strip_prefix('+').unwrap_or(&self.text) {
+            ".inf" | ".Inf" | ".INF" => return Some(f64::INFINITY),
+            "-.inf" | "-.Inf" | "-.INF" => return Some(f64::NEG_INFINITY),
+            ".nan" | ".NaN" | ".NAN" => return Some(f64::NAN),
+            _ => {}
+        }
+        let decimal = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+        let number =
+            self.text.bytes().all(decimal) && self.text.bytes().any(|b| b.is_ascii_digit());
+        if number { self.text.parse().ok().filter(|float: &f64| float.is_finite()) } else { None }
+    }
+}
+
+/// A scalar as the value of a field, where the field takes scalars of this sort.
+pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
+    match takes {
+        FieldType::Text | FieldType::Anything => Some(Value::Text(scalar.text.into_owned())),
+        FieldType::Bool => scalar.boolean().map(Value::Bool),
+        FieldType::Int => scalar.int().map(Value::Int),
+        FieldType::Float => scalar.float().map(Value::Float),
+        FieldType::Texts => Some(Value::Texts(vec![scalar.text.into_owned()])),
+        FieldType::TextMap => None,
+    }
+}
+
+/// What a field takes, in words.
+pub(super) const fn wants(takes: FieldType) -> &'static str {
+    match takes {
+        FieldType::Text => "a text",
+        FieldType::Bool => "true or false",
+        FieldType::Int => "a whole number",
+        FieldType::Float => "a number",
+        FieldType::Texts => "a text or a list of texts",
+        FieldType::TextMap => "a map of texts",
+        FieldType::Anything => "anything",
+    }
+}
+
+/// How a scalar that is not of the wanted sort could be written.
+pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
+    let bare = Scalar { text: Cow::Borrowed(scalar.text.as_ref()), plain: true };
+    if !scalar.plain && convert(takes, bare).is_some() {
+        return Some(format!("write it without quotes: {}", scalar.text));
+    }
+    match takes {
+        FieldType::Bool => match scalar.text.to_ascii_lowercase().as_str() {
+            "yes" | "y" | "on" | "true" | "1" => Some("write true".to_owned()),
+            "no" | "n" | "off" | "false" | "0" => Some("write false".to_owned()),
+            _ => None,
+        },
+        FieldType::Int => int_advice(&scalar.text),
+        FieldType::Float
+            if matches!(scalar.text.to_ascii_lowercase().as_str(), "inf" | "infinity") =>
+        {
+            Some("write .inf".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn int_advice(text: &str) -> Option<String> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    if let Ok(float) = plain.parse::<f64>()
+        && float.is_finite()
+        && float.fract() == 0.0
+        && float.abs() < 1e15
+    {
+        return Some(format!("write it in plain digits: {float:.0}"));
+    }
+    let lower = plain.to_ascii_lowercase();
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = lower.strip_prefix(prefix)
+            && let Ok(number) = i64::from_str_radix(digits, radix)
+        {
+            return Some(format!("write it in decimal: {number}"));
+        }
+    }
+    None
+}
+
+/// A value's part of a definition's hash.
+pub(super) fn hash(so_far: Stable, value: &Value) -> u64 {
+    match value {
+        Value::Text(text) => so_far.number(1).text(text),
+        Value::Bool(truth) => so_far.number(2).number(u64::from(*truth)),
+        Value::Int(number) => so_far.number(3).bytes(&number.to_le_bytes()),
+        Value::Float(number) => so_far.number(4).number(number.to_bits()),
+        Value::Texts(texts) => texts.iter().fold(so_far.number(5), |hash, text| hash.text(text)),
+        Value::TextMap(map) => {
+            map.iter().fold(so_far.number(6), |hash, (key, text)| hash.text(key).text(text))
+        }
+    }
+    .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Scalar<'_> {
+        Scalar { text: Cow::Borrowed(text), plain: true }
+    }
+
+    /// S-10: what YAML 1.1 readers would turn into something else stays what it says, or is refused.
+    #[test]
+    fn scalars_mean_what_they_say() {
+        for text in ["yes", "NO", "on", "True", "TRUE", "1", "n", ""] {
+            assert_eq!(plain(text).boolean(), None, "{text}");
+        }
+        assert_eq!(plain("true").boolean(), Some(true));
+        assert_eq!(Scalar { text: "true".into(), plain: false }.boolean(), None);
+        for text in ["010", "0x10", "0o7", "1_000", "1e3", "1.0", "", "-", "99999999999999999999"] {
+            assert_eq!(plain(text).int(), None, "{text}");
+        }
+        for (text, number) in [("0", 0), ("-1", -1), ("+7", 7), ("9223372036854775807", i64::MAX)] {
+            assert_eq!(plain(text).int(), Some(number), "{text}");
+        }
+        for text in ["inf", "nan", "infinity", "1e999", "0x1p3", "", ".", "e"] {
+            assert_eq!(plain(text).float(), None, "{text}");
+        }
+        for (text, number) in [("0.2", 0.2), ("1e3", 1000.0), (".5", 0.5), (".inf", f64::INFINITY)]
+        {
+            assert_eq!(plain(text).float(), Some(number), "{text}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Begin and end against the store: which answer of the journal means which event of the engine.
+//!
+//! A begin that cannot be kept is refused, and nothing is changed. An end that cannot be kept is kept for later, and while one
+//! waits no begin is accepted: the log stays in order.
+
+use crate::store::Entry;
+use crate::store::Journal;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use steadfast_engine::{Event, RunId};
+
+/// How long to wait before an end that could not be kept is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The driver's side of the journal.
+#[derive(Debug)]
+pub struct Keeper {
+    journal: Journal,
+    next: u64,
+    asked: HashMap<u64, Asked>,
+    /// Entries that could not be kept, in their order.
+    stalled: Vec<(u64, Entry)>,
+    retry_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Begin(RunId),
+    End(RunId, Entry),
+    Pause(Entry),
+    Other(Entry),
+}
+
+impl Keeper {
+    /// Over this journal.
+    #[must_use]
+    pub fn new(journal: Journal) -> Self {
+        Self { journal, next: 0, asked: HashMap::new(), stalled: Vec::new(), retry_at: None }
+    }
+
+    /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
+    /// an event to deliver now.
+    pub fn begin(&mut self, run: RunId, entry: Entry, urgent: bool) -> Option<Event> {
+        if !self.stalled.is_empty() {
+            return Some(Event::Refused(run));
+        }
+        let asked = if urgent { Asked::Begin(run) } else { Asked::Other(entry.clone()) };
+        self.write(entry, urgent, asked);
+        (!urgent).then_some(Event::Begun(run))
+    }
+
+    /// Records an end.
+    pub fn end(&mut self, run: RunId, entry: Entry, urgent: bool) {
+        self.write(entry.clone(), urgent, Asked::End(run, entry));
+    }
+
+    /// Records a pause, or its end.
+    pub fn pause(&mut self, entry: Entry) {
+        self.write(entry.clone(), true, Asked::Pause(entry));
+    }
+
+    /// Records what nobody waits for.
+    pub fn other(&mut self, entry: Entry) {
+        self.write(entry.clone(), false, Asked::Other(entry));
+    }
+
+    fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
+        let ticket = self.next;
+        self.next += 1;
+        self.asked.insert(ticket, asked);
+        if self.stalled.is_empty() {
+            self.journal.write(entry, ticket, urgent);
+        } else {
+            self.stalled.push((ticket, entry));
+        }
+    }
+
+    /// What the journal's answer means for the engine.
+    pub fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
+        tickets.iter().filter_map(|ticket| self.answer(*ticket, kept)).collect()
+    }
+
+    fn answer(&mut self, ticket: u64, kept: bool) -> Option<Event> {
+        let asked = self.asked.remove(&ticket)?;
+        match (asked, kept) {
+            (Asked::Begin(run), true) => Some(Event::Begun(run)),
+            (Asked::Begin(run), false) => Some(Event::Refused(run)),
+            (Asked::End(run, _), true) => Some(Event::Durable(run)),
+            (Asked::Pause(_), true) => Some(Event::PauseSaved),
+            (Asked::Other(_), true) => None,
+            (Asked::End(run, entry), false) => {
+                self.stall(ticket, entry.clone(), Asked::End(run, entry));
+                None
+            }
+            (Asked::Pause(entry), false) => {
+                self.stall(ticket, entry.clone(), Asked::Pause(entry));
+                None
+            }
+            (Asked::Other(entry), false) => {
+                self.stall(ticket, entry.clone(), Asked::Other(entry));
+                None
+            }
+        }
+    }
+
+    fn stall(&mut self, ticket: u64, entry: Entry, asked: Asked) {
+        self.asked.insert(ticket, asked);
+        self.stalled.push((ticket, entry));
+        self.retry_at = Some(Instant::now() + AGAIN);
+    }
+
+    /// When [`Keeper::retry`] is wanted, if ever.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Tries again to keep what could not be kept.
+    pub fn retry(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.stalled.sort_by_key(|(ticket, _)| *ticket);
+            for (ticket, entry) in self.stalled.drain(..) {
+                self.journal.write(entry, ticket, true);
+            }
+        }
+    }
+
+    /// Waits until everything written is answered, and gives the store up.
+    pub fn close(self) {
+        self.journal.close();
+    }
+}

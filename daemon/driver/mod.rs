@@ -1,0 +1,430 @@
+//! The loop: one event in, actions out; runs, watches, timers and the store around it.
+//!
+//! Only the driver calls the engine. What happens elsewhere (threads, children, watches, the journal, signals) is put into its
+//! [`Inbox`]; each turn takes all there is, hands it to the engine one by one, and performs what the engine answers, in order.
+
+pub mod watch;
+
+mod echo;
+mod inbox;
+mod keeper;
+mod news;
+mod perform;
+mod pool;
+mod runs;
+mod sweep;
+mod table;
+mod tell;
+
+pub use inbox::Inbox;
+pub use news::{Audience, News, Progress};
+
+use crate::config::Loaded;
+use crate::store::Journal;
+use crate::store::{Entry, Recalled, Store};
+use echo::Echo;
+use keeper::Keeper;
+use pool::Pool;
+use runs::Runs;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
+use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
+use sweep::Sweep;
+use table::Table;
+use watch::{Hub, Signal};
+
+/// Something for the driver.
+#[derive(Debug)]
+pub enum Input {
+    /// A check has ended.
+    Checked(steadfast_engine::RunId, Verdict),
+    /// An apply, or a run that was cancelled, has ended.
+    Ended(steadfast_engine::RunId, Outcome),
+    /// The journal has answered these tickets; with the reason where it could not keep them.
+    Kept(Vec<u64>, Option<String>),
+    /// Sources of events.
+    Watched(Vec<Signal>),
+    /// A graph to run instead of the one that runs.
+    Graph {
+        /// It, or why it was refused.
+        graph: Result<Box<Loaded>, String>,
+        /// The operator asked for it.
+        operator: bool,
+    },
+    /// Come to rest, for this reason.
+    Pause(String),
+    /// Go on.
+    Resume,
+    /// Stop; with no grace: at once.
+    Stop(Duration),
+    /// A question that goes once round the loop (watchdog).
+    Ping(Answer),
+}
+
+/// Where the answer to a ping goes.
+pub struct Answer(pub Box<dyn FnOnce(Pulse) + Send>);
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answer")
+    }
+}
+
+/// How often progress is told to those who want it.
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// The answer to a ping: the loop is alive, and this is how it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Pulse {
+    /// Counts over all vertices.
+    pub counts: Counts,
+    /// What the engine is doing.
+    pub mode: Mode,
+    /// Whether all is as declared.
+    pub converged: bool,
+}
+
+/// How a driver is set up.
+#[derive(Debug)]
+pub struct Settings {
+    /// For `apply` and `plan`: no watches, no sweeps; ends when it is at rest.
+    pub one_shot: bool,
+    /// How many runs at once.
+    pub slots: Slots,
+    /// How long a sweep over everything takes; none without it.
+    pub sweep: Option<Duration>,
+    /// How long a pause lasts that nobody ends.
+    pub pause_limit: Duration,
+    /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
+    pub whole: bool,
+}
+
+/// How it ended, and how all stood then.
+#[derive(Debug)]
+pub struct Finished {
+    /// How each vertex stands.
+    pub standings: Vec<Stand>,
+    /// What a last look found on what this driver changed (one-shot only).
+    pub moved: Vec<(String, Vec<Difference>)>,
+    /// Vertices that were changed.
+    pub changed: u32,
+    /// All was as declared.
+    pub converged: bool,
+}
+
+/// How one vertex stands at the end.
+#[derive(Debug)]
+pub struct Stand {
+    /// `kind[name]`.
+    pub identity: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// The last trouble with it.
+    pub trouble: Option<Trouble>,
+    /// Those it waits for.
+    pub waits_for: Vec<String>,
+}
+
+/// The driver.
+pub struct Driver {
+    engine: Engine,
+    settings: Settings,
+    began: Instant,
+    table: Table,
+    host: Host,
+    key: MintKey,
+    pool: Pool,
+    hub: Option<Hub>,
+    keeper: Option<Keeper>,
+    inbox: Inbox<Input>,
+    runs: Runs,
+    echo: Echo,
+    sweep: Sweep,
+    audience: Box<dyn Audience>,
+    /// What the store told back at the start; given to the engine with the first graph.
+    recalled: Option<Recalled>,
+    /// Events that follow from performing actions, before anything else is taken.
+    next: VecDeque<Event>,
+    troubles: HashMap<VertexId, Trouble>,
+    changed: Vec<VertexId>,
+    pause_reason: String,
+    progress_at: Instant,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("counts", &self.engine.counts()).finish_non_exhaustive()
+    }
+}
+
+/// What a driver works with.
+pub struct Parts {
+    /// The machine.
+    pub host: Host,
+    /// The one key for permits.
+    pub key: MintKey,
+    /// Where state is kept; none where nothing will be changed (`plan`).
+    pub store: Option<Box<dyn Store>>,
+    /// What it told back.
+    pub recalled: Recalled,
+    /// Who listens.
+    pub audience: Box<dyn Audience>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("recalled", &self.recalled).finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// A driver with the empty graph. Must be called within a tokio runtime.
+    pub fn new(settings: Settings, parts: Parts) -> std::io::Result<Self> {
+        let inbox = Inbox::default();
+        let hub = (!settings.one_shot).then(|| {
+            let inbox = inbox.clone();
+            let host = parts.host.clone();
+            Hub::new(tokio::runtime::Handle::current(), host, move |signals| {
+                inbox.put(Input::Watched(signals));
+            })
+        });
+        let journal = parts.store.map(|store| {
+            let inbox = inbox.clone();
+            Journal::spawn(store, move |tickets, result| {
+                inbox.put(Input::Kept(tickets.to_vec(), result.err().map(ToString::to_string)));
+            })
+        });
+        let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
+        Ok(Self {
+            engine: Engine::new(settings.slots, settings.one_shot),
+            sweep: Sweep::new(settings.sweep),
+            settings,
+            began: Instant::now(),
+            table: Table::default(),
+            host: parts.host,
+            key: parts.key,
+            pool: Pool::new(most),
+            hub,
+            keeper: journal.transpose()?.map(Keeper::new),
+            inbox,
+            runs: Runs::default(),
+            echo: Echo::default(),
+            audience: parts.audience,
+            recalled: Some(parts.recalled),
+            next: VecDeque::new(),
+            troubles: HashMap::new(),
+            changed: Vec::new(),
+            pause_reason: String::new(),
+            progress_at: Instant::now() + PROGRESS,
+        })
+    }
+
+    /// Where to put things for it.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox<Input> {
+        self.inbox.clone()
+    }
+
+    /// Runs until it is stopped, or in one-shot until all is at rest.
+    pub async fn run(mut self) -> Finished {
+        let mut batch = Vec::new();
+        self.restore_pause();
+        loop {
+            self.inbox.take(&mut batch);
+            if batch.is_empty() {
+                if self.is_over() {
+                    break;
+                }
+                self.wait().await;
+            }
+            for input in batch.drain(..) {
+                self.take(input);
+            }
+            self.keep_time();
+        }
+        let moved = if self.settings.one_shot { self.last_look().await } else { Vec::new() };
+        self.finish(moved)
+    }
+
+    fn is_over(&self) -> bool {
+        let loaded = self.recalled.is_none();
+        self.engine.mode() == Mode::Stopped
+            || (self.settings.one_shot && loaded && self.engine.is_at_rest())
+    }
+
+    /// Waits for input or for the next moment at which something is due.
+    async fn wait(&self) {
+        let due = [
+            self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
+            self.keeper.as_ref().and_then(Keeper::retry_at),
+            self.sweep.next(),
+            self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
+        ];
+        let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
+        let Some(at) = due.into_iter().flatten().chain(progress).min() else {
+            self.inbox.filled().await;
+            return;
+        };
+        tokio::select! {
+            () = self.inbox.filled() => {}
+            () = tokio::time::sleep_until(at.into()) => {}
+        }
+    }
+
+    /// What is due without any input.
+    fn keep_time(&mut self) {
+        let now = Instant::now();
+        if let Some(keeper) = &mut self.keeper {
+            keeper.retry(now);
+        }
+        self.pool.nudge();
+        self.sweep_some(now);
+        if self.audience.wants_progress() && self.progress_at <= now {
+            self.progress_at = now + PROGRESS;
+            self.tell_progress();
+        }
+        if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {
+            self.turn(Event::Wake);
+        }
+    }
+
+    fn now(&self) -> Tick {
+        Tick(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Checked(run, verdict) => self.checked(run, verdict),
+            Input::Ended(run, outcome) => self.ended(run, outcome),
+            Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            Input::Watched(signals) => self.watched(signals),
+            Input::Graph { graph: Ok(graph), operator } => self.load(*graph, operator),
+            Input::Graph { graph: Err(why), .. } => self.audience.hear(&News::Refused(&why)),
+            Input::Pause(reason) => {
+                self.pause_reason = reason;
+                let until = self.now().after(self.settings.pause_limit);
+                let pause = steadfast_engine::Pause { drain: false, until, recorded: false };
+                self.turn(Event::Pause(pause));
+            }
+            Input::Resume => self.turn(Event::Resume),
+            Input::Stop(grace) => self.turn(Event::Stop { grace }),
+            Input::Ping(answer) => {
+                self.turn(Event::Wake);
+                (answer.0)(Pulse {
+                    counts: self.engine.counts(),
+                    mode: self.engine.mode(),
+                    converged: self.engine.is_converged(),
+                });
+            }
+        }
+    }
+
+    /// One event for the engine, and all that follows.
+    fn turn(&mut self, event: Event) {
+        self.next.push_back(event);
+        while let Some(event) = self.next.pop_front() {
+            let actions = self.engine.handle(self.now(), event);
+            self.perform(actions);
+        }
+    }
+
+    fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
+        if let Some(why) = refused {
+            self.audience.hear(&News::Unkept(why));
+        }
+        let Some(keeper) = &mut self.keeper else { return };
+        for event in keeper.answered(tickets, refused.is_none()) {
+            let refused = match event {
+                Event::Refused(run) => Some(run),
+                _ => None,
+            };
+            self.turn(event);
+            if let Some(run) = refused {
+                self.drop_unless_closing(run);
+            }
+        }
+    }
+
+    fn load(&mut self, loaded: Loaded, operator: bool) {
+        let graph = match self.table.prepare(loaded) {
+            Ok(graph) => graph,
+            Err(error) => {
+                self.audience.hear(&News::Refused(&error.to_string()));
+                return;
+            }
+        };
+        let recall = match self.recalled.take() {
+            Some(recalled) => {
+                self.forget_strangers(&recalled);
+                self.table.recall(&recalled.resources)
+            }
+            None => std::collections::BTreeMap::new(),
+        };
+        self.turn(Event::Swap(Swap { graph: std::sync::Arc::new(graph), recall, operator }));
+    }
+
+    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
+    fn forget_strangers(&mut self, recalled: &Recalled) {
+        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
+        for identity in recalled.resources.keys() {
+            if self.table.number(identity).is_none() {
+                keeper.other(Entry::Forget(identity.as_str().into()));
+            }
+        }
+    }
+
+    /// A daemon that was paused when it ended starts paused, until the same moment.
+    fn restore_pause(&mut self) {
+        if self.settings.one_shot {
+            return;
+        }
+        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
+        let left = kept.until_unix.saturating_sub(unix_now());
+        let until = self.now().after(Duration::from_secs(left));
+        self.pause_reason = kept.reason;
+        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
+    }
+
+    fn finish(self, moved: Vec<(String, Vec<Difference>)>) -> Finished {
+        let mut changed: Vec<VertexId> = self.changed;
+        changed.sort_unstable();
+        changed.dedup();
+        let standings = self
+            .table
+            .ids()
+            .filter_map(|id| {
+                let standing = self.engine.standing(id)?;
+                let waits_for = match &standing {
+                    Standing::WaitingFor(ids) => {
+                        ids.iter().map(|id| self.table.name(*id).to_owned()).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                let identity = self.table.name(id).to_owned();
+                let trouble = self.troubles.get(&id).cloned();
+                Some(Stand { identity, standing, trouble, waits_for })
+            })
+            .collect();
+        let converged = self.engine.is_converged();
+        if let Some(hub) = self.hub {
+            hub.close();
+        }
+        if let Some(keeper) = self.keeper {
+            keeper.close();
+        }
+        Finished {
+            standings,
+            moved,
+            changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
+            converged,
+        }
+    }
+}
+
+/// Seconds of the wall clock since 1970: only for what is kept across restarts.
+pub(crate) fn unix_now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

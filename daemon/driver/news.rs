@@ -1,0 +1,135 @@
+//! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
+
+use std::time::Duration;
+use steadfast_engine::{Counts, Holding};
+use steadfast_resources::{Difference, Trouble};
+
+/// Whoever listens to a driver.
+pub trait Audience {
+    /// Hears one piece of news. Called from the driver's loop: it must not wait.
+    fn hear(&mut self, news: &News<'_>);
+
+    /// Whether it wants [`News::Progress`] now.
+    fn wants_progress(&self) -> bool {
+        false
+    }
+}
+
+/// How far a one-shot command has come.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Counts over all vertices.
+    pub counts: Counts,
+    /// Some of those that run.
+    pub running: Vec<&'a str>,
+    /// Some of those that wait, and for whom.
+    pub waiting: Vec<(&'a str, &'a str)>,
+}
+
+/// One piece of news. Names are identities, `kind[name]`.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// A graph runs.
+    Loaded {
+        /// Its name.
+        graph: &'a str,
+        /// Vertices that are new, have another definition, are gone, stayed.
+        added: u32,
+        /// See `added`.
+        changed: u32,
+        /// See `added`.
+        removed: u32,
+        /// See `added`.
+        kept: u32,
+    },
+    /// A new graph waits for these to come to rest.
+    SwapWaits(Vec<&'a str>),
+    /// A new graph was not taken, and why.
+    Refused(&'a str),
+    /// A run has started (looks are not told).
+    Started(&'a str),
+    /// A check found all as declared.
+    Same(&'a str),
+    /// A run has changed something.
+    Changed {
+        /// Whose.
+        identity: &'a str,
+        /// What differed.
+        differences: &'a [Difference],
+        /// What was done.
+        notes: &'a [String],
+        /// From its start to its end.
+        took: Duration,
+    },
+    /// A run could not make it as declared; a retry may follow.
+    Trouble {
+        /// Whose.
+        identity: &'a str,
+        /// Why.
+        trouble: &'a Trouble,
+    },
+    /// A run was cut off.
+    Interrupted(&'a str),
+    /// It is tried again after this.
+    Retrying {
+        /// Whose.
+        identity: &'a str,
+        /// The wait.
+        after: Duration,
+    },
+    /// No retries are left.
+    Failed {
+        /// Whose.
+        identity: &'a str,
+        /// The last trouble.
+        trouble: Option<&'a Trouble>,
+        /// Those that wait for it: some names, and how many in all.
+        waiting: (Vec<&'a str>, usize),
+    },
+    /// It is right again.
+    Recovered(&'a str),
+    /// It rests although it is not as declared.
+    Held {
+        /// Whose.
+        identity: &'a str,
+        /// Why.
+        holding: Holding,
+        /// For *unknown until*: that one.
+        until: Option<&'a str>,
+        /// What would be changed.
+        differences: &'a [Difference],
+        /// Something that exists would be gone afterwards.
+        destructive: bool,
+        /// What kept the check from telling.
+        trouble: Option<&'a Trouble>,
+    },
+    /// A run does not return.
+    Stuck(&'a str),
+    /// No events come for it; looks are all it gets.
+    Unwatched {
+        /// Whose.
+        identity: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+    /// Not all is as declared any more, first seen here.
+    Diverged(&'a str),
+    /// All is as declared.
+    Converged(Counts),
+    /// A pause waits for these.
+    Pausing(Vec<&'a str>),
+    /// At rest.
+    Paused,
+    /// Going on.
+    Resumed,
+    /// The pause ends by itself after this.
+    PauseEnds(Duration),
+    /// The state cannot be kept at the moment; nothing is changed until it can.
+    Unkept(&'a str),
+    /// How far it has come: told from time to time, to who wants it.
+    Progress(Progress<'a>),
+    /// Stopping; these still run.
+    Stopping(Vec<&'a str>),
+    /// Stopped; these were cut off.
+    Stopped(Vec<&'a str>),
+}

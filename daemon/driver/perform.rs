@@ -1,0 +1,148 @@
+//! What each action of the engine means outside of it.
+
+use super::watch::Signal;
+use super::{Driver, News, unix_now};
+use crate::store::{Ended, Entry, PauseRecord};
+use std::sync::Arc;
+use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
+use steadfast_resources::{Repeat, Trouble};
+
+impl Driver {
+    pub(super) fn perform(&mut self, actions: Actions) {
+        if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
+            self.table.install();
+        }
+        for action in actions {
+            match action {
+                Action::Watch(id) => self.watch(id),
+                Action::Unwatch(id) => {
+                    if let Some(hub) = &self.hub {
+                        hub.disarm(id);
+                    }
+                }
+                Action::Start(start) => {
+                    self.start(start);
+                    if !start.look {
+                        let name = self.table.name(start.vertex);
+                        self.audience.hear(&News::Started(name));
+                    }
+                }
+                Action::Begin(intent) => self.begin(intent),
+                Action::Apply(run, id) => self.apply(run, id),
+                Action::End(record) => self.end(record),
+                Action::Cancel(run, _) => {
+                    if let Some(live) = self.runs.0.get(&run) {
+                        live.cancel.cancel();
+                    }
+                }
+                Action::Forget(id) => self.forget(id),
+                Action::SavePause(until) => self.save_pause(until),
+                Action::Tell(notice) => self.tell(notice),
+            }
+        }
+    }
+
+    fn watch(&mut self, id: VertexId) {
+        let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
+        match &self.hub {
+            Some(hub) if !sources.is_empty() => hub.arm(id, sources),
+            // Nothing can move it: that is as good as a watch.
+            Some(_) | None => self.next.push_back(Event::Watching(id)),
+        }
+    }
+
+    fn identity(&self, id: VertexId) -> Arc<str> {
+        self.table.get(id).map_or_else(|| "?".into(), |entry| Arc::clone(&entry.identity))
+    }
+
+    /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
+    /// is found again by a check.
+    fn is_deed(&self, id: VertexId) -> bool {
+        self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
+    }
+
+    fn begin(&mut self, intent: Intent) {
+        if let Some(live) = self.runs.0.get_mut(&intent.run) {
+            live.begun = true;
+        }
+        let urgent = !intent.owes.is_empty() || self.is_deed(intent.vertex);
+        let entry = Entry::Begin {
+            identity: self.identity(intent.vertex),
+            definition: intent.definition,
+            stamp: intent.stamp.0,
+            owes: intent.owes.iter().map(|id| self.identity(*id)).collect(),
+        };
+        let event = match &mut self.keeper {
+            Some(keeper) => keeper.begin(intent.run, entry, urgent),
+            None => {
+                let trouble = Trouble::new("nothing is applied without a place to keep state");
+                self.troubles.insert(intent.vertex, trouble);
+                Some(Event::Refused(intent.run))
+            }
+        };
+        self.next.extend(event);
+    }
+
+    fn end(&mut self, record: Record) {
+        if let Some(live) = self.runs.0.get_mut(&record.run) {
+            live.closing = true;
+        }
+        let urgent =
+            record.paid.is_some() || !record.owes.is_empty() || self.is_deed(record.vertex);
+        let entry = Entry::End {
+            identity: self.identity(record.vertex),
+            definition: record.definition,
+            outcome: match record.outcome {
+                Outcome::Unchanged | Outcome::Changed => Ended::Well,
+                Outcome::Failed { .. } => Ended::Failed,
+                Outcome::Interrupted => Ended::Interrupted,
+            },
+            stamp: record.stamp.0,
+            owes: record.owes.iter().map(|id| self.identity(*id)).collect(),
+            paid: record.paid.map(|stamp| stamp.0),
+        };
+        match &mut self.keeper {
+            Some(keeper) => keeper.end(record.run, entry, urgent),
+            None => self.next.push_back(Event::Durable(record.run)),
+        }
+    }
+
+    fn forget(&mut self, id: VertexId) {
+        self.troubles.remove(&id);
+        let identity = self.table.forget(id);
+        if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
+            keeper.other(Entry::Forget(identity));
+        }
+    }
+
+    fn save_pause(&mut self, until: Option<Tick>) {
+        let left = until.map(|at| at.0.saturating_sub(self.now().0) / 1_000_000_000);
+        let record = left.map(|seconds| PauseRecord {
+            reason: self.pause_reason.clone(),
+            until_unix: unix_now().saturating_add(seconds),
+        });
+        match &mut self.keeper {
+            Some(keeper) => keeper.pause(Entry::Pause(record)),
+            None => self.next.push_back(Event::PauseSaved),
+        }
+    }
+
+    /// What sources of events report.
+    pub(super) fn watched(&mut self, signals: Vec<Signal>) {
+        for signal in signals {
+            let event = match signal {
+                Signal::Established(id) => Event::Watching(id),
+                Signal::Absent(id, why) => {
+                    let identity = self.table.name(id);
+                    self.audience.hear(&News::Unwatched { identity, why: &why });
+                    Event::Unwatched(id)
+                }
+                // What may be the echo of our own write only makes us look, where looking can tell.
+                Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
+                Signal::Changed(id) => Event::Changed(id),
+                Signal::Suspect(id) => Event::Suspect(id),
+            };
+            self.turn(event);
+        }
+    }
+}

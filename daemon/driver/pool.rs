@@ -1,0 +1,152 @@
+//! Threads for what blocks: checks and applies that make system calls.
+//!
+//! The engine gives out the slots; this gives each slot a thread. Checks are quick, so a few threads serve them; an apply waits
+//! for the disk, so each gets a thread of its own at once, that many syncs may be in flight. When queued work does not move
+//! (a hung file system), threads are added.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// How long an idle thread stays.
+const IDLE: Duration = Duration::from_secs(5);
+/// How long queued work may stand still before a thread is added.
+const STALL: Duration = Duration::from_millis(2);
+
+/// A pool of threads that grows with need up to a bound.
+#[derive(Clone)]
+pub struct Pool(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    base: usize,
+    most: usize,
+}
+
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    /// When a job was last taken, or put into an empty queue.
+    moved: Instant,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.lock();
+        f.debug_struct("Pool")
+            .field("threads", &state.threads)
+            .field("queued", &state.jobs.len())
+            .finish()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    /// A pool of at most `most` threads.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+        let state = State { jobs: VecDeque::new(), threads: 0, idle: 0, moved: Instant::now() };
+        Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), base, most }))
+    }
+
+    /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
+    pub fn run(&self, blocks: bool, job: impl FnOnce() + Send + 'static) {
+        let mut state = self.0.lock();
+        if state.jobs.is_empty() {
+            state.moved = Instant::now();
+        }
+        state.jobs.push_back(Box::new(job));
+        let waiting = state.jobs.len() > state.idle;
+        let few = state.threads < self.0.base;
+        let stalled = state.moved.elapsed() > STALL;
+        if waiting && (few || blocks || stalled) && state.threads < self.0.most {
+            self.grow(&mut state);
+        }
+        drop(state);
+        self.0.work.notify_one();
+    }
+
+    /// Adds a thread if queued work does not move. Called once in a while.
+    pub fn nudge(&self) {
+        let mut state = self.0.lock();
+        let stalled = !state.jobs.is_empty() && state.moved.elapsed() > STALL;
+        if stalled && state.threads < self.0.most {
+            self.grow(&mut state);
+        }
+    }
+
+    /// Whether work is queued: then it is worth to nudge.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.0.lock().jobs.is_empty()
+    }
+
+    fn grow(&self, state: &mut State) {
+        let shared = Arc::clone(&self.0);
+        let name = "steadfast-work".to_owned();
+        match std::thread::Builder::new().name(name).spawn(move || work(&shared)) {
+            Ok(_handle) => state.threads += 1,
+            // Without a new thread the others serve the queue; with none at all, the next job tries again.
+            Err(error) => tracing::warn!(%error, "cannot start a thread"),
+        }
+    }
+}
+
+fn work(shared: &Shared) {
+    let mut state = shared.lock();
+    loop {
+        if let Some(job) = state.jobs.pop_front() {
+            state.moved = Instant::now();
+            drop(state);
+            job();
+            state = shared.lock();
+            continue;
+        }
+        state.idle += 1;
+        let (next, timeout) =
+            shared.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        state = next;
+        state.idle -= 1;
+        if timeout.timed_out() && state.jobs.is_empty() {
+            state.threads -= 1;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// E-6, F-12: jobs that hang do not keep others from running.
+    #[test]
+    fn a_hung_job_holds_up_nobody() {
+        let pool = Pool::new(16);
+        let (free, hung) = mpsc::channel::<()>();
+        let hung = Arc::new(Mutex::new(hung));
+        for _ in 0..8 {
+            let hung = Arc::clone(&hung);
+            pool.run(false, move || drop(hung.lock().map(|h| h.recv())));
+        }
+        let (done, answer) = mpsc::channel();
+        pool.run(false, move || done.send(()).expect("the test waits"));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while answer.try_recv().is_err() {
+            assert!(Instant::now() < deadline, "the ninth job never ran");
+            pool.nudge();
+            std::thread::yield_now();
+        }
+        drop(free);
+    }
+}

@@ -1,0 +1,221 @@
+//! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
+
+use crate::config::{Loaded, Vertex};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use steadfast_engine as engine;
+use steadfast_engine::{Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId};
+use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat};
+
+/// What stands behind a vertex.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// `kind[name]`.
+    pub identity: Arc<str>,
+    /// The resource.
+    pub resource: Arc<dyn Resource>,
+    /// What its kind says of it.
+    pub nature: Nature,
+}
+
+/// The table of all that runs, and of a graph that waits to run.
+#[derive(Debug, Default)]
+pub struct Table {
+    entries: Vec<Option<Entry>>,
+    numbers: HashMap<Arc<str>, VertexId>,
+    free: Vec<VertexId>,
+    semaphores: HashMap<String, SemaphoreId>,
+    counts: Vec<u32>,
+    /// Entries of the graph that waits, and its name.
+    pending: Option<(String, Vec<(VertexId, Entry)>)>,
+    /// The name of the running graph.
+    name: String,
+}
+
+impl Table {
+    /// What stands behind a vertex of the running graph.
+    #[must_use]
+    pub fn get(&self, id: VertexId) -> Option<&Entry> {
+        self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The identity of a vertex.
+    #[must_use]
+    pub fn name(&self, id: VertexId) -> &str {
+        self.get(id).map_or("?", |entry| &entry.identity)
+    }
+
+    /// The name of the running graph.
+    #[must_use]
+    pub fn graph(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of an identity, if it has one.
+    #[must_use]
+    pub fn number(&self, identity: &str) -> Option<VertexId> {
+        self.numbers.get(identity).copied()
+    }
+
+    /// All vertices of the running graph.
+    pub fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.entries
+            .iter()
+            .zip(0..)
+            .filter(|(entry, _)| entry.is_some())
+            .map(|(_, id)| VertexId(id))
+    }
+
+    /// Gives numbers to a new graph and makes it ready; [`Table::install`] follows when the engine has taken it.
+    pub fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
+        self.drop_pending();
+        let graph = self.number_all(&loaded)?;
+        let ids: Vec<VertexId> =
+            loaded.vertices.iter().map(|v| self.number_of(&v.identity)).collect();
+        let entries = loaded.vertices.into_iter().zip(ids).map(|(v, id)| (id, entry(v))).collect();
+        self.pending = Some((loaded.name, entries));
+        Ok(graph)
+    }
+
+    fn number_all(&mut self, loaded: &Loaded) -> Result<Graph, GraphError> {
+        let semaphores: Vec<SemaphoreId> =
+            loaded.semaphores.iter().map(|(name, count)| self.semaphore(name, *count)).collect();
+        let mut metas = HashMap::new();
+        let mut declared = Vec::with_capacity(loaded.vertices.len());
+        for vertex in &loaded.vertices {
+            let meta = metas
+                .entry(Arc::as_ptr(&vertex.meta))
+                .or_insert_with(|| renumber(&vertex.meta, &semaphores));
+            declared.push(Declared {
+                id: self.number_of(&vertex.identity),
+                definition: vertex.definition,
+                meta: Arc::clone(meta),
+                nature: nature_for_engine(vertex.resource.nature()),
+            });
+        }
+        let edges = loaded
+            .edges
+            .iter()
+            .map(|link| Edge {
+                from: declared[link.from].id,
+                to: declared[link.to].id,
+                notify: link.notify,
+            })
+            .collect();
+        Graph::new(declared, edges, self.counts.clone())
+    }
+
+    fn number_of(&mut self, identity: &Arc<str>) -> VertexId {
+        if let Some(id) = self.numbers.get(identity) {
+            return *id;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            VertexId(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
+        });
+        self.numbers.insert(Arc::clone(identity), id);
+        id
+    }
+
+    fn semaphore(&mut self, name: &str, count: u32) -> SemaphoreId {
+        if let Some(id) = self.semaphores.get(name) {
+            self.counts[id.0 as usize] = count;
+            return *id;
+        }
+        let id = SemaphoreId(u32::try_from(self.counts.len()).unwrap_or(u32::MAX));
+        self.counts.push(count);
+        self.semaphores.insert(name.to_owned(), id);
+        id
+    }
+
+    /// The graph that waits runs from now on.
+    pub fn install(&mut self) {
+        let Some((name, entries)) = self.pending.take() else { return };
+        self.name = name;
+        for (id, entry) in entries {
+            if let Some(slot) = self.entries.get_mut(id.0 as usize) {
+                *slot = Some(entry);
+            }
+        }
+    }
+
+    /// The graph that waited will not run: numbers that only it had are free again.
+    pub fn drop_pending(&mut self) {
+        let Some((_, entries)) = self.pending.take() else { return };
+        for (id, entry) in entries {
+            if self.get(id).is_none() {
+                self.numbers.remove(&entry.identity);
+                self.free.push(id);
+            }
+        }
+    }
+
+    /// A vertex has left the graph.
+    pub fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
+        let entry = self.entries.get_mut(id.0 as usize)?.take()?;
+        let waits =
+            self.pending.as_ref().is_some_and(|(_, all)| all.iter().any(|(other, _)| *other == id));
+        if !waits {
+            self.numbers.remove(&entry.identity);
+            self.free.push(id);
+        }
+        Some(entry.identity)
+    }
+
+    /// What the store remembers, by number, for those that wait to run.
+    #[must_use]
+    pub fn recall(
+        &self,
+        kept: &BTreeMap<String, crate::store::Remembered>,
+    ) -> BTreeMap<VertexId, Recall> {
+        let by_name = |name: &str| self.number(name);
+        kept.iter()
+            .filter_map(|(identity, r)| {
+                let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
+                let recall = Recall { owed, interrupted: r.interrupted, done: r.done };
+                Some((by_name(identity)?, recall))
+            })
+            .collect()
+    }
+}
+
+fn entry(vertex: Vertex) -> Entry {
+    let nature = vertex.resource.nature();
+    Entry { identity: vertex.identity, resource: vertex.resource, nature }
+}
+
+/// The same metaparams with the numbers that semaphores have in the engine.
+fn renumber(meta: &Arc<engine::Meta>, semaphores: &[SemaphoreId]) -> Arc<engine::Meta> {
+    if meta.semaphores.is_empty() {
+        return Arc::clone(meta);
+    }
+    let mut mine = engine::Meta::clone(meta);
+    for id in &mut mine.semaphores {
+        *id = semaphores.get(id.0 as usize).copied().unwrap_or(*id);
+    }
+    mine.semaphores.sort_unstable();
+    mine.semaphores.dedup();
+    Arc::new(mine)
+}
+
+fn nature_for_engine(nature: Nature) -> engine::Nature {
+    engine::Nature {
+        slot: match nature.seat {
+            Seat::Thread => engine::SlotClass::Thread,
+            Seat::Command => engine::SlotClass::Command,
+        },
+        check: match nature.repeat {
+            Repeat::State => engine::Check::State,
+            Repeat::Once => engine::Check::Once,
+            Repeat::EachStart => engine::Check::EachStart,
+            Repeat::Events => engine::Check::Events,
+        },
+        interrupted: match nature.on_interrupt {
+            OnInterrupt::Again => engine::Interrupted::Again,
+            OnInterrupt::Skip => engine::Interrupted::Skip,
+            OnInterrupt::Wait => engine::Interrupted::Wait,
+        },
+        cancellable: nature.cancellable,
+        timeout: nature.timeout,
+    }
+}

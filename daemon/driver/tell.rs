@@ -1,0 +1,141 @@
+//! The engine's notices in words: names for numbers, and what was found and done.
+
+use super::{Driver, News, Progress};
+use std::time::Duration;
+use steadfast_engine::{Counts, Holding, Notice, Outcome, RunId, Standing, Tick, VertexId};
+use steadfast_resources::Trouble;
+
+/// How many of those that wait are named.
+const NAMED: usize = 5;
+
+impl Driver {
+    pub(super) fn tell(&mut self, notice: Notice) {
+        match notice {
+            Notice::Loaded { added, changed, removed, kept } => {
+                let graph = self.table.graph();
+                self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
+            }
+            Notice::SwapWaits(ids) => {
+                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)))
+            }
+            Notice::SwapRefused => {
+                self.table.drop_pending();
+                self.audience.hear(&News::Refused("the daemon is stopping"));
+            }
+            Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
+            Notice::CheckFailed(id, _) => self.tell_trouble(id),
+            Notice::Retrying(id, at) => {
+                let (identity, after) = (self.table.name(id), self.until(at));
+                self.audience.hear(&News::Retrying { identity, after });
+            }
+            Notice::Failed(id) => self.tell_failed(id),
+            Notice::Recovered(id) => self.audience.hear(&News::Recovered(self.table.name(id))),
+            Notice::Held(id, holding) => self.tell_held(id, holding),
+            Notice::Stuck(id, _) => self.audience.hear(&News::Stuck(self.table.name(id))),
+            Notice::Diverged(id) => self.audience.hear(&News::Diverged(self.table.name(id))),
+            Notice::Converged => {
+                let counts: Counts = self.engine.counts();
+                self.audience.hear(&News::Converged(counts));
+            }
+            Notice::Pausing(ids) => self.audience.hear(&News::Pausing(names(&self.table, &ids))),
+            Notice::Paused => self.audience.hear(&News::Paused),
+            Notice::Resumed => self.audience.hear(&News::Resumed),
+            Notice::PauseEnds(at) => {
+                let left = self.until(at);
+                self.audience.hear(&News::PauseEnds(left));
+            }
+            Notice::Stopping(ids) => self.audience.hear(&News::Stopping(names(&self.table, &ids))),
+            Notice::Stopped(ids) => self.audience.hear(&News::Stopped(names(&self.table, &ids))),
+        }
+    }
+
+    fn until(&self, at: Tick) -> Duration {
+        Duration::from_nanos(at.0.saturating_sub(self.now().0))
+    }
+
+    pub(super) fn tell_same(&mut self, id: VertexId) {
+        self.audience.hear(&News::Same(self.table.name(id)));
+    }
+
+    fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
+        let live = self.runs.0.remove(&run);
+        match outcome {
+            Outcome::Changed => {
+                self.changed.push(id);
+                let identity = self.table.name(id);
+                let (differences, notes, took) = match &live {
+                    Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
+                    None => (&[][..], &[][..], Duration::ZERO),
+                };
+                self.audience.hear(&News::Changed { identity, differences, notes, took });
+            }
+            Outcome::Unchanged => self.tell_same(id),
+            Outcome::Failed { .. } => self.tell_trouble(id),
+            Outcome::Interrupted => self.audience.hear(&News::Interrupted(self.table.name(id))),
+        }
+    }
+
+    fn tell_trouble(&mut self, id: VertexId) {
+        let unknown = Trouble::new("it failed without saying why");
+        let trouble = self.troubles.get(&id).unwrap_or(&unknown);
+        self.audience.hear(&News::Trouble { identity: self.table.name(id), trouble });
+    }
+
+    fn tell_failed(&mut self, id: VertexId) {
+        let mut waiting = (Vec::new(), 0);
+        // Where much fails at once, each failure is not worth a walk over all.
+        let few = self.engine.counts().failed <= 20;
+        for other in self.table.ids().filter(|_| few) {
+            if let Some(Standing::WaitingFor(ids)) = self.engine.standing(other)
+                && ids.contains(&id)
+            {
+                waiting.1 += 1;
+                if waiting.0.len() < NAMED {
+                    waiting.0.push(self.table.name(other));
+                }
+            }
+        }
+        let trouble = self.troubles.get(&id);
+        self.audience.hear(&News::Failed { identity: self.table.name(id), trouble, waiting });
+    }
+
+    /// What runs and who waits for whom: a few names of each.
+    pub(super) fn tell_progress(&mut self) {
+        const SCANNED: usize = 2000;
+        let live = self.runs.0.values().filter(|live| !live.look && !live.closing);
+        let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
+        let mut waiting = Vec::new();
+        for id in self.table.ids().take(SCANNED) {
+            if let Some(Standing::WaitingFor(whom)) = self.engine.standing(id)
+                && let Some(first) = whom.first()
+            {
+                waiting.push((self.table.name(id), self.table.name(*first)));
+                if waiting.len() == NAMED {
+                    break;
+                }
+            }
+        }
+        let counts = self.engine.counts();
+        self.audience.hear(&News::Progress(Progress { counts, running, waiting }));
+    }
+
+    fn tell_held(&mut self, id: VertexId, holding: Holding) {
+        let live = self.runs.0.values().find(|live| live.vertex == id && !live.look);
+        let until = match holding {
+            Holding::UnknownUntil(above) => Some(self.table.name(above)),
+            Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
+        };
+        self.audience.hear(&News::Held {
+            identity: self.table.name(id),
+            holding,
+            until,
+            differences: live.map_or(&[], |live| &live.differences),
+            destructive: live.is_some_and(|live| live.destructive),
+            trouble: self.troubles.get(&id),
+        });
+    }
+}
+
+fn names<'a>(table: &'a super::table::Table, ids: &[VertexId]) -> Vec<&'a str> {
+    ids.iter().map(|id| table.name(*id)).collect()
+}

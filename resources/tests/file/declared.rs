@@ -1,0 +1,136 @@
+//! The declaration of a file: what is accepted, and all that is refused, at once.
+
+use crate::support::build;
+use steadfast_resources::{Claim, Source, registry};
+
+fn wrong(name: &str, given: &[(&str, &str)]) -> Vec<(Option<&'static str>, String)> {
+    let problems = build("file", name, given).expect_err("must be refused");
+    for problem in &problems {
+        assert!(problem.what.chars().count() <= 100, "{problem:?}");
+    }
+    problems.into_iter().map(|problem| (problem.field, problem.what)).collect()
+}
+
+fn fields(name: &str, given: &[(&str, &str)]) -> Vec<Option<&'static str>> {
+    wrong(name, given).into_iter().map(|(field, _)| field).collect()
+}
+
+fn path_of(name: &str, given: &[(&str, &str)]) -> String {
+    match build("file", name, given).expect("accepted").claims().as_slice() {
+        [Claim::Path(path)] => path.to_str().unwrap().to_owned(),
+        other => panic!("one claim, found {other:?}"),
+    }
+}
+
+#[test]
+fn the_path_is_the_name_or_a_field_or_composed() {
+    assert_eq!(path_of("/etc/motd", &[]), "/etc/motd");
+    assert_eq!(path_of("greeting", &[("path", "/etc/motd")]), "/etc/motd");
+    assert_eq!(path_of("//etc/./x//y/", &[]), "/etc/x/y");
+    assert_eq!(path_of("a", &[("dirname", "/etc/"), ("basename", "motd")]), "/etc/motd");
+    assert_eq!(path_of("a", &[("path", "/srv/motd"), ("dirname", "/etc/")]), "/etc/motd");
+    assert_eq!(path_of("a", &[("path", "/srv/motd"), ("basename", "issue")]), "/srv/issue");
+    assert_eq!(path_of("motd", &[("dirname", "/etc/")]), "/etc/motd");
+    assert_eq!(path_of("a", &[("path", "/srv/x/"), ("dirname", "/etc/")]), "/etc/x");
+}
+
+#[test]
+fn paths_that_are_refused() {
+    assert_eq!(fields("motd", &[]), [Some("path")]);
+    assert_eq!(fields("x", &[("path", "etc/motd")]), [Some("path")]);
+    assert_eq!(fields("/etc/../motd", &[]), [Some("path")]);
+    assert_eq!(fields("/etc/mo\0td", &[]), [Some("path")]);
+    assert_eq!(fields("x", &[("path", "/a"), ("dirname", "/etc")]), [Some("dirname")]);
+    assert_eq!(fields("x", &[("path", "/a"), ("dirname", "etc/")]), [Some("dirname")]);
+    assert_eq!(fields("x", &[("path", "/a"), ("basename", "/motd")]), [Some("basename")]);
+    assert_eq!(fields("x", &[("dirname", "/a/"), ("basename", "../b")]), [Some("basename")]);
+    assert_eq!(fields(&format!("/{}", "x".repeat(256)), &[]), [Some("path")]);
+}
+
+#[test]
+fn all_problems_come_at_once() {
+    let given = [
+        ("content", "x"),
+        ("symlink", "y"),
+        ("mode", "644"),
+        ("owner", "no:body"),
+        ("group", ""),
+        ("state", "present"),
+    ];
+    let mut found = fields("motd", &given);
+    found.sort_unstable();
+    assert_eq!(found, ["content", "group", "mode", "owner", "path", "state"].map(Some));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    assert_eq!(fields("/etc/x", &[("content", "a"), ("symlink", "b")]), [Some("content")]);
+    assert_eq!(fields("/etc/x/", &[("content", "a")]), [Some("content")]);
+    assert_eq!(fields("/etc/x/", &[("symlink", "a")]), [Some("symlink")]);
+    assert_eq!(fields("/etc/x", &[("state", "absent"), ("content", "a")]), [Some("content")]);
+    assert_eq!(fields("/etc/x", &[("state", "undefined"), ("content", "a")]), [Some("content")]);
+    assert_eq!(fields("/etc/x", &[("state", "absent"), ("mode", "0644")]), [None]);
+    assert_eq!(fields("/etc/x", &[("symlink", "/y"), ("mode", "0644")]), [Some("mode")]);
+    assert_eq!(fields("/etc/x", &[("symlink", "/etc/x")]), [Some("symlink")]);
+    assert_eq!(fields("/etc/x", &[("symlink", "x")]), [Some("symlink")]);
+    assert_eq!(fields("/etc/x", &[("symlink", "")]), [Some("symlink")]);
+}
+
+/// S-10: octal with a leading zero or symbolic; a bare number is not guessed at.
+#[test]
+fn modes() {
+    for mode in ["0644", "0741", "04755", "u=rw,g=r", "a+X"] {
+        build("file", "/etc/x", &[("mode", mode)]).expect(mode);
+    }
+    for mode in ["644", "0o644", "rw-r--r--", "0999", "1e3"] {
+        assert_eq!(fields("/etc/x", &[("mode", mode)]), [Some("mode")], "{mode}");
+    }
+    let hint = build("file", "/x", &[("mode", "644")]).unwrap_err().remove(0).hint.unwrap();
+    assert!(hint.contains("0644"), "{hint}");
+}
+
+#[test]
+fn owners_by_name_or_number() {
+    for owner in ["root", "0", "65534", "www-data", "no-such-user-yet"] {
+        build("file", "/etc/x", &[("owner", owner), ("group", owner)]).expect(owner);
+    }
+    for owner in ["4294967295", "99999999999", "a b", "a:b", "-1", "+1", "a\n"] {
+        assert_eq!(fields("/etc/x", &[("owner", owner)]), [Some("owner")], "{owner:?}");
+    }
+}
+
+/// S-15: what would remove one of these is refused before it starts, however it is written.
+#[test]
+fn sacred_paths_are_refused_at_load() {
+    for path in ["/", "//", "/.", "/./", "/etc", "/etc/", "//etc", "/home", "/usr", "/var/lib"] {
+        let given = [("state", "absent"), ("force", "true")];
+        assert_eq!(fields(path, &given), [Some("path")], "{path}");
+    }
+    assert_eq!(fields("/etc", &[("content", "x"), ("force", "true")]), [Some("path")]);
+    build("file", "/etc/", &[("mode", "0755")]).expect("its attributes may be held");
+    build("file", "/", &[("state", "undefined"), ("mode", "0755")]).expect("of the root too");
+}
+
+#[test]
+fn it_watches_and_claims_its_path() {
+    let file = build("file", "x", &[("path", "/srv//a/")]).unwrap();
+    assert_eq!(file.watch(), [Source::Path { path: "/srv/a".into(), below: false }]);
+    assert_eq!(file.claims(), [Claim::Path("/srv/a".into())]);
+}
+
+/// S-6: a content is in no debug output.
+#[test]
+fn a_content_is_not_printed() {
+    let file = build("file", "/srv/a", &[("content", "canary-7b1")]).unwrap();
+    assert!(!format!("{file:?}").contains("canary"));
+}
+
+#[test]
+fn fields_of_a_later_build_are_known() {
+    let spec = registry::find("file").unwrap();
+    for name in
+        ["recurse", "source", "fragments", "template", "purge", "validate", "backup", "replace"]
+    {
+        assert!(spec.fields.iter().any(|field| field.name == name && field.later), "{name}");
+    }
+}

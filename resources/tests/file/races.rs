@@ -1,0 +1,146 @@
+//! S-1: an unprivileged racer swaps the file, its directory and the one above for links to a canary of root's, while files are
+//! written, given away, chmodded and removed there. Runs as root.
+
+use crate::support::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steadfast_resources::{Host, Outcome, Resource};
+
+const NOBODY: u32 = 65534;
+
+/// Swaps `home/g`, `home/g/p` and `home/g/p/f` for links to the canary and back, until it is killed.
+const RACER: &str = r#"
+my ($home, $canary) = @ARGV;
+chdir $home or die;
+my $n = 0;
+while (1) {
+    $n++;
+    my ($path, $target) = (["g", "$canary/g"], ["g/p", "$canary/g/p"], ["g/p/f", "$canary/g/p/f"])[$n % 3]->@*;
+    rename $path, "$home/aside" or (-l $path and unlink $path);
+    symlink $target, $path;
+    select undef, undef, undef, 0.00001 if $n % 5 == 0;
+    unlink $path if -l $path;
+    rename "$home/aside", $path;
+    if (!-d "g/p") { mkdir "g"; mkdir "g/p"; }
+    if ($n % 50 == 0) { open my $f, ">", "g/p/f"; close $f; unlink "$home/aside"; }
+}
+"#;
+
+struct Race {
+    dir: tempfile::TempDir,
+    racer: Child,
+}
+
+impl Race {
+    fn start() -> Self {
+        demand_root();
+        let dir = scratch();
+        let (home, canary) = (dir.path().join("home"), dir.path().join("canary"));
+        fs::create_dir_all(home.join("g/p")).unwrap();
+        fs::write(home.join("g/p/f"), "").unwrap();
+        for path in ["", "g", "g/p", "g/p/f"] {
+            chown(home.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        fs::create_dir_all(canary.join("g/p")).unwrap();
+        fs::write(canary.join("g/p/f"), "canary").unwrap();
+        chmod(canary.join("g/p/f"), 0o600);
+        let racer = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "perl", "-e", RACER])
+            .args([&home, &canary])
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { dir, racer }
+    }
+
+    fn target(&self) -> PathBuf {
+        self.dir.path().join("home/g/p/f")
+    }
+
+    fn canary(&self) -> Vec<String> {
+        let root = self.dir.path().join("canary");
+        ["", "g", "g/p", "g/p/f"].iter().map(|path| portrait(&root.join(path))).collect()
+    }
+}
+
+impl Drop for Race {
+    fn drop(&mut self) {
+        self.racer.kill().unwrap();
+        self.racer.wait().unwrap();
+    }
+}
+
+/// All that could be done to it, its change time included.
+fn portrait(path: &Path) -> String {
+    let Ok(meta) = fs::symlink_metadata(path) else { return "gone".into() };
+    let inside =
+        if meta.is_dir() { names(path).join(" ") } else { fs::read_to_string(path).unwrap() };
+    let times = (meta.ctime(), meta.ctime_nsec());
+    format!("{inside}: {:o} {} {} {times:?}", meta.mode(), meta.uid(), meta.gid())
+}
+
+#[test]
+fn a_racer_cannot_lead_us_to_a_file_of_roots() {
+    let race = Race::start();
+    let before = race.canary();
+    let host = Host::default();
+    let target = race.target();
+    let slash = format!("{}/", target.display());
+    let held: Vec<Arc<dyn Resource>> = vec![
+        file(&target, &[("content", "a"), ("force", "true")]),
+        file(&target, &[("mode", "0666")]),
+        file(&target, &[("content", "b"), ("mode", "0604"), ("owner", "12"), ("group", "34")]),
+        file(&target, &[("owner", "nobody"), ("state", "undefined")]),
+        file(&target, &[("state", "absent"), ("force", "true")]),
+        file(&slash, &[("mode", "0777"), ("owner", "nobody"), ("force", "true")]),
+        file(&target, &[("symlink", "/nowhere"), ("force", "true")]),
+        file(&target, &[("state", "undefined"), ("mode", "0777")]),
+    ];
+    let (mut changed, mut refused, mut rounds) = (0, 0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(8) && rounds < 100_000 {
+        match hold(&host, &held[rounds % held.len()]) {
+            Outcome::Changed(_) => changed += 1,
+            Outcome::Failed { .. } => refused += 1,
+            Outcome::Unchanged | Outcome::Interrupted => {}
+        }
+        rounds += 1;
+    }
+    assert_eq!(race.canary(), before, "after {rounds} rounds");
+    assert!(changed > 100, "of {rounds} rounds only {changed} changed anything");
+    assert!(refused > 100, "of {rounds} rounds only {refused} met a swap");
+}
+
+/// The race is a real one: whoever works on paths loses it.
+#[test]
+fn a_naive_writer_loses_the_same_race() {
+    let race = Race::start();
+    let before = race.canary();
+    let begun = Instant::now();
+    while race.canary() == before {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the racer never won");
+        let target = race.target();
+        if fs::symlink_metadata(&target).is_ok_and(|meta| meta.uid() == NOBODY) {
+            drop(fs::set_permissions(&target, std::os::unix::fs::PermissionsExt::from_mode(0o604)));
+        }
+    }
+}
+
+/// A canary of root's that is reached through the racer's own link, at rest: the link is named.
+#[test]
+fn a_standing_link_of_the_racer_is_refused_by_name() {
+    let mut race = Race::start();
+    race.racer.kill().unwrap();
+    race.racer.wait().unwrap();
+    let home = race.dir.path().join("home");
+    fs::remove_dir_all(&home).unwrap();
+    fs::create_dir(&home).unwrap();
+    symlink(race.dir.path().join("canary/g"), home.join("g")).unwrap();
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let words = refused(&Host::default(), &file(race.target(), &[("mode", "0666")]));
+    assert!(words.starts_with("the link \"g\" is not followed"), "{words}");
+}

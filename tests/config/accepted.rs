@@ -1,0 +1,226 @@
+//! What loads, and as what.
+
+use crate::{Files, edges, good, load, load_under, words};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast::config::{Options, RESERVED};
+use steadfast_engine::{Meta, Pace, Poll, SemaphoreId};
+
+fn meta(text: &str) -> Meta {
+    let graph = format!("graph: g\nresources: {{noop: [{{name: a, meta: {{{text}}}}}]}}\n");
+    Meta::clone(&good(&graph).vertices[0].meta)
+}
+
+#[test]
+fn a_whole_graph() {
+    let text = "\
+---
+graph: web
+comment: what it is for
+resources:
+  noop:
+    - name: start
+  file:
+    - name: motd
+      path: /etc/motd
+      content: |
+        Welcome
+      mode: 0644
+      meta: { limit: 2, burst: 3, retry: -1, delay: 500, sema: [\"disk:2\"] }
+      after: noop[start]
+  exec:
+    - name: reload
+      cmd: true
+      args: [a, 1, yes]
+      env: {A: 1, B: \"\"}
+      subscribe: [\"file[motd]\"]
+edges:
+- name: e1
+  from:
+    kind: noop
+    name: start
+  to:
+    kind: exec
+    name: reload
+";
+    let loaded = good(text);
+    assert_eq!((loaded.name.as_str(), loaded.comment.as_deref()), ("web", Some("what it is for")));
+    let names: Vec<_> = loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
+    assert_eq!(names, ["noop[start]", "file[motd]", "exec[reload]"]);
+    assert_eq!(
+        edges(&loaded),
+        ["noop[start] -> file[motd]", "noop[start] -> exec[reload]", "file[motd] => exec[reload]"]
+    );
+    let meta = &loaded.vertices[1].meta;
+    assert_eq!(meta.pace, Some(Pace { period_ns: 500_000_000, burst: 3 }));
+    assert_eq!((meta.retry, meta.delay), (None, Duration::from_millis(500)));
+    assert_eq!(meta.semaphores, [SemaphoreId(0)]);
+    assert_eq!(loaded.semaphores, [("disk".to_owned(), 2)]);
+    let lines: Vec<_> = loaded.vertices.iter().map(|vertex| vertex.place).collect();
+    assert_eq!(lines, [(0, 6), (0, 8), (0, 16)]);
+    assert_eq!(loaded.text_bytes, text.len());
+    let fields = format!("{:?}", loaded.vertices[2].resource);
+    assert_eq!(
+        fields,
+        "Remembered { fields: Fields({\"args\": Texts([\"a\", \"1\", \"yes\"]), \"cmd\": Text(\"true\"), \
+         \"env\": TextMap([(\"A\", \"1\"), (\"B\", \"\")])}), path: None }"
+    );
+}
+
+/// Issue 2, point 4: what mgmt's graphs write.
+#[test]
+fn what_mgmt_writes_loads() {
+    for edges in ["edges: []\n", "edges:\n", "edges: null\n", "edges: ~\n", ""] {
+        good(&format!("graph: g\nresources:\n  noop:\n  - name: a\n{edges}"));
+    }
+    for resources in ["", "resources:\n", "resources: {}\n", "resources: {noop: }\n"] {
+        assert!(good(&format!("graph: g\n{resources}")).vertices.is_empty());
+    }
+    assert_eq!(meta("limit: .inf, burst: 0").pace, None);
+    assert_eq!(meta("limit: .inf").pace, None);
+    assert_eq!(meta("burst: 7").pace, None);
+    assert_eq!(meta("limit: 0.2").pace, Some(Pace { period_ns: 5_000_000_000, burst: 1 }));
+    assert_eq!(
+        meta("limit: 0.2, burst: 5").pace,
+        Some(Pace { period_ns: 5_000_000_000, burst: 5 })
+    );
+    assert_eq!(meta("limit: 1e12").pace, Some(Pace { period_ns: 1, burst: 1 }));
+}
+
+/// S-10: modes, numeric owners and versions stay what they say, quoted or not.
+#[test]
+fn texts_stay_as_written() {
+    for text in ["0741", "644", "0o644", "1e3", "NO", "yes", "1.10", "0x1F", "1_000", "12:30"] {
+        for written in [text.to_owned(), format!("\"{text}\""), format!("'{text}'")] {
+            let graph =
+                format!("graph: g\nresources:\n  file:\n  - name: a\n    owner: {written}\n");
+            let loaded = good(&graph);
+            let seen = format!("{:?}", loaded.vertices[0].resource);
+            assert!(seen.contains(&format!("Text(\"{text}\")")), "{written}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn every_metaparameter() {
+    assert_eq!(meta(""), Meta::default());
+    let all = meta(
+        "noop: true, retry: 3, retryreset: false, delay: 250, delay_max: 5000, timeout: 9, poll: 60, \
+         sema: [\"a:2\", \"b\", \":13\"], reset: true, rewatch: false, autoedge: false, autogroup: false, \
+         realize: false, on_conflict: backoff, on_remove: forget, protect: false, when_allowed: always",
+    );
+    let expected = Meta {
+        noop: true,
+        retry: Some(3),
+        retryreset: false,
+        delay: Duration::from_millis(250),
+        delay_max: Duration::from_secs(5),
+        timeout: Some(Duration::from_millis(9)),
+        poll: Poll::Every(Duration::from_secs(60)),
+        pace: None,
+        semaphores: vec![SemaphoreId(0), SemaphoreId(1), SemaphoreId(2)],
+        reset: true,
+    };
+    assert_eq!(all, expected);
+    assert_eq!(meta("poll: -1").poll, Poll::Once);
+    assert_eq!(meta("timeout: 0").timeout, None);
+    assert_eq!(meta("retry: -1").retry, None);
+    assert_eq!(meta("delay: 0").delay, Meta::SHORTEST_DELAY);
+    assert_eq!(meta("delay: 90000").delay_max, Duration::from_secs(90));
+}
+
+#[test]
+fn equal_metaparameters_are_shared() {
+    let loaded = good(
+        "graph: g\nresources:\n  noop:\n  - {name: a, meta: {retry: 1}}\n  - {name: b, meta: {retry: 1}}\n  \
+         - {name: c}\n  - {name: d, meta: {retry: 0}}\n",
+    );
+    let meta: Vec<_> = loaded.vertices.iter().map(|vertex| &vertex.meta).collect();
+    assert!(Arc::ptr_eq(meta[0], meta[1]) && Arc::ptr_eq(meta[2], meta[3]));
+}
+
+#[test]
+fn command_line_metaparameters() {
+    let text = "graph: g\nresources: {noop: [{name: a, meta: {sema: [\"x:1\"]}}, {name: b}]}\n";
+    let options = Options { noop: true, semaphore: Some(2), ..Options::default() };
+    let loaded = load_under(text, &options).unwrap();
+    crate::into_engine(&loaded);
+    assert_eq!(loaded.semaphores, [(RESERVED.to_owned(), 2), ("x".to_owned(), 1)]);
+    assert_eq!(loaded.vertices[0].meta.semaphores, [SemaphoreId(0), SemaphoreId(1)]);
+    assert_eq!(loaded.vertices[1].meta.semaphores, [SemaphoreId(0)]);
+    assert!(loaded.vertices.iter().all(|vertex| vertex.meta.noop));
+}
+
+fn definition(fields: &str) -> u64 {
+    let text = format!("graph: g\nresources: {{file: [{{name: a, {fields}}}]}}\n");
+    good(&text).vertices[0].definition
+}
+
+#[test]
+fn definitions_are_stable() {
+    // Written down once: another number here would make every host run its commands again.
+    assert_eq!(definition("content: x, mode: 0644"), DEFINITION);
+    assert_eq!(definition("mode: 0644, content: x"), DEFINITION);
+    assert_eq!(definition("mode: \"0644\", content: x, owner: ~, meta: {noop: true}"), DEFINITION);
+    assert_ne!(definition("content: x, mode: 0645"), DEFINITION);
+    assert_ne!(definition("content: x, owner: 0644"), DEFINITION);
+    assert_ne!(definition("source: x"), definition("source: x"), "relative to another folder");
+    assert_eq!(definition("source: /x"), definition("source: /x"));
+}
+
+const DEFINITION: u64 = 11_841_836_613_580_562_511;
+
+#[test]
+fn several_files_are_one_graph() {
+    let files = Files::new()
+        .with("10-a.yaml", "graph: g\nresources: {noop: [{name: a}]}\n")
+        .with("20-b.yml", "resources: {noop: [{name: b, after: \"noop[a]\"}]}\n")
+        .with("notes.txt", "nothing")
+        .with(".hidden.yaml", "nothing");
+    let loaded = files.load(&[""], &Options::default()).unwrap();
+    assert_eq!(edges(&loaded), ["noop[a] -> noop[b]"]);
+    assert_eq!(loaded.vertices[1].place, (1, 1));
+    assert_eq!(loaded.files, [files.path("10-a.yaml"), files.path("20-b.yml")]);
+    let again = files.load(&["20-b.yml", "", "10-a.yaml"], &Options::default()).unwrap();
+    assert_eq!(edges(&again), ["noop[a] -> noop[b]"]);
+    assert_ne!(loaded.hash, again.hash);
+    assert_eq!(loaded.vertices[0].definition, again.vertices[1].definition);
+}
+
+#[test]
+fn a_byte_order_mark_and_windows_line_ends_load() {
+    let loaded = load(
+        "\u{feff}graph: g\r\nresources:\r\n  file:\r\n  - name: a\r\n    content: |\r\n      x\r\n",
+    );
+    let loaded = loaded.unwrap();
+    assert!(format!("{:?}", loaded.vertices[0].resource).contains("Text(\"x\\n\")"));
+}
+
+#[test]
+fn aliases_load_within_bounds() {
+    let text = "graph: g\nresources:\n  file:\n  - {name: a, meta: &m {retry: 1}}\n  - {name: b, meta: *m}\n";
+    assert_eq!(good(text).vertices[1].meta.retry, Some(1));
+}
+
+/// Issue 2, point 4: keys that once had a meaning, one warning for each field and kind.
+#[test]
+fn old_keys_warn_once() {
+    let text = "graph: g
+resources:
+  exec:
+  - {name: a, cmd: x, pollint: 0, state: present}
+  - {name: b, cmd: x, pollint: 0, state: present}
+";
+    assert_eq!(good(text).vertices.len(), 2);
+    let expected = "\
+graph.yaml:4:23: warning: `pollint` of exec has no effect [C901]
+   4 |   - {name: a, cmd: x, pollint: 0, state: present}
+     |                       ^^^^^^^
+  hint: commands are watched, never polled
+graph.yaml:4:35: warning: `state` of exec has no effect [C901]
+   4 |   - {name: a, cmd: x, pollint: 0, state: present}
+     |                                   ^^^^^
+  hint: an exec has no state
+";
+    assert_eq!(words(text), expected);
+}

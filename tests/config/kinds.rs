@@ -1,0 +1,85 @@
+//! Kinds for these tests: `file` takes every type of field and refuses some values, `noop` takes nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use steadfast_resources::{
+    Answer, Ask, Change, Claim, FieldSpec, FieldType, Fields, Host, Invalid, Outcome, Permit,
+    Place, Resource, Spec, Verdict,
+};
+
+pub(crate) static KINDS: &[&Spec] = &[&FILE, &EXEC, &NOOP];
+
+static NOOP: Spec = Spec { kind: "noop", doc: "nothing", fields: &[], build };
+
+static EXEC: Spec = Spec {
+    kind: "exec",
+    doc: "a command",
+    fields: &[
+        FieldSpec::new("cmd", FieldType::Text, ""),
+        FieldSpec::new("args", FieldType::Texts, ""),
+        FieldSpec::new("env", FieldType::TextMap, ""),
+        FieldSpec::new("timeout", FieldType::Int, ""),
+        FieldSpec::ignored("pollint", "commands are watched, never polled"),
+        FieldSpec::ignored("state", "an exec has no state"),
+    ],
+    build,
+};
+
+static FILE: Spec = Spec {
+    kind: "file",
+    doc: "a file",
+    fields: &[
+        FieldSpec::new("path", FieldType::Text, ""),
+        FieldSpec::new("content", FieldType::Text, ""),
+        FieldSpec::new("source", FieldType::Text, ""),
+        FieldSpec::new("state", FieldType::Text, ""),
+        FieldSpec::new("mode", FieldType::Text, ""),
+        FieldSpec::new("owner", FieldType::Text, ""),
+        FieldSpec::new("group", FieldType::Text, ""),
+        FieldSpec::new("force", FieldType::Bool, ""),
+        FieldSpec::new("size", FieldType::Int, ""),
+        FieldSpec::new("ratio", FieldType::Float, ""),
+        FieldSpec::later("recurse", ""),
+    ],
+    build,
+};
+
+/// A resource that only remembers what it was given.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    #[expect(dead_code, reason = "shown by Debug, which the tests compare")]
+    fields: Fields,
+    path: Option<PathBuf>,
+}
+
+fn build(name: &str, mut fields: Fields, place: &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    assert!(place.base.is_absolute());
+    let kept = fields.clone();
+    let mut wrong = Vec::new();
+    let path = fields.text("path").or_else(|| name.starts_with('/').then(|| name.to_owned()));
+    if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        wrong.push(Invalid::field("path", "expected an absolute path").hint("begin it with /"));
+    }
+    if fields.text("mode").is_some_and(|mode| !mode.starts_with('0')) {
+        wrong.push(Invalid::field("mode", "expected a leading zero").hint("write 0644"));
+    }
+    if wrong.is_empty() {
+        Ok(Arc::new(Remembered { fields: kept, path: path.map(PathBuf::from) }))
+    } else {
+        Err(wrong)
+    }
+}
+
+impl Resource for Remembered {
+    fn claims(&self) -> Vec<Claim> {
+        self.path.clone().map(Claim::Path).into_iter().collect()
+    }
+
+    fn check<'a>(&'a self, _: &'a Host, _: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async { Verdict::Same })
+    }
+
+    fn apply<'a>(&'a self, _: &'a Host, _: &'a Permit, _: Change) -> Answer<'a, Outcome> {
+        Box::pin(async { Outcome::Unchanged })
+    }
+}

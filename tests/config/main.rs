@@ -1,0 +1,107 @@
+//! Graph files from outside: what loads, what is refused, and with which words.
+
+mod accepted;
+mod agreement;
+mod bounds;
+mod kinds;
+mod refused;
+mod selection;
+
+use kinds::KINDS;
+use std::path::PathBuf;
+use steadfast::config::{Kinds, Loaded, Options, Rejected, load_with};
+
+/// Graph files in a folder of their own.
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn load(&self, names: &[&str], options: &Options) -> Result<Loaded, Rejected> {
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
+        load_with(&paths, options, &test_kinds())
+    }
+
+    /// What is said about a graph, with the folder's name left out.
+    fn words(&self, names: &[&str]) -> String {
+        let said = match self.load(names, &Options::default()) {
+            Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect(),
+            Err(rejected) => rejected.to_string(),
+        };
+        let folder = self.folder.path().display().to_string();
+        said.replace(&format!("{folder}/"), "").replace(&folder, "FOLDER")
+    }
+}
+
+fn test_kinds() -> Kinds {
+    Kinds::new(KINDS.to_vec(), vec!["pkg", "svc"])
+}
+
+fn load(text: &str) -> Result<Loaded, Rejected> {
+    load_under(text, &Options::default())
+}
+
+fn load_under(text: &str, options: &Options) -> Result<Loaded, Rejected> {
+    Files::new().with("graph.yaml", text).load(&["graph.yaml"], options)
+}
+
+/// A graph that must load, and that the engine must take.
+#[track_caller]
+fn good(text: &str) -> Loaded {
+    let loaded = load(text).unwrap_or_else(|rejected| panic!("{rejected}"));
+    into_engine(&loaded);
+    loaded
+}
+
+/// What is said about one file.
+#[track_caller]
+fn words(text: impl AsRef<[u8]>) -> String {
+    let words = Files::new().with("graph.yaml", text).words(&["graph.yaml"]);
+    let first = words.lines().filter(|line| line.starts_with("graph.yaml"));
+    for line in first {
+        assert!(line.chars().count() <= 130, "too long: {line}");
+    }
+    words
+}
+
+fn into_engine(loaded: &Loaded) -> steadfast_engine::Graph {
+    use steadfast_engine::{Declared, Edge, Graph, Nature, VertexId};
+    let id = |vertex: usize| VertexId(u32::try_from(vertex).unwrap());
+    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
+        id: id(number),
+        definition: vertex.definition,
+        meta: vertex.meta.clone(),
+        nature: Nature::default(),
+    });
+    let edges = loaded.edges.iter().map(|link| Edge {
+        from: id(link.from),
+        to: id(link.to),
+        notify: link.notify,
+    });
+    let counts = loaded.semaphores.iter().map(|(_, count)| *count).collect();
+    Graph::new(vertices.collect(), edges.collect(), counts).unwrap()
+}
+
+/// Edges as `from -> to` and `from => to` where they notify.
+fn edges(loaded: &Loaded) -> Vec<String> {
+    let name = |vertex: usize| loaded.vertices[vertex].identity.to_string();
+    let arrow = |notify| if notify { "=>" } else { "->" };
+    loaded
+        .edges
+        .iter()
+        .map(|link| format!("{} {} {}", name(link.from), arrow(link.notify), name(link.to)))
+        .collect()
+}
