@@ -146,6 +146,6 @@ fn words_end_where_they_end() {
 fn comments_and_unit_tests_do_not_ship() {
     let text = "a(); // b\nlet c = \"http://d\";\n#[cfg(test)]\nmod tests { e }".to_owned();
     let source = Source { path: "x.rs".to_owned(), text };
-    assert_eq!(source.code(), "a(); \nlet c = \"http://d\";\n");
+    assert_eq!(source.code(), "a(); \nlet c = \"http://d\";");
     assert_eq!(source.unit_tests(), "tests { e }");
 }
