@@ -8,6 +8,7 @@ pub mod watch;
 mod echo;
 mod inbox;
 mod keeper;
+mod lines;
 mod news;
 mod perform;
 mod pool;
@@ -17,6 +18,7 @@ mod table;
 mod tell;
 
 pub use inbox::Inbox;
+pub use lines::HostLines;
 pub use news::{Audience, News, Progress};
 
 use crate::config::Loaded;
@@ -27,6 +29,7 @@ use keeper::Keeper;
 use pool::Pool;
 use runs::Runs;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
@@ -184,8 +187,8 @@ impl Driver {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
-            let host = parts.host.clone();
-            Hub::new(tokio::runtime::Handle::current(), host, move |signals| {
+            let lines = Arc::new(HostLines(parts.host.clone()));
+            Hub::with_lines(tokio::runtime::Handle::current(), lines, move |signals| {
                 inbox.put(Input::Watched(signals));
             })
         });
@@ -243,7 +246,8 @@ impl Driver {
             }
             self.keep_time();
         }
-        let moved = if self.settings.one_shot { self.last_look().await } else { Vec::new() };
+        let looks = self.settings.one_shot && self.engine.mode() != Mode::Stopped;
+        let moved = if looks { self.last_look().await } else { Vec::new() };
         self.finish(moved)
     }
 
@@ -351,6 +355,9 @@ impl Driver {
             Ok(graph) => graph,
             Err(error) => {
                 self.audience.hear(&News::Refused(&error.to_string()));
+                if self.settings.one_shot {
+                    self.recalled = None;
+                }
                 return;
             }
         };
@@ -361,7 +368,7 @@ impl Driver {
             }
             None => std::collections::BTreeMap::new(),
         };
-        self.turn(Event::Swap(Swap { graph: std::sync::Arc::new(graph), recall, operator }));
+        self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 
     /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.

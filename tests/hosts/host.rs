@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a state is waited for. Generous: it is only ever used up by a failing test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A booted Debian with `/usr/bin/steadfast` and its unit, not started.
 #[derive(Debug)]
