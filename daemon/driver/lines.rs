@@ -2,12 +2,12 @@
 
 use super::watch::{LineSource, LineStream, Promise};
 use steadfast_resources::Host;
-use steadfast_resources::host::{Command, Lines};
+use steadfast_resources::host::{Command, End, Lines};
 use tokio_util::sync::CancellationToken;
 
 /// The host as a source of lines.
 #[derive(Debug)]
-pub struct HostLines(pub Host);
+pub(super) struct HostLines(pub(super) Host);
 
 impl LineSource for HostLines {
     fn open<'s>(
@@ -33,7 +33,12 @@ impl LineStream for Stream {
     fn ended(self: Box<Self>) -> Promise<'static, String> {
         Box::pin(async move {
             match self.0.ended().await {
-                Ok(finished) => finished.to_string(),
+                Ok(finished) => match finished.end {
+                    End::Exited(code) => format!("exit code {code}"),
+                    End::Killed(signal) => format!("signal {signal}"),
+                    End::TimedOut => "its time was over".to_owned(),
+                    End::Cancelled { .. } => "cancelled".to_owned(),
+                },
                 Err(trouble) => trouble.what,
             }
         })

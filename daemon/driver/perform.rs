@@ -16,6 +16,7 @@ impl Driver {
             match action {
                 Action::Watch(id) => self.watch(id),
                 Action::Unwatch(id) => {
+                    self.unwatched.remove(&id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -127,16 +128,28 @@ impl Driver {
         }
     }
 
+    /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
+    fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
+        if self.unwatched.insert(id) {
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Unwatched { identity, why });
+        }
+        let rewatch = self.table.get(id).is_none_or(|entry| entry.rewatch);
+        if let Some(hub) = self.hub.as_ref().filter(|_| !rewatch) {
+            hub.disarm(id);
+        }
+        Event::Unwatched(id)
+    }
+
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
             let event = match signal {
-                Signal::Established(id) => Event::Watching(id),
-                Signal::Absent(id, why) => {
-                    let identity = self.table.name(id);
-                    self.audience.hear(&News::Unwatched { identity, why: &why });
-                    Event::Unwatched(id)
+                Signal::Established(id) => {
+                    self.unwatched.remove(&id);
+                    Event::Watching(id)
                 }
+                Signal::Absent(id, why) => self.unwatched(id, &why),
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
                 Signal::Changed(id) => Event::Changed(id),

@@ -8,6 +8,7 @@ pub mod files;
 mod group;
 mod journal;
 mod lines;
+mod look;
 mod prepare;
 mod process;
 mod spawner;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 #[test]
 fn lines_come_as_they_are_printed() {
-    let text = r#"echo one; sleep 0.2; printf 'two\nthree'; echo gone >&2; exit 4"#;
+    let text = r"echo one; sleep 0.2; printf 'two\nthree'; echo gone >&2; exit 4";
     let (texts, finished) = wait(async {
         let mut lines = host().lines(&shell(text), &CancellationToken::new()).await.unwrap();
         let mut texts = Vec::new();

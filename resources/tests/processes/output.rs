@@ -20,10 +20,7 @@ fn a_flood_of_100_mib_costs_what_is_kept() {
     assert_eq!(finished.stdout.total(), 104_857_600);
     assert!(finished.stdout.truncated() && finished.stderr.truncated());
     assert_eq!(finished.stdout.bytes().len(), Captured::BOUND);
-    assert!(
-        finished.stderr.last_lines(1)[0].ends_with("the end")
-            || finished.stderr.last_lines(1)[0].len() <= 603
-    );
+    assert!(finished.stderr.last_lines(1)[0].chars().count() <= 200);
     let grown = peak_kib() - before;
     assert!(grown < 32 * 1024, "grew by {grown} KiB");
 }
