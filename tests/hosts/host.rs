@@ -69,6 +69,13 @@ impl Host {
         (answer.code == Some(0)).then_some(answer.stdout)
     }
 
+    /// The command lines of all processes on the host.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let script =
+            "for each in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$each; echo; done 2>/dev/null";
+        self.run(&["sh", "-c", script]).stdout.lines().map(str::to_owned).collect()
+    }
+
     /// Waits for a state that must come. What is told with the failure: what was waited for, and the journal.
     pub(crate) fn until(&self, what: &str, reached: impl FnMut() -> bool) {
         assert!(self.within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.tell());
@@ -116,6 +123,8 @@ impl Host {
         let _unread = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().expect("nsenter can be waited for");
+        // A test that asks a program which is not there would otherwise take silence for an answer.
+        assert_ne!(output.status.code(), Some(127), "a test host has no {command:?}");
         Answer {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
