@@ -8,6 +8,7 @@ const LOOK: &str = "stat --format '%F %a %U %G' /etc/held; cat /etc/held";
 #[test]
 fn drift_is_repaired_whatever_it_is() {
     let host = Host::holding(ONE_FILE);
+    let daemon = host.daemon().to_string();
     let declared = host.shell(LOOK);
     assert_eq!(declared, format!("regular file 640 root root\n{DECLARED}"));
     for damage in [
@@ -18,8 +19,10 @@ fn drift_is_repaired_whatever_it_is() {
         "chown nobody:nogroup /etc/held",
         "echo away >/etc/away; mv /etc/away /etc/held",
         "ln -sf /etc/hostname /etc/held",
-        "rm /etc/held; mkdir /etc/held",
+        // The daemon is held meanwhile: it would have the file back before the folder can be made.
+        "kill -STOP $DAEMON; rm /etc/held; mkdir /etc/held; kill -CONT $DAEMON",
     ] {
+        let damage = &damage.replace("$DAEMON", &daemon);
         host.shell(damage);
         host.until(damage, || host.run(&["sh", "-c", LOOK]).stdout == declared);
     }
