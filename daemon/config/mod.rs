@@ -172,19 +172,21 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
     if problems.errors() > errors {
         return Some(file);
     }
-    if let Err(error) = fast::accepts(source) {
-        problems.push(syntax::disagreement(source, &error));
-        return Some(file);
-    }
-    if let Some(other) = fast::read(source, kinds) {
-        let spots = file.spots.take();
-        if file != other {
+    let spots = file.spots.take();
+    match fast::read(source, kinds) {
+        Some(other) if file != other => {
             let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
             let hint = "write it more plainly: quote texts, and put one key on each line";
             problems.push(problem.hint(hint).at(Some(source.whole())));
         }
-        file.spots = spots;
+        Some(_) => {}
+        None => {
+            if let Err(error) = fast::accepts(source) {
+                problems.push(syntax::disagreement(source, &error));
+            }
+        }
     }
+    file.spots = spots;
     Some(file)
 }
 
