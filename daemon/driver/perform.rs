@@ -28,9 +28,9 @@ impl Driver {
                         self.audience.hear(&News::Started(name));
                     }
                 }
-                Action::Begin(intent) => self.begin(intent),
+                Action::Begin(intent) => self.begin(&intent),
                 Action::Apply(run, id) => self.apply(run, id),
-                Action::End(record) => self.end(record),
+                Action::End(record) => self.end(&record),
                 Action::Cancel(run, _) => {
                     if let Some(live) = self.runs.0.get(&run) {
                         live.cancel.cancel();
@@ -62,7 +62,7 @@ impl Driver {
         self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
     }
 
-    fn begin(&mut self, intent: Intent) {
+    fn begin(&mut self, intent: &Intent) {
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
         }
@@ -73,18 +73,16 @@ impl Driver {
             stamp: intent.stamp.0,
             owes: intent.owes.iter().map(|id| self.identity(*id)).collect(),
         };
-        let event = match &mut self.keeper {
-            Some(keeper) => keeper.begin(intent.run, entry, urgent),
-            None => {
-                let trouble = Trouble::new("nothing is applied without a place to keep state");
-                self.troubles.insert(intent.vertex, trouble);
-                Some(Event::Refused(intent.run))
-            }
+        let Some(keeper) = &mut self.keeper else {
+            let trouble = Trouble::new("nothing is applied without a place to keep state");
+            self.troubles.insert(intent.vertex, trouble);
+            self.next.push_back(Event::Refused(intent.run));
+            return;
         };
-        self.next.extend(event);
+        self.next.extend(keeper.begin(intent.run, entry, urgent));
     }
 
-    fn end(&mut self, record: Record) {
+    fn end(&mut self, record: &Record) {
         if let Some(live) = self.runs.0.get_mut(&record.run) {
             live.closing = true;
         }

@@ -19,7 +19,7 @@ impl Driver {
                 self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
             }
             Notice::SwapWaits(ids) => {
-                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)))
+                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)));
             }
             Notice::SwapRefused => {
                 self.table.drop_pending();
