@@ -12,6 +12,9 @@ mod table;
 mod through_notify;
 mod walk;
 
+#[cfg(test)]
+mod walk_tests;
+
 pub use hub::Hub;
 pub use pulse::{LineSource, LineStream, Promise};
 
