@@ -135,7 +135,10 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ("stuck", name, words, Error)
         }
         News::Unwatched { identity, why } => {
-            let words = format!(": no events, only the sweep looks: {}", plain(why));
+            let words = format!(
+                ": there are no events for it, so it is looked at every 30 s: {}",
+                plain(why)
+            );
             ("unwatched", identity, words, Warn)
         }
         News::Diverged(name) => ("diverged", name, String::new(), Info),

@@ -6,6 +6,8 @@
 //! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
 //! `select`), and what is said (`problem`, `render`, `code`).
 
+#[cfg(test)]
+mod agreement;
 mod check;
 mod code;
 mod cycle;
@@ -148,7 +150,7 @@ fn slow(
     for (source, scan) in sources.iter().zip(scans) {
         let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
         refuse_characters(source, scan, &mut problems);
-        if file.is_none() {
+        if file.as_ref().is_none_or(|file| file.unread) {
             whole = check::Whole::No;
         }
         files.push(file.unwrap_or_default());

@@ -28,7 +28,7 @@ use echo::Echo;
 use keeper::Keeper;
 use pool::Pool;
 use runs::Runs;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
@@ -144,6 +144,9 @@ pub struct Driver {
     runs: Runs,
     echo: Echo,
     sweep: Sweep,
+    /// Those for which there are no events, and where the looks at them stand.
+    unwatched: BTreeSet<VertexId>,
+    unwatched_sweep: Sweep,
     audience: Box<dyn Audience>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
@@ -202,6 +205,8 @@ impl Driver {
         Ok(Self {
             engine: Engine::new(settings.slots, settings.one_shot),
             sweep: Sweep::new(settings.sweep),
+            unwatched: BTreeSet::new(),
+            unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
             settings,
             began: Instant::now(),
             table: Table::default(),
@@ -263,6 +268,7 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
+            self.unwatched_sweep.next().filter(|_| !self.unwatched.is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
@@ -366,7 +372,7 @@ impl Driver {
                 self.forget_strangers(&recalled);
                 self.table.recall(&recalled.resources)
             }
-            None => std::collections::BTreeMap::new(),
+            None => BTreeMap::new(),
         };
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }

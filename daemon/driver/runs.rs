@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 /// One run, from its start until what it did has been told.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
     pub(super) vertex: VertexId,
     pub(super) look: bool,

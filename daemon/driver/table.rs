@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) resource: Arc<dyn Resource>,
     /// What its kind says of it.
     pub(super) nature: Nature,
+    /// A watch that failed is tried again at each swap and sweep.
+    pub(super) rewatch: bool,
 }
 
 /// The table of all that runs, and of a graph that waits to run.
@@ -181,7 +183,7 @@ impl Table {
 
 fn entry(vertex: Vertex) -> Entry {
     let nature = vertex.resource.nature();
-    Entry { identity: vertex.identity, resource: vertex.resource, nature }
+    Entry { identity: vertex.identity, resource: vertex.resource, nature, rewatch: vertex.rewatch }
 }
 
 /// The same metaparams with the numbers that semaphores have in the engine.

@@ -250,6 +250,7 @@ fn new_run(
         pays,
         station: Station::Checking,
         kind,
+        noop: vertex.meta.noop,
         quiet,
         refresh,
         cancelled: None,

@@ -31,14 +31,25 @@ impl Engine {
             self.ended(run, Outcome::Interrupted);
             return;
         }
-        match now.kind {
+        let (kind, noop) = (now.kind, now.noop);
+        match kind {
             RunKind::Look(held) => self.looked(id, verdict, held),
+            RunKind::Process if noop && verdict != Verdict::Same && self.is_freed(id) => {
+                self.release(id);
+                self.diverge(id);
+                self.mark(id, Causes::AGAIN);
+            }
             RunKind::Process => match verdict {
                 Verdict::Same => self.same(id),
                 Verdict::Differs => self.differs(id),
                 Verdict::Unknown => self.unknown(id),
             },
         }
+    }
+
+    /// E-11: a swap has taken it out of noop while it was checked only: it is run again.
+    fn is_freed(&self, id: VertexId) -> bool {
+        self.vertex(id).is_some_and(|vertex| !vertex.meta.noop)
     }
 
     fn same(&mut self, id: VertexId) {
@@ -209,7 +220,10 @@ impl Engine {
         let definition = vertex.definition;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
-        let notices = vec![Notice::Ran(id, run.id, outcome), self.fail(id)];
+        let permitted = run.station == Station::Applying;
+        let mut notices: Vec<Notice> =
+            permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
+        notices.push(self.fail(id));
         let record = Record {
             run: run.id,
             vertex: id,
@@ -241,7 +255,8 @@ impl Engine {
             owes: owes.clone(),
             paid: None,
         };
-        self.close(record, station, vec![Notice::Ran(id, run.id, outcome)]);
+        let notices = touched.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
+        self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
         self.mark(id, Causes::AGAIN);
         if touched && let Some(stop) = &mut self.stop {

@@ -76,6 +76,8 @@ pub(crate) struct Run {
     pub(crate) pays: Stamp,
     pub(crate) station: Station,
     pub(crate) kind: RunKind,
+    /// It was started to check only: no apply follows, whatever a swap says meanwhile.
+    pub(crate) noop: bool,
     /// Only a poll tick caused it, and it has found nothing so far.
     pub(crate) quiet: bool,
     pub(crate) refresh: bool,

@@ -2,6 +2,7 @@
 
 use super::words;
 use crate::host::{Command, End, Finished, Host};
+use crate::printable::short;
 use crate::trouble::Trouble;
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -68,8 +69,11 @@ impl Guards {
         let there = metadata(host, "creates", creates).await?;
         for path in &self.mtimes {
             let Some(file) = metadata(host, "mtimes", path).await? else {
-                return Err(Trouble::new(format!("{} of mtimes does not exist", path.display()))
-                    .hint("declare it, and put this resource after it"));
+                return Err(Trouble::new(format!(
+                    "{} of mtimes does not exist",
+                    short(&path.to_string_lossy(), 60)
+                ))
+                .hint("declare it, and put this resource after it"));
             };
             if there.as_ref().is_some_and(|there| is_newer(&file, there)) {
                 return Ok(Some(Reason::Newer));
@@ -98,7 +102,9 @@ async fn metadata(host: &Host, field: &str, path: &Path) -> Result<Option<Metada
         Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(why) => Err(Trouble::new(format!("{field}: {}: {why}", path.display()))),
+        Err(why) => {
+            Err(Trouble::new(format!("{field}: {}: {why}", short(&path.to_string_lossy(), 60))))
+        }
     }
 }
 

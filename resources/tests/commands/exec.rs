@@ -164,8 +164,8 @@ fn the_change_shows_the_command_and_no_secret() {
     assert_eq!(change.differences[0].aspect, "command");
     assert_eq!(change.differences[0].to, r"echo 'a b\n' '$(id)'");
     assert!(!change.destructive);
-    let mut shown = format!("{exec:?} {change:?}");
-    shown.push_str(&format!("{:?}", apply(&exec, change)));
+    let before = format!("{exec:?} {change:?}");
+    let shown = format!("{before} {:?}", apply(&exec, change));
     assert!(!shown.contains("canary"), "{shown}");
 }
 

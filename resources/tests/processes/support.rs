@@ -64,6 +64,11 @@ pub(crate) fn living(word: &str) -> Vec<i32> {
         .collect()
 }
 
+/// A number of seconds, or any other word, that no other run of these tests uses: processes are found by it.
+pub(crate) fn unique(prefix: &str) -> String {
+    format!("{prefix}{:07}", std::process::id())
+}
+
 /// Our own children that have ended and were not reaped.
 pub(crate) fn zombies() -> Vec<String> {
     let own = std::process::id().to_string();

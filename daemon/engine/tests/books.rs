@@ -1,0 +1,336 @@
+//! The books that the oracle keeps from events and actions alone, never from inside the engine.
+//!
+//! Where the rules leave an order of two things open, the books keep both readings: what *may* be and what *must* be. Safety is
+//! judged by the first, liveness by the second.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steadfast_engine::{
+    Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick,
+    VertexId,
+};
+
+/// A number of the books' own counter: later is larger.
+pub(crate) type When = u64;
+
+/// Whether a vertex must be processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Need {
+    No,
+    /// The rules can be read either way; it was marked then at the earliest.
+    Maybe(When),
+    /// It became dirty between these two.
+    Must {
+        low: When,
+        high: When,
+    },
+}
+
+/// Where a vertex rests when it does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    Rest,
+    /// In noop: would change, would be refreshed, unknown.
+    Held,
+    /// Waits for the operator's word.
+    Operator,
+    Delayed(Tick),
+    Failed,
+    /// The engine has not said yet in this turn what follows its failure.
+    JustFailed {
+        run: RunId,
+        was_failed: bool,
+        maybe_good: bool,
+    },
+    /// The rules can be read either way.
+    Unsure,
+}
+
+/// Who caused the mark, where that is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Cause {
+    Look,
+    Load,
+    Drift,
+}
+
+/// Whether a watch is established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Watched {
+    No,
+    Asked,
+    Answered,
+}
+
+/// A run in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Running {
+    pub(crate) run: RunId,
+    pub(crate) start: When,
+    pub(crate) at: Tick,
+    pub(crate) look: bool,
+    pub(crate) noop: bool,
+    pub(crate) refresh: bool,
+    /// What was owed to it when it started, and the engine's stamp of that.
+    pub(crate) saw: Option<When>,
+    pub(crate) saw_stamp: Stamp,
+    pub(crate) semaphores: Vec<SemaphoreId>,
+    pub(crate) intent: Option<Intent>,
+    pub(crate) begun: bool,
+    pub(crate) applying: bool,
+    pub(crate) cancelled: Option<Tick>,
+    pub(crate) was_failed: bool,
+    pub(crate) stuck: bool,
+}
+
+/// One vertex.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Vertex {
+    pub(crate) declared: Declared,
+    pub(crate) ancestors: Vec<VertexId>,
+    pub(crate) need: Need,
+    pub(crate) cause: Option<Cause>,
+    /// A look is wanted since then; whether it must come.
+    pub(crate) look: Option<(When, bool)>,
+    pub(crate) phase: Phase,
+    pub(crate) running: Option<Running>,
+    /// The start of its last run that certainly, and that possibly, counts as good.
+    pub(crate) good: (When, When),
+    /// Retries left: at least, at most; the largest number is for ever.
+    pub(crate) budget: (u32, u32),
+    pub(crate) failures: u32,
+    /// Whether the failures in a row are certain to be counted from the first wait.
+    pub(crate) backoff_sure: bool,
+    pub(crate) owed: Option<When>,
+    pub(crate) owed_stamp: Stamp,
+    pub(crate) owed_unsure: bool,
+    pub(crate) watched: Watched,
+    /// When the bucket is full again (GCRA), in nanoseconds.
+    pub(crate) full_at: u64,
+    pub(crate) bucket_unsure: bool,
+    pub(crate) polls: u64,
+    /// It waits, and perhaps for no other reason than a tick.
+    pub(crate) polled: bool,
+    pub(crate) loaded: Tick,
+    pub(crate) active: Tick,
+    /// In the queues of its semaphores certainly, possibly since then.
+    pub(crate) ticket: (Option<When>, Option<When>),
+}
+
+impl Vertex {
+    pub(crate) fn new(declared: &Declared, now: Tick) -> Self {
+        let retries = declared.meta.retry.unwrap_or(u32::MAX);
+        Self {
+            declared: declared.clone(),
+            ancestors: Vec::new(),
+            need: Need::No,
+            cause: None,
+            look: None,
+            phase: Phase::Rest,
+            running: None,
+            good: (0, 0),
+            budget: (retries, retries),
+            failures: 0,
+            backoff_sure: true,
+            owed: None,
+            owed_stamp: Stamp::NEVER,
+            owed_unsure: false,
+            watched: Watched::No,
+            full_at: 0,
+            bucket_unsure: false,
+            polls: 0,
+            polled: false,
+            loaded: now,
+            active: now,
+            ticket: (None, None),
+        }
+    }
+
+    /// A run that is not a look is in progress.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.as_ref().is_some_and(|run| !run.look)
+    }
+
+    pub(crate) fn must(&mut self, when: When, cause: Option<Cause>) {
+        let before = self.need;
+        self.polled = false;
+        self.need = match before {
+            Need::No => Need::Must { low: when, high: when },
+            Need::Maybe(low) => Need::Must { low: low.min(when), high: when },
+            Need::Must { low, high } => Need::Must { low, high },
+        };
+        self.cause = match before {
+            Need::No => cause,
+            Need::Maybe(_) | Need::Must { .. } if self.cause == cause => cause,
+            Need::Maybe(_) | Need::Must { .. } => None,
+        };
+    }
+
+    pub(crate) fn may(&mut self, when: When) {
+        if self.need == Need::No {
+            self.need = Need::Maybe(when);
+            self.cause = None;
+        }
+    }
+
+    /// E-10: a new budget, certainly or possibly.
+    pub(crate) fn refill(&mut self, sure: bool) {
+        let full = self.declared.meta.retry.unwrap_or(u32::MAX);
+        self.budget.1 = self.budget.1.max(full);
+        if sure {
+            self.budget.0 = self.budget.0.max(full);
+        }
+        self.backoff_sure &= self.failures == 0;
+    }
+}
+
+/// What the record of the run that ends in this turn must say.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    pub(crate) running: Running,
+    pub(crate) vertex: VertexId,
+    pub(crate) outcome: Outcome,
+    /// It pays what it saw; `None` where the rules can be read either way.
+    pub(crate) pays: Option<bool>,
+    pub(crate) touched: bool,
+    pub(crate) recorded: bool,
+}
+
+/// What the engine as a whole does, as asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Asked {
+    Running,
+    Pausing { until: Tick, drain: bool },
+    Stopping,
+}
+
+/// All books.
+#[derive(Clone, Debug)]
+pub(crate) struct Books {
+    pub(crate) slots: Slots,
+    pub(crate) one_shot: bool,
+    pub(crate) clock: When,
+    pub(crate) now: Tick,
+    pub(crate) vertices: BTreeMap<VertexId, Vertex>,
+    pub(crate) order: Vec<VertexId>,
+    /// From, to, notify.
+    pub(crate) edges: Vec<(VertexId, VertexId, bool)>,
+    pub(crate) counts: Vec<u32>,
+    /// The counts of the graph that was given last.
+    pub(crate) given: Vec<u32>,
+    /// A swap that waits, and since when.
+    pub(crate) pending: Option<(Swap, Tick)>,
+    pub(crate) asked: Asked,
+    pub(crate) paused: bool,
+    pub(crate) unsaved: u32,
+    /// The drain is over: what comes now waits.
+    pub(crate) drained: bool,
+    /// What was dirty when the drain was asked for.
+    pub(crate) drained_first: BTreeSet<VertexId>,
+    /// Who may start while it drains.
+    pub(crate) drainable: BTreeSet<VertexId>,
+    /// Ends that are not durable, and whether a permit was given.
+    pub(crate) undurable: BTreeMap<RunId, (VertexId, Outcome, bool)>,
+    /// Added, changed, removed, kept by the swap that was taken last.
+    pub(crate) taken: (u32, u32, u32, u32),
+    pub(crate) ending: Option<Ending>,
+    /// The end that became durable in this turn.
+    pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
+    /// What may be told, and whether it must: at once, or when that run is durable.
+    pub(crate) expected: Vec<(Option<RunId>, Notice, bool)>,
+    /// Failed runs of definitions that a swap took away before they were durable: what is told of them is history.
+    pub(crate) history: BTreeSet<RunId>,
+    /// What was told in this turn of retries and failures.
+    pub(crate) told: Vec<Notice>,
+    /// Why the vertices started in this turn were started, where that is certain.
+    pub(crate) started_as: BTreeMap<VertexId, Cause>,
+    /// What was announced last: converged or diverged.
+    pub(crate) announced: Option<bool>,
+    /// Converged may be told once more (after a resume or a load).
+    pub(crate) may_repeat: bool,
+    /// A refresh that must still come, whatever crashes: since then.
+    pub(crate) debts: BTreeMap<VertexId, When>,
+    pub(crate) last_run: Option<RunId>,
+    pub(crate) last_stamp: Stamp,
+    pub(crate) cancel_asked: Option<Tick>,
+    pub(crate) stop_due: Option<Tick>,
+    pub(crate) stopped: bool,
+    pub(crate) loaded: bool,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Books {
+    pub(crate) fn new(slots: Slots, one_shot: bool) -> Self {
+        Self {
+            slots,
+            one_shot,
+            clock: 0,
+            now: Tick(0),
+            vertices: BTreeMap::new(),
+            order: Vec::new(),
+            edges: Vec::new(),
+            counts: Vec::new(),
+            given: Vec::new(),
+            pending: None,
+            asked: Asked::Running,
+            paused: false,
+            unsaved: 0,
+            drained: false,
+            drained_first: BTreeSet::new(),
+            drainable: BTreeSet::new(),
+            undurable: BTreeMap::new(),
+            taken: (0, 0, 0, 0),
+            ending: None,
+            durable_now: None,
+            expected: Vec::new(),
+            history: BTreeSet::new(),
+            told: Vec::new(),
+            started_as: BTreeMap::new(),
+            announced: None,
+            may_repeat: true,
+            debts: BTreeMap::new(),
+            last_run: None,
+            last_stamp: Stamp(0),
+            cancel_asked: None,
+            stop_due: None,
+            stopped: false,
+            loaded: false,
+            violations: Vec::new(),
+        }
+    }
+
+    pub(crate) fn children(&self, id: VertexId) -> impl Iterator<Item = (VertexId, bool)> + '_ {
+        self.edges.iter().filter(move |e| e.0 == id).map(|e| (e.1, e.2))
+    }
+
+    pub(crate) fn notified(&self, id: VertexId) -> BTreeSet<VertexId> {
+        self.children(id).filter(|(_, notify)| *notify).map(|(child, _)| child).collect()
+    }
+
+    /// Changed and removed by the swap that waits: they start nothing.
+    pub(crate) fn is_suspended(&self, id: VertexId) -> bool {
+        let Some((swap, _)) = &self.pending else { return false };
+        let new = swap.graph.vertices().find(|vertex| vertex.id == id);
+        self.vertices
+            .get(&id)
+            .is_some_and(|old| new.is_none_or(|new| new.definition != old.declared.definition))
+    }
+
+    /// The new graph, for the vertices there are: their ancestors.
+    pub(crate) fn take_graph(&mut self, graph: &Arc<Graph>) {
+        self.order = graph.order().to_vec();
+        self.edges = graph.edges().iter().map(|e| (e.from, e.to, e.notify)).collect();
+        let mut above: BTreeMap<VertexId, BTreeSet<VertexId>> = BTreeMap::new();
+        for id in &self.order {
+            let mut all = BTreeSet::new();
+            for (from, _, _) in self.edges.iter().filter(|e| e.1 == *id) {
+                all.insert(*from);
+                all.extend(above.get(from).into_iter().flatten().copied());
+            }
+            if let Some(vertex) = self.vertices.get_mut(id) {
+                vertex.ancestors = all.iter().copied().collect();
+            }
+            above.insert(*id, all);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Schedules from a tape of random numbers, and the way to rest after them.
+
+use crate::schedule::Schedule;
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use crate::world::{Run, Station, Watch, World};
+use std::time::Duration;
+use steadfast_engine::{
+    Check, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Standing, Verdict, VertexId,
+};
+
+/// Random numbers that were drawn before; zeros where they are used up.
+pub(crate) struct Tape<'a> {
+    numbers: std::slice::Iter<'a, u16>,
+}
+
+impl<'a> Tape<'a> {
+    pub(crate) fn new(numbers: &'a [u16]) -> Self {
+        Self { numbers: numbers.iter() }
+    }
+
+    fn is_over(&self) -> bool {
+        self.numbers.len() == 0
+    }
+
+    /// A number below that bound.
+    fn below(&mut self, bound: usize) -> usize {
+        let number = usize::from(self.numbers.next().copied().unwrap_or(0));
+        if bound == 0 { 0 } else { number % bound }
+    }
+
+    /// True so many times of a hundred.
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) + percent >= 100
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        let at = self.below(from.len());
+        from.get(at).cloned()
+    }
+}
+
+/// Plays random steps over random graphs while it draws them.
+pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
+    let tape = &mut Tape::new(numbers);
+    let slots = Slots {
+        threads: [64, 1, 2, 3][tape.below(4)],
+        commands: [64, 1, 2][tape.below(3)],
+        spare: [0, 1, 64][tape.below(3)],
+    };
+    let one_shot = tape.chance(8);
+    let first = shape(tape);
+    let mut shapes = vec![first];
+    for _ in 0..tape.below(3) {
+        let other = altered(tape, &shapes[0]);
+        shapes.push(other);
+    }
+    let mut world = World::new(&shapes, slots, one_shot);
+    let mut schedule = Schedule { slots, one_shot, shapes, steps: Vec::new() };
+    take(&mut world, &mut schedule, Step::Swap { graph: 0, operator: false });
+    while !tape.is_over() && world.oracle.books.violations.is_empty() {
+        let Some(step) = step(tape, &world) else { continue };
+        take(&mut world, &mut schedule, step);
+    }
+    if world.oracle.books.violations.is_empty() {
+        come_to_rest(&mut world);
+    }
+    (schedule, world)
+}
+
+fn take(world: &mut World, schedule: &mut Schedule, step: Step) {
+    schedule.steps.push(step);
+    world.step(&step);
+}
+
+fn shape(tape: &mut Tape<'_>) -> Shape {
+    let most = [3, 4, 6, 12][tape.below(4)];
+    let count = 1 + u32::try_from(tape.below(most)).expect("small");
+    let mut shape = Shape::of(count);
+    for _ in 0..tape.below(3) {
+        shape = shape.semaphore([1, 1, 2][tape.below(3)]);
+    }
+    let density = [10, 30, 60][tape.below(3)];
+    for to in 1..count {
+        for from in 0..to {
+            if tape.chance(density) {
+                let notify = tape.chance(50);
+                shape = if notify { shape.notify(from, to) } else { shape.edge(from, to) };
+            }
+        }
+    }
+    let wild = tape.below(4);
+    for number in 0..count {
+        if tape.below(4) < wild {
+            shape = season(tape, shape, number);
+        }
+    }
+    shape
+}
+
+/// Gives one vertex metaparams and a nature.
+fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
+    for _ in 0..=tape.below(2) {
+        let semaphores = u32::try_from(shape.semaphores.len()).expect("small");
+        let amount = tape.below(4);
+        shape = match tape.below(13) {
+            0 => shape.meta(number, |meta| meta.noop = true),
+            1 => shape.meta(number, |meta| meta.retry = [Some(1), Some(2), None, Some(0)][amount]),
+            2 => shape.meta(number, |meta| meta.retryreset = false),
+            3 => shape.meta(number, |meta| {
+                meta.delay = ms([0, 200, 1000, 50][amount]);
+                meta.delay_max = ms([60_000, 400, 500, 50][amount]);
+            }),
+            4 => {
+                shape.meta(number, |meta| meta.timeout = Some(ms([100, 500, 2000, 20_000][amount])))
+            }
+            5 => shape
+                .meta(number, |meta| meta.poll = Poll::Every(ms([200, 1000, 500, 60_000][amount]))),
+            6 => shape.meta(number, |meta| {
+                let period_ns = [1_000_000_000, 100_000_000, 333_333_333, 1][amount];
+                meta.pace = Some(Pace { period_ns, burst: [1, 2, 3, 1][amount] });
+            }),
+            7 | 8 if semaphores > 0 => {
+                let semaphore = u32::try_from(amount).expect("small") % semaphores;
+                let has = shape.vertices[number as usize]
+                    .meta
+                    .semaphores
+                    .iter()
+                    .any(|s| s.0 >= semaphore);
+                if has { shape } else { shape.uses(number, semaphore) }
+            }
+            9 => shape.nature(number, |nature| nature.slot = SlotClass::Command),
+            10 => shape.nature(number, |nature| {
+                nature.check = [Check::Once, Check::EachStart, Check::Events, Check::Once][amount];
+                if nature.check == Check::Once {
+                    nature.interrupted = [
+                        Interrupted::Again,
+                        Interrupted::Again,
+                        Interrupted::Skip,
+                        Interrupted::Wait,
+                    ][amount];
+                }
+            }),
+            11 => shape.nature(number, |nature| nature.cancellable = false),
+            12 => shape.meta(number, |meta| meta.reset = true),
+            _ => shape,
+        };
+    }
+    shape
+}
+
+/// Another graph over the same identities.
+fn altered(tape: &mut Tape<'_>, from: &Shape) -> Shape {
+    let mut shape = from.clone();
+    for _ in 0..=tape.below(3) {
+        let numbers: Vec<u32> = shape.vertices.iter().map(|vertex| vertex.id.0).collect();
+        let Some(number) = tape.pick(&numbers) else { return shape };
+        let edge = tape.below(shape.edges.len().max(1));
+        shape = match tape.below(6) {
+            0 => shape.without(number),
+            1 => shape.define(number, 2),
+            2 => shape.meta(number, |meta| meta.noop = !meta.noop),
+            3 if edge < shape.edges.len() => {
+                shape.edges.remove(edge);
+                shape
+            }
+            4 => match numbers.iter().find(|other| **other > number) {
+                Some(other) => shape.notify(number, *other),
+                None => shape,
+            },
+            5 if !shape.semaphores.is_empty() => {
+                shape.semaphores[0] = 3 - shape.semaphores[0].min(2);
+                shape
+            }
+            _ => shape,
+        };
+    }
+    shape
+}
+
+fn step(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
+    let ids: Vec<VertexId> =
+        world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
+    let graphs = world.graphs.len();
+    let length = [0, 1, 50, 100, 200, 1000, 11_000, 31_000][tape.below(8)];
+    Some(match tape.below(100) {
+        0..62 => completion(tape, world)?,
+        62..73 => Step::Changed(tape.pick(&ids)?),
+        73..75 => Step::Suspect(tape.pick(&ids)?),
+        75..78 => Step::Look(tape.pick(&ids)?),
+        78..80 => Step::Redo(tape.pick(&ids)?),
+        80..86 => Step::Wake,
+        86..88 => Step::Wait(ms(length)),
+        88 => Step::Lag(ms(length)),
+        89 | 90 => Step::Pause { drain: length % 3 == 0, length: ms(1 + length * 100) },
+        91 | 92 => Step::Resume,
+        93..96 => Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) },
+        96 | 97 => Step::Crash { kept: tape.below(world.store.written.len() + 1) },
+        98 if tape.chance(30) => Step::Stop { grace: ms(length) },
+        _ => Step::Refuse,
+    })
+}
+
+/// One of the things that are in flight comes back.
+fn completion(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
+    let mut all: Vec<Step> = Vec::new();
+    if !world.store.written.is_empty() {
+        all.push(Step::Commit);
+        all.push(Step::Commit);
+    }
+    for (id, watch) in &world.watches {
+        if *watch == Watch::Opening {
+            let absent = tape.chance(10);
+            all.push(if absent { Step::Unwatched(*id) } else { Step::Watching(*id) });
+        }
+    }
+    let runs: Vec<Run> = world.runs.values().copied().collect();
+    for run in runs {
+        all.extend(answer(tape, world, run));
+    }
+    tape.pick(&all)
+}
+
+fn check_of(world: &World, id: VertexId) -> Check {
+    let graph = world.running.as_ref();
+    graph
+        .and_then(|graph| graph.vertices().find(|vertex| vertex.id == id))
+        .map_or(Check::State, |vertex| vertex.nature.check)
+}
+
+fn answer(tape: &mut Tape<'_>, world: &World, run: Run) -> Option<Step> {
+    let id = run.start.vertex;
+    let state = check_of(world, id) == Check::State;
+    if run.cancelled && tape.chance(70) {
+        return Some(Step::Ended(id, Outcome::Interrupted));
+    }
+    match run.station {
+        Station::Check => Some(Step::Checked(
+            id,
+            match tape.below(10) {
+                0 => Verdict::Unknown,
+                1..5 if state => Verdict::Same,
+                _ => Verdict::Differs,
+            },
+        )),
+        Station::Begin => None,
+        Station::Apply => Some(Step::Ended(
+            id,
+            match tape.below(10) {
+                0 => Outcome::Failed { touched: true },
+                1 => Outcome::Failed { touched: false },
+                2 => Outcome::Unchanged,
+                _ => Outcome::Changed,
+            },
+        )),
+    }
+}
+
+/// Everything goes well from here on: nothing may be lost on the way, and it must end.
+pub(crate) fn come_to_rest(world: &mut World) {
+    for _ in 0..3000 {
+        if !world.oracle.books.violations.is_empty() || world.stopped {
+            return;
+        }
+        let Some(step) = restful(world) else {
+            crate::invariants::at_the_end(world);
+            return;
+        };
+        world.step(&step);
+    }
+    world.oracle.violated("a bound on steps: it does not come to rest");
+}
+
+fn restful(world: &World) -> Option<Step> {
+    if let Some((id, _)) = world.watches.iter().find(|(_, watch)| **watch == Watch::Opening) {
+        return Some(Step::Watching(*id));
+    }
+    if !world.store.written.is_empty() {
+        return Some(Step::Commit);
+    }
+    for run in world.runs.values() {
+        let id = run.start.vertex;
+        if run.cancelled {
+            return Some(Step::Ended(id, Outcome::Interrupted));
+        }
+        let differs = check_of(world, id) != Check::State || run.start.run.0 % 2 == 1;
+        match run.station {
+            Station::Check if differs => return Some(Step::Checked(id, Verdict::Differs)),
+            Station::Check => return Some(Step::Checked(id, Verdict::Same)),
+            Station::Begin => {}
+            Station::Apply => return Some(Step::Ended(id, Outcome::Changed)),
+        }
+    }
+    match world.engine.mode() {
+        Mode::Running => {}
+        Mode::Draining | Mode::Pausing | Mode::Paused => return Some(Step::Resume),
+        Mode::Stopping => return Some(Step::Wake),
+        Mode::Stopped => return None,
+    }
+    let order = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
+    let timed = |id: &VertexId| {
+        matches!(
+            world.engine.standing(*id),
+            Some(Standing::Delayed(_) | Standing::WaitingForLimit(_))
+        )
+    };
+    (order.iter().any(timed)).then_some(Step::Wake)
+}
+
+/// A schedule with that failure and as little else as can be found.
+pub(crate) fn smallest(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedule {
+    let mut width = schedule.steps.len().max(1) / 2;
+    loop {
+        width = width.max(1);
+        let before = schedule.clone();
+        let mut at = 0;
+        while at < schedule.steps.len() {
+            let mut less = schedule.clone();
+            less.steps.drain(at..(at + width).min(less.steps.len()));
+            if fails(&less) {
+                schedule = less;
+            } else {
+                at += width;
+            }
+        }
+        if width == 1 {
+            schedule = plainer(schedule, fails);
+            if schedule == before {
+                return schedule;
+            }
+        }
+        width /= 2;
+    }
+}
+
+fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedule {
+    let mut tries: Vec<Box<dyn Fn(&mut Schedule)>> = Vec::new();
+    for graph in 0..schedule.shapes.len() {
+        for edge in (0..schedule.shapes[graph].edges.len()).rev() {
+            tries.push(Box::new(move |s| {
+                s.shapes[graph].edges.remove(edge);
+            }));
+        }
+    }
+    for number in 0..12 {
+        tries.push(Box::new(move |s| {
+            for shape in &mut s.shapes {
+                *shape = shape.clone().without(number);
+            }
+        }));
+        tries.push(Box::new(move |s| {
+            for vertex in s.shapes.iter_mut().flat_map(|shape| &mut shape.vertices) {
+                if vertex.id == v(number) {
+                    vertex.meta = std::sync::Arc::default();
+                }
+            }
+        }));
+        tries.push(Box::new(move |s| {
+            for vertex in s.shapes.iter_mut().flat_map(|shape| &mut shape.vertices) {
+                if vertex.id == v(number) {
+                    vertex.nature = steadfast_engine::Nature::default();
+                }
+            }
+        }));
+    }
+    tries.push(Box::new(|s| s.slots = Slots { threads: 64, commands: 64, spare: 0 }));
+    tries.push(Box::new(|s| s.one_shot = false));
+    for attempt in tries {
+        let mut less = schedule.clone();
+        attempt(&mut less);
+        if less != schedule && fails(&less) {
+            schedule = less;
+        }
+    }
+    schedule
+}
+
+/// How long a pause lasts where it does not matter.
+pub(crate) const HOURS: Duration = Duration::from_hours(8);

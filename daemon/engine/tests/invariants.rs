@@ -1,0 +1,270 @@
+//! Each rule as a named invariant, checked after every turn.
+
+use crate::books::{Asked, Books, Need, Phase};
+use crate::oracle::Face;
+use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, Standing, VertexId};
+
+mod convergence;
+mod end;
+mod liveness;
+mod rest;
+
+pub(crate) use end::at_the_end;
+
+pub(crate) const HANDSHAKE: &str = "2: start, checked, begin, begun, apply, ended, end, durable; and \
+    nothing that must be durable is announced before it is durable";
+pub(crate) const E1_ORDER: &str = "E-1, E-7: a vertex is started only when no ancestor blocks it, its \
+    watch is established, and it is in the graph";
+pub(crate) const E2_POKE: &str = "E-2, E-3: nothing in flight and no timer due: no vertex that may \
+    start is left unstarted";
+pub(crate) const E4_EVENT: &str = "E-4: after every event a check starts later than the event";
+pub(crate) const E6_ONCE: &str = "E-6: never twice at once, never more starts than slots, drift before \
+    load before looks";
+pub(crate) const E8_COST: &str = "E-5, E-8: no clean vertex is started";
+pub(crate) const E9_REFRESH: &str = "E-9: what is owed is recorded before the apply, told at the start, \
+    paid by a good run up to what it saw, and outlives everything but the child";
+pub(crate) const E10_FAILURE: &str = "E-10: retries after the delay up to the budget, then failed; \
+    nothing shortens a delay";
+pub(crate) const E11_NOOP: &str = "E-11: noop checks once for each cause and rests";
+pub(crate) const E12_LIMIT: &str = "E-12: every start takes a token";
+pub(crate) const E13_POLL: &str = "E-13: a tick every interval";
+pub(crate) const E14_SEMAPHORE: &str = "E-14: holders and lower tickets stay below the count";
+pub(crate) const E15_PAUSE: &str =
+    "E-15: a pause starts nothing, ends when nothing runs, and ends by itself";
+pub(crate) const E16_STOP: &str = "E-16: a stop starts nothing, cancels what may be cancelled when it is \
+    due, closes the watches in order";
+pub(crate) const E17_SWAP: &str = "E-17: a swap waits only for what it changes or removes, and that starts \
+    nothing";
+pub(crate) const E18_CONVERGED: &str = "E-18: converged exactly when all is settled, nothing owed, and all \
+    durable";
+
+/// Everything that can be seen at the end of a turn.
+pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: &impl Face) {
+    books.handshake_goes_on(event);
+    books.announces(event, actions);
+    books.watches_close_in_order(actions);
+    let timer_due = face.next_wakeup().is_some_and(|tick| tick <= books.now);
+    if !books.stopped {
+        books.timers_are_set(face);
+        books.modes(face);
+        books.standings(face);
+        if !timer_due {
+            books.nothing_is_forgotten();
+            books.priorities(actions);
+            books.polls_tick();
+            books.deadlines_are_kept();
+            books.swaps_are_taken();
+            books.rests_come();
+        }
+        books.drained |= !timer_due && face.mode() != Mode::Draining;
+        books.convergence(face);
+    }
+    books.convergence_is_told();
+}
+
+impl Books {
+    fn handshake_goes_on(&mut self, event: &Event) {
+        match event {
+            Event::Checked(run, _) => {
+                if let Some(running) = self.running_mut(*run)
+                    && running.intent.is_none()
+                {
+                    self.broken(HANDSHAKE, &format!("run {} differs and does not begin", run.0));
+                }
+            }
+            Event::Begun(run) => {
+                if let Some(running) = self.running_mut(*run)
+                    && running.cancelled.is_none()
+                    && !running.applying
+                {
+                    self.broken(HANDSHAKE, &format!("run {} has begun and does not apply", run.0));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn announces(&mut self, event: &Event, actions: &[Action]) {
+        if let Event::Durable(run) = event
+            && let Some((_, id, outcome, true)) = self.durable_now
+            && !actions.contains(&Action::Tell(Notice::Ran(id, *run, outcome)))
+        {
+            self.broken(HANDSHAKE, &format!("the durable run of {id} is not announced"));
+        }
+        if let Event::Pause(pause) = event
+            && !pause.recorded
+            && !matches!(self.asked, Asked::Stopping)
+            && !actions.contains(&Action::SavePause(Some(pause.until)))
+        {
+            self.broken(E15_PAUSE, "the pause is not recorded");
+        }
+        let resumed = actions.contains(&Action::Tell(Notice::Resumed));
+        if resumed && (self.unsaved > 0 || matches!(self.asked, Asked::Pausing { .. })) {
+            self.broken(E15_PAUSE, "resumed is told before it is durable");
+        }
+    }
+
+    fn watches_close_in_order(&mut self, actions: &[Action]) {
+        if !self.stopped {
+            return;
+        }
+        let place = |id: &VertexId| self.order.iter().position(|other| other == id);
+        let closed: Vec<_> = actions
+            .iter()
+            .filter_map(|action| match action {
+                Action::Unwatch(id) => place(id),
+                _ => None,
+            })
+            .collect();
+        let edges = |a: usize, b: usize| {
+            let (low, high) = (self.order.get(b), self.order.get(a));
+            low.zip(high)
+                .and_then(|(low, high)| Some(self.vertices.get(low)?.ancestors.contains(high)))
+        };
+        let wrong = closed.iter().enumerate().any(|(at, below)| {
+            closed.iter().skip(at + 1).any(|above| edges(*above, *below) == Some(true))
+        });
+        if wrong {
+            self.broken(E16_STOP, "watches close in another order");
+        }
+        if self.vertices.values().any(|v| v.watched != crate::books::Watched::No) {
+            self.broken(E16_STOP, "stopped with an open watch");
+        }
+    }
+
+    fn modes(&mut self, face: &impl Face) {
+        let mode = face.mode();
+        let fits = match self.asked {
+            Asked::Running => mode == Mode::Running,
+            Asked::Pausing { .. } if self.paused => mode == Mode::Paused,
+            Asked::Pausing { drain: false, .. } => mode == Mode::Pausing,
+            Asked::Pausing { drain: true, .. } => {
+                matches!(mode, Mode::Draining | Mode::Pausing)
+            }
+            Asked::Stopping => matches!(mode, Mode::Stopping),
+        };
+        if !fits {
+            self.broken(E15_PAUSE, &format!("asked {:?}, the mode is {mode:?}", self.asked));
+        }
+    }
+
+    /// The questions that can be asked agree with the books.
+    fn standings(&mut self, face: &impl Face) {
+        let mut wrong = Vec::new();
+        let mut tally = steadfast_engine::Counts::default();
+        for (id, vertex) in &self.vertices {
+            let Some(standing) = face.standing(*id) else {
+                wrong.push(format!("{id} has no standing"));
+                continue;
+            };
+            tally.total += 1;
+            *count_of(&mut tally, &standing) += 1;
+            if !self.stands(*id, &standing) {
+                wrong.push(format!(
+                    "{id} stands as {standing:?}: {:?} {:?}",
+                    vertex.phase, vertex.need
+                ));
+            }
+        }
+        if tally != face.counts() {
+            wrong.push(format!("counts {:?}, of standings {tally:?}", face.counts()));
+        }
+        for detail in wrong {
+            self.broken(E4_EVENT, &detail);
+        }
+    }
+
+    fn stands(&self, id: VertexId, standing: &Standing) -> bool {
+        let vertex = &self.vertices[&id];
+        let polled = vertex.declared.meta.poll != Poll::Never;
+        let must = matches!(vertex.need, Need::Must { .. });
+        let resting = !vertex.is_running();
+        let unsure = vertex.phase == Phase::Unsure;
+        match standing {
+            Standing::Settled => {
+                let debt = !vertex.declared.meta.noop && self.debts.contains_key(&id);
+                resting && !must && !debt && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
+            }
+            Standing::Stuck(run, _) => {
+                vertex.running.as_ref().is_some_and(|r| r.run == *run && r.stuck)
+            }
+            Standing::Running(run, _) => {
+                vertex.running.as_ref().is_some_and(|r| r.run == *run && !r.look)
+            }
+            Standing::Delayed(until) => {
+                resting && (vertex.phase == Phase::Delayed(*until) || unsure)
+            }
+            Standing::Failed => resting && (vertex.phase == Phase::Failed || unsure),
+            Standing::Held(_) => {
+                resting && matches!(vertex.phase, Phase::Held | Phase::Operator | Phase::Unsure)
+            }
+            Standing::WaitingFor(above) => {
+                let known = self.clearances();
+                let open = |a: &VertexId| {
+                    vertex.ancestors.contains(a)
+                        && known.get(a).is_some_and(|c| c.strict != u64::MAX)
+                };
+                resting
+                    && (vertex.need != Need::No || polled)
+                    && above.iter().all(open)
+                    && !above.is_empty()
+            }
+            Standing::WaitingForWatch
+            | Standing::WaitingForLimit(_)
+            | Standing::WaitingForSemaphore
+            | Standing::WaitingForSlot
+            | Standing::Suspended => resting && (vertex.need != Need::No || polled),
+        }
+    }
+
+    /// No timer that somebody waits for is missing.
+    fn timers_are_set(&mut self, face: &impl Face) {
+        let wakeup = face.next_wakeup();
+        let mut wanted = Vec::new();
+        if let Asked::Pausing { until, .. } = self.asked {
+            wanted.push((until, "the end of the pause".to_owned()));
+        }
+        for (id, vertex) in &self.vertices {
+            if let Phase::Delayed(until) = vertex.phase
+                && self.asked == Asked::Running
+                && !vertex.is_running()
+                && !self.is_suspended(*id)
+                && until > self.now
+            {
+                wanted.push((until, format!("the retry of {id}")));
+            }
+            if let Some(due) = Self::deadline(vertex)
+                && vertex.running.as_ref().is_some_and(|r| r.cancelled.is_none() && !r.look)
+                && due > self.now
+            {
+                wanted.push((due, format!("the deadline of {id}")));
+            }
+        }
+        for (due, what) in wanted {
+            if wakeup.is_none_or(|tick| tick > due) {
+                self.broken(E10_FAILURE, &format!("nobody wakes the engine for {what}"));
+            }
+        }
+    }
+
+    pub(crate) fn can_be_looked_at(&self, id: VertexId) -> bool {
+        self.vertices[&id].declared.nature.check == Check::State
+    }
+}
+
+fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) -> &'a mut u32 {
+    match standing {
+        Standing::Settled => &mut tally.settled,
+        Standing::Running(..) => &mut tally.running,
+        Standing::Delayed(_) => &mut tally.delayed,
+        Standing::Failed => &mut tally.failed,
+        Standing::Held(_) => &mut tally.held,
+        Standing::Stuck(..) => &mut tally.stuck,
+        Standing::WaitingForWatch
+        | Standing::WaitingFor(_)
+        | Standing::WaitingForLimit(_)
+        | Standing::WaitingForSemaphore
+        | Standing::WaitingForSlot
+        | Standing::Suspended => &mut tally.waiting,
+    }
+}

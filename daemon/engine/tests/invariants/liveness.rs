@@ -1,0 +1,90 @@
+//! E-2, E-3, E-6, E-14: what may start, is started.
+
+use super::{E2_POKE, E4_EVENT, E6_ONCE};
+use crate::books::{Asked, Books, Cause, Need, Phase};
+use steadfast_engine::{Action, VertexId};
+
+impl Books {
+    /// Nothing in flight and no timer due: no vertex that may start is left unstarted.
+    pub(super) fn nothing_is_forgotten(&mut self) {
+        let all = self.clearances();
+        let forgotten: Vec<VertexId> = self
+            .order
+            .iter()
+            .copied()
+            .filter(|id| {
+                self.is_surely_ready(*id, &all) && self.gets_semaphores(*id) && self.has_slot(*id)
+            })
+            .collect();
+        for id in forgotten {
+            let vertex = &self.vertices[&id];
+            let detail = format!("{id} may start: {:?} {:?}", vertex.phase, vertex.need);
+            self.broken(E2_POKE, &detail);
+        }
+        for id in self.order.clone() {
+            if self.is_look_forgotten(id) {
+                self.broken(E4_EVENT, &format!("{id} is not looked at"));
+            }
+        }
+    }
+
+    fn is_look_forgotten(&self, id: VertexId) -> bool {
+        let vertex = &self.vertices[&id];
+        vertex.look.is_some_and(|(_, required)| required)
+            && vertex.need == Need::No
+            && vertex.phase == Phase::Rest
+            && vertex.running.is_none()
+            && self.asked == Asked::Running
+            && !self.paused
+            && self.is_watched(vertex)
+            && !self.is_suspended(id)
+            && self.can_be_looked_at(id)
+            && self.has_slot(id)
+    }
+
+    /// In each of its semaphores, holders and all tickets that may be lower leave room.
+    fn gets_semaphores(&self, id: VertexId) -> bool {
+        let mine = self.vertices[&id].ticket.0.unwrap_or(u64::MAX);
+        self.vertices[&id].declared.meta.semaphores.iter().all(|semaphore| {
+            let lower = self.vertices.iter().filter(|(other, vertex)| {
+                **other != id
+                    && vertex.declared.meta.semaphores.contains(semaphore)
+                    && self.is_possibly_ready(**other)
+                    && vertex.ticket.1.is_none_or(|ticket| ticket <= mine)
+            });
+            let count = self.counts.get(semaphore.0 as usize).copied().unwrap_or(0);
+            self.holders(semaphore.0) as usize + lower.count() < count as usize
+        })
+    }
+
+    fn has_slot(&self, id: VertexId) -> bool {
+        let class = self.vertices[&id].declared.nature.slot;
+        self.occupied(class).0 < self.slots_of(class)
+    }
+
+    /// E-6: drift and operator's requests before load, load before looks.
+    pub(super) fn priorities(&mut self, actions: &[Action]) {
+        let all = self.clearances();
+        let mut wrong = Vec::new();
+        for action in actions {
+            let Action::Start(start) = action else { continue };
+            let Some(this) = self.vertices.get(&start.vertex) else { continue };
+            let Some(rank) = self.started_as.get(&start.vertex).copied() else { continue };
+            let class = this.declared.nature.slot;
+            let passed = self.order.iter().find(|id| {
+                let other = &self.vertices[id];
+                other.declared.nature.slot == class
+                    && other.declared.meta.semaphores.is_empty()
+                    && other.cause == Some(Cause::Drift)
+                    && rank < Cause::Drift
+                    && self.is_surely_ready(**id, &all)
+            });
+            if let Some(passed) = passed {
+                wrong.push(format!("{} is started before {passed}", start.vertex));
+            }
+        }
+        for detail in wrong {
+            self.broken(E6_ONCE, &detail);
+        }
+    }
+}

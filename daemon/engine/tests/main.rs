@@ -1,0 +1,25 @@
+//! Everything that proves the engine, through its public face: rules, races, shapes, random schedules, and a model.
+//!
+//! Reading order: a [`shape`] is a graph as a test writes it, a [`step`] is one thing that may happen, the [`world`] performs
+//! what the engine asks for, the [`oracle`] keeps its own books of what must hold, and [`invariants`] names each rule.
+
+mod shape;
+mod step;
+
+mod store;
+mod world;
+
+mod books;
+mod invariants;
+mod oracle;
+mod order;
+
+mod schedule;
+
+mod generate;
+mod properties;
+mod replay;
+
+mod races;
+mod rules;
+mod shapes;

@@ -1,0 +1,292 @@
+//! The oracle: it watches every turn of the engine, keeps its books, and says which rule was broken.
+
+use crate::books::{Asked, Books, Need, Phase};
+use crate::invariants;
+use steadfast_engine::{
+    Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick,
+    VertexId,
+};
+
+mod doing;
+mod happening;
+mod hearing;
+mod loading;
+
+/// What may be asked of an engine; a lying one has it too.
+pub(crate) trait Face {
+    fn next_wakeup(&self) -> Option<Tick>;
+    fn mode(&self) -> Mode;
+    fn standing(&self, vertex: VertexId) -> Option<Standing>;
+    fn counts(&self) -> Counts;
+    fn is_converged(&self) -> bool;
+    fn is_at_rest(&self) -> bool;
+}
+
+impl Face for Engine {
+    fn next_wakeup(&self) -> Option<Tick> {
+        Self::next_wakeup(self)
+    }
+
+    fn mode(&self) -> Mode {
+        Self::mode(self)
+    }
+
+    fn standing(&self, vertex: VertexId) -> Option<Standing> {
+        Self::standing(self, vertex)
+    }
+
+    fn counts(&self) -> Counts {
+        Self::counts(self)
+    }
+
+    fn is_converged(&self) -> bool {
+        Self::is_converged(self)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        Self::is_at_rest(self)
+    }
+}
+
+/// The oracle.
+#[derive(Clone, Debug)]
+pub(crate) struct Oracle {
+    pub(crate) books: Books,
+    /// Off for graphs so large that books of every ancestor cost too much.
+    pub(crate) enabled: bool,
+}
+
+impl Oracle {
+    pub(crate) fn new(slots: Slots, one_shot: bool) -> Self {
+        Self { books: Books::new(slots, one_shot), enabled: true }
+    }
+
+    /// One turn: what happened, what the engine answered, and how it stands after.
+    pub(crate) fn observe(
+        &mut self,
+        now: Tick,
+        event: &Event,
+        actions: &[Action],
+        face: &impl Face,
+    ) {
+        if !self.enabled {
+            return;
+        }
+        let books = &mut self.books;
+        books.now = now;
+        books.clock += 1;
+        books.ending = None;
+        books.durable_now = None;
+        books.started_as.clear();
+        for vertex in books.vertices.values_mut() {
+            if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
+                vertex.phase = Phase::Rest;
+            }
+        }
+        // What is due by the clock comes before what has just happened.
+        let resumes = actions.contains(&Action::SavePause(None));
+        let due = matches!(books.asked, Asked::Pausing { until, .. } if until <= now);
+        if resumes && due {
+            books.resumed(event);
+        }
+        books.happen(event);
+        let told = |wanted: fn(&Notice) -> bool| {
+            actions.iter().any(|action| matches!(action, Action::Tell(notice) if wanted(notice)))
+        };
+        if resumes && !due {
+            books.resumed(event);
+        }
+        if told(|notice| matches!(notice, Notice::Loaded { .. })) {
+            books.load();
+        }
+        books.stamp_debts(actions);
+        for action in actions {
+            books.clock += 1;
+            books.act(event, action);
+        }
+        books.clock += 1;
+        books.turn_over(face);
+        invariants::check(books, event, actions, face);
+        books.take_tickets();
+    }
+
+    /// Everything was killed. What a permit may have changed is owed from now on.
+    pub(crate) fn crashed(&mut self) {
+        let books = &mut self.books;
+        books.clock += 1;
+        let mut owed = Vec::new();
+        for vertex in books.vertices.values() {
+            if let Some(run) = vertex.running.as_ref().filter(|run| run.applying) {
+                owed.extend(run.intent.iter().flat_map(|intent| intent.owes.clone()));
+            }
+        }
+        let clock = books.clock;
+        let mut fresh = Books::new(books.slots, books.one_shot);
+        fresh.clock = clock;
+        fresh.debts = std::mem::take(&mut books.debts);
+        fresh.debts.extend(owed.into_iter().map(|child| (child, clock)));
+        fresh.violations = std::mem::take(&mut books.violations);
+        *books = fresh;
+    }
+
+    /// Something outside of a turn is wrong.
+    pub(crate) fn violated(&mut self, sentence: &str) {
+        self.books.violations.push(sentence.to_owned());
+    }
+}
+
+impl Books {
+    pub(crate) fn broken(&mut self, rule: &str, detail: &str) {
+        self.violations.push(format!("{rule}\n    {detail}"));
+    }
+
+    /// The stamps by which the engine knows what is owed.
+    fn stamp_debts(&mut self, actions: &[Action]) {
+        for action in actions {
+            let Action::End(record) = action else { continue };
+            for child in &record.owes {
+                if let Some(vertex) = self.vertices.get_mut(child) {
+                    vertex.owed_stamp = vertex.owed_stamp.max(record.stamp);
+                }
+            }
+        }
+    }
+
+    /// What follows a failure, the engine says by how the vertex stands; when it is durable, it tells.
+    fn turn_over(&mut self, face: &impl Face) {
+        for id in self.order.clone() {
+            let Some(vertex) = self.vertices.get(&id) else { continue };
+            match vertex.phase {
+                Phase::JustFailed { run, was_failed, maybe_good } => {
+                    let later = self.ending.as_ref().is_some_and(|e| e.recorded);
+                    let tell = (later.then_some(run), was_failed);
+                    self.after_failure(id, face.standing(id), maybe_good, tell);
+                }
+                Phase::Unsure => self.reconcile(id, face.standing(id)),
+                // A look is answered by one attempt, not sooner than the back-off says.
+                Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
+                    self.reconcile(id, face.standing(id));
+                }
+                Phase::Rest => self.ticked(id, face.standing(id)),
+                _ => {}
+            }
+        }
+        self.is_told();
+        self.is_recorded();
+    }
+
+    /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
+    fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
+        if polled && vertex.running.is_none() && standing != Some(Standing::Settled) {
+            if vertex.need == Need::No {
+                vertex.polled = true;
+                vertex.need = Need::Maybe(0);
+                self.back_poke(id);
+            }
+        }
+    }
+
+    fn after_failure(
+        &mut self,
+        id: VertexId,
+        standing: Option<Standing>,
+        maybe_good: bool,
+        tell: (Option<RunId>, bool),
+    ) {
+        let lenient = maybe_good || self.asked == Asked::Stopping || self.is_suspended(id);
+        match standing {
+            Some(Standing::Delayed(at)) => {
+                self.retrying(id, at);
+                self.expected.push((tell.0, Notice::Retrying(id, at), !lenient));
+            }
+            Some(Standing::Failed) => {
+                self.failed_for_good(id);
+                self.expected.push((tell.0, Notice::Failed(id), !lenient && !tell.1));
+            }
+            other => {
+                if !lenient {
+                    let detail = format!("{id} failed and stands as {other:?}");
+                    self.broken(invariants::E10_FAILURE, &detail);
+                }
+                self.reconcile(id, other);
+            }
+        }
+    }
+
+    /// Where the rules leave it open, the engine decides.
+    fn reconcile(&mut self, id: VertexId, standing: Option<Standing>) {
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.phase = match standing {
+            Some(Standing::Delayed(at)) => {
+                vertex.must(clock, None);
+                Phase::Delayed(at)
+            }
+            Some(Standing::Failed) => Phase::Failed,
+            Some(Standing::Held(Holding::Operator)) => Phase::Operator,
+            Some(Standing::Held(_)) => Phase::Held,
+            Some(Standing::Settled) => {
+                if matches!(vertex.need, Need::Maybe(_)) {
+                    vertex.need = Need::No;
+                }
+                Phase::Rest
+            }
+            _ => {
+                vertex.may(clock);
+                Phase::Rest
+            }
+        };
+    }
+
+    fn is_told(&mut self) {
+        let durable = self.durable_now.map(|(run, ..)| run);
+        let told = std::mem::take(&mut self.told);
+        let due = |run: Option<RunId>| run.is_none() || run == durable;
+        let missing = |notice: &Notice| !told.contains(notice);
+        let wrong: Vec<String> = self
+            .expected
+            .iter()
+            .filter(|(run, notice, must)| due(*run) && *must && missing(notice))
+            .map(|(_, notice, _)| format!("not told: {notice:?}"))
+            .collect();
+        let history = match durable {
+            Some(run) => self.history.remove(&run),
+            None => !self.history.is_empty(),
+        };
+        let surplus: Vec<String> = told
+            .iter()
+            .filter(|_| !history)
+            .filter(|notice| !self.expected.iter().any(|(run, e, _)| e == *notice && due(*run)))
+            .map(|notice| format!("told too early or wrongly: {notice:?}"))
+            .collect();
+        self.expected.retain(|(run, ..)| !due(*run));
+        for detail in wrong.into_iter().chain(surplus) {
+            self.broken(invariants::E10_FAILURE, &detail);
+        }
+    }
+
+    fn is_recorded(&mut self) {
+        if let Some(ending) = self.ending.take() {
+            let wanted = ending.running.intent.is_some() || ending.pays == Some(true);
+            if wanted && !ending.recorded {
+                self.broken(invariants::HANDSHAKE, &format!("no record of {}", ending.vertex));
+            }
+        }
+    }
+
+    /// E-14: who waits for semaphores since when.
+    fn take_tickets(&mut self) {
+        let all = self.clearances();
+        for id in self.order.clone() {
+            let surely = self.is_surely_ready(id, &all);
+            let possibly = self.is_possibly_ready(id);
+            let clock = self.clock;
+            let Some(vertex) = self.vertices.get_mut(&id) else { continue };
+            let (sure, may) = vertex.ticket;
+            vertex.ticket =
+                (surely.then(|| sure.unwrap_or(clock)), possibly.then(|| may.unwrap_or(clock)));
+        }
+    }
+}

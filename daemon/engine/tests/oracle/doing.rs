@@ -1,0 +1,325 @@
+//! Actions: each is checked against the rules, then booked.
+
+use crate::books::{Asked, Books, Cause, Need, Phase, Running, Watched};
+use crate::invariants::{
+    E1_ORDER, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT, E14_SEMAPHORE,
+    E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
+};
+use steadfast_engine::{
+    Action, Check, Event, Intent, Outcome, Poll, Record, RunId, Stamp, Start, VertexId,
+};
+
+impl Books {
+    pub(crate) fn act(&mut self, event: &Event, action: &Action) {
+        match action {
+            Action::Watch(id) => match self.vertices.get_mut(id) {
+                Some(vertex) if !self.one_shot && vertex.declared.meta.poll == Poll::Never => {
+                    vertex.watched = Watched::Asked;
+                }
+                Some(_) | None => self.broken(E1_ORDER, &format!("a watch on {id} is not wanted")),
+            },
+            Action::Unwatch(id) => {
+                if let Some(vertex) = self.vertices.get_mut(id) {
+                    vertex.watched = Watched::No;
+                }
+            }
+            Action::Start(start) => self.start(start),
+            Action::Begin(intent) => self.begin(event, intent),
+            Action::Apply(run, id) => self.apply(event, *run, *id),
+            Action::End(record) => self.end(record),
+            Action::Cancel(run, id) => self.cancel(*run, *id),
+            Action::Forget(id) => {
+                if self.vertices.contains_key(id) {
+                    self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
+                }
+            }
+            Action::SavePause(_) => self.unsaved += 1,
+            Action::Tell(notice) => self.hear(event, notice),
+        }
+    }
+
+    fn start(&mut self, start: &Start) {
+        let id = start.vertex;
+        if !self.vertices.contains_key(&id) {
+            return self.broken(E17_SWAP, &format!("{id} is started and not in the graph"));
+        }
+        if self.last_run.is_some_and(|last| start.run <= last) {
+            self.broken(HANDSHAKE, &format!("run {} of {id} is not a new number", start.run.0));
+        }
+        self.last_run = Some(start.run);
+        if self.vertices[&id].running.is_some() {
+            self.broken(E6_ONCE, &format!("{id} is started while it runs"));
+        }
+        self.may_start_now(id, start.look);
+        if start.look {
+            self.may_look(id);
+        } else {
+            self.may_process(start);
+        }
+        self.book_start(start);
+        self.slot_was_free(id);
+    }
+
+    /// Mode, swap, stop.
+    fn may_start_now(&mut self, id: VertexId, look: bool) {
+        match self.asked {
+            Asked::Running if !self.paused => {}
+            Asked::Pausing { drain: true, .. } if self.drainable.contains(&id) && !look => {}
+            Asked::Running | Asked::Pausing { .. } => {
+                self.broken(E15_PAUSE, &format!("{id} is started in a pause"));
+            }
+            Asked::Stopping => self.broken(E16_STOP, &format!("{id} is started after the stop")),
+        }
+        if self.is_suspended(id) {
+            self.broken(E17_SWAP, &format!("{id} is started while a swap waits that changes it"));
+        }
+    }
+
+    fn may_look(&mut self, id: VertexId) {
+        let vertex = &self.vertices[&id];
+        if vertex.look.is_none() || vertex.declared.nature.check != Check::State {
+            self.broken(E8_COST, &format!("{id} is looked at and nobody asked"));
+        }
+    }
+
+    fn may_process(&mut self, start: &Start) {
+        let id = start.vertex;
+        let vertex = &self.vertices[&id];
+        let meta = vertex.declared.meta.clone();
+        let (watched, token) = (self.is_watched(vertex), self.has_token(vertex));
+        let (need, phase, owed) = (vertex.need, vertex.phase, vertex.owed.is_some());
+        let lenient = vertex.bucket_unsure;
+        let refresh_open = vertex.owed_unsure || meta.noop;
+        let tick = need == Need::No || vertex.polled;
+        if tick && !self.poll_is_due(id) {
+            self.broken(E8_COST, &format!("{id} is started and was clean"));
+        }
+        let blocking = self.surely_blocking(id);
+        if !blocking.is_empty() {
+            self.broken(E1_ORDER, &format!("{id} is started while {blocking:?} block it"));
+        }
+        if !watched {
+            self.broken(E1_ORDER, &format!("{id} is started before its watch is established"));
+        }
+        if !token && !lenient {
+            self.broken(E12_LIMIT, &format!("{id} is started without a token"));
+        }
+        if let Phase::Delayed(until) = phase
+            && until > self.now
+        {
+            self.broken(E10_FAILURE, &format!("{id} is started in its delay"));
+        }
+        if start.refresh != owed && !refresh_open {
+            let detail = format!("{id} is started with refresh = {}, owed: {owed}", start.refresh);
+            self.broken(E9_REFRESH, &detail);
+        }
+        if start.noop != meta.noop {
+            self.broken(E11_NOOP, &format!("{id} is started with noop = {}", start.noop));
+        }
+        self.semaphores_allow(id);
+    }
+
+    /// E-13: a tick for each whole interval since the load, at most.
+    fn poll_is_due(&mut self, id: VertexId) -> bool {
+        let now = self.now;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return false };
+        let Poll::Every(interval) = vertex.declared.meta.poll else { return false };
+        let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let due = (now.0 - vertex.loaded.0) / length > vertex.polls;
+        vertex.polls += u64::from(due);
+        due
+    }
+
+    /// E-14: in each of its queues, holders and lower tickets leave room.
+    fn semaphores_allow(&mut self, id: VertexId) {
+        let all = self.clearances();
+        let mine = self.vertices[&id].ticket.1.unwrap_or(u64::MAX);
+        for semaphore in self.vertices[&id].declared.meta.semaphores.clone() {
+            let count = self.counts.get(semaphore.0 as usize).copied().unwrap_or(0);
+            let holders = self.holders(semaphore.0);
+            let lower = self
+                .vertices
+                .iter()
+                .filter(|(other, _)| **other != id)
+                .filter(|(_, v)| v.declared.meta.semaphores.contains(&semaphore))
+                .filter(|(other, v)| {
+                    v.ticket.0.is_some_and(|t| t < mine) && self.is_surely_ready(**other, &all)
+                })
+                .count();
+            if holders as usize + lower >= count as usize {
+                let detail = format!(
+                    "{id} is started: semaphore {} of {count} has {holders} holders, {lower} earlier tickets",
+                    semaphore.0
+                );
+                self.broken(E14_SEMAPHORE, &detail);
+            }
+        }
+    }
+
+    fn book_start(&mut self, start: &Start) {
+        let (clock, now) = (self.clock, self.now);
+        let Some(vertex) = self.vertices.get_mut(&start.vertex) else { return };
+        let was_failed = vertex.phase == Phase::Failed;
+        let cause = if start.look { Some(Cause::Look) } else { vertex.cause };
+        vertex.look = None;
+        if !start.look {
+            vertex.need = Need::No;
+            vertex.polled = false;
+            vertex.cause = None;
+            vertex.phase = Phase::Rest;
+            vertex.ticket = (None, None);
+            if let Some(pace) = vertex.declared.meta.pace {
+                vertex.full_at = vertex.full_at.max(now.0) + pace.period_ns;
+            }
+        }
+        if let Some(cause) = cause {
+            self.started_as.insert(start.vertex, cause);
+        }
+        vertex.running = Some(Running {
+            run: start.run,
+            start: clock,
+            at: now,
+            look: start.look,
+            noop: start.noop,
+            refresh: start.refresh,
+            saw: vertex.owed,
+            saw_stamp: if vertex.owed.is_some() { vertex.owed_stamp } else { Stamp::NEVER },
+            semaphores: vertex.declared.meta.semaphores.clone(),
+            intent: None,
+            begun: false,
+            applying: false,
+            cancelled: None,
+            was_failed,
+            stuck: false,
+        });
+    }
+
+    fn slot_was_free(&mut self, id: VertexId) {
+        let class = self.vertices[&id].declared.nature.slot;
+        let (occupied, written_off) = self.occupied(class);
+        if occupied > self.slots_of(class) + written_off {
+            self.broken(E6_ONCE, &format!("{id} is started and no {class:?} slot is free"));
+        }
+    }
+
+    fn begin(&mut self, event: &Event, intent: &Intent) {
+        let notified: Vec<VertexId> = self.notified(intent.vertex).into_iter().collect();
+        let mut owes = intent.owes.clone();
+        owes.sort_unstable();
+        if owes != notified {
+            let detail = format!("{} intends to owe {owes:?}, not {notified:?}", intent.vertex);
+            self.broken(E9_REFRESH, &detail);
+        }
+        let follows = matches!(event, Event::Checked(run, _) if *run == intent.run);
+        let definition = self.vertices.get(&intent.vertex).map(|v| v.declared.definition);
+        let Some(running) = self.running_mut(intent.run) else {
+            return self.broken(HANDSHAKE, &format!("{} begins and does not run", intent.vertex));
+        };
+        let right = follows
+            && !running.look
+            && !running.noop
+            && running.cancelled.is_none()
+            && running.intent.is_none()
+            && running.saw_stamp < intent.stamp
+            && definition == Some(intent.definition);
+        running.intent = Some(intent.clone());
+        if !right {
+            self.broken(HANDSHAKE, &format!("{} must not begin like that", intent.vertex));
+        }
+    }
+
+    fn apply(&mut self, event: &Event, run: RunId, id: VertexId) {
+        let right = *event == Event::Begun(run)
+            && self.running_mut(run).is_some_and(|running| {
+                let once = !running.applying && running.cancelled.is_none();
+                running.applying = true;
+                once && running.begun && running.intent.is_some()
+            });
+        if !right {
+            self.broken(HANDSHAKE, &format!("{id} must not apply: no begin of it is durable"));
+        }
+    }
+
+    fn end(&mut self, record: &Record) {
+        let Some(mut ending) = self.ending.take() else {
+            return self.broken(HANDSHAKE, &format!("{} has no run that ends", record.vertex));
+        };
+        let running = &ending.running;
+        let begun = running.intent.is_some();
+        if running.run != record.run || ending.recorded {
+            self.broken(HANDSHAKE, &format!("{} is not the run that ends", record.vertex));
+        }
+        if !begun && ending.pays == Some(false) {
+            self.broken(HANDSHAKE, &format!("{} has nothing to record", record.vertex));
+        }
+        if begun && ending.outcome != record.outcome && running.cancelled.is_none() {
+            self.broken(HANDSHAKE, &format!("{} ended as {:?}", record.vertex, ending.outcome));
+        }
+        let intended = running.intent.as_ref().map(|i| i.owes.clone()).unwrap_or_default();
+        let must: Vec<VertexId> = intended
+            .iter()
+            .copied()
+            .filter(|child| ending.touched && self.vertices.contains_key(child))
+            .collect();
+        let now = self.notified(record.vertex);
+        let may = |c: &VertexId| ending.touched && (must.contains(c) || now.contains(c));
+        if !must.iter().all(|c| record.owes.contains(c)) || !record.owes.iter().all(may) {
+            let detail = format!("{} owes {:?}, must {must:?}", record.vertex, record.owes);
+            self.broken(E9_REFRESH, &detail);
+        }
+        self.pays(&ending, record);
+        ending.recorded = true;
+        let entry = (record.vertex, record.outcome, ending.running.applying);
+        self.undurable.insert(record.run, entry);
+        self.ending = Some(ending);
+    }
+
+    /// It pays what it saw when it started, and nothing that came later.
+    fn pays(&mut self, ending: &crate::books::Ending, record: &Record) {
+        let owed = self.vertices.get(&ending.vertex).filter(|vertex| vertex.owed.is_some());
+        let still = owed.map(|vertex| vertex.owed_stamp);
+        let right = match (ending.pays, record.paid) {
+            (None, _) | (Some(false), None) => true,
+            (Some(true), None) => false,
+            (Some(true), Some(paid)) => {
+                ending.running.saw_stamp <= paid && still.is_none_or(|owed| paid < owed)
+            }
+            (Some(false), Some(paid)) => {
+                matches!(ending.outcome, Outcome::Changed | Outcome::Unchanged)
+                    && still.is_none_or(|owed| paid < owed)
+            }
+        };
+        if !right {
+            let detail = format!("{} pays {:?}, is owed {still:?}", ending.vertex, record.paid);
+            self.broken(E9_REFRESH, &detail);
+        }
+    }
+
+    fn cancel(&mut self, run: RunId, id: VertexId) {
+        let now = self.now;
+        let suspended = self.is_suspended(id);
+        let stop = self.stop_due.is_some_and(|due| due <= now);
+        let Some(vertex) = self.vertices.get_mut(&id) else {
+            return self.broken(HANDSHAKE, &format!("{id} is cancelled and not in the graph"));
+        };
+        let due = Self::deadline(vertex).is_some_and(|due| due <= now);
+        let cancellable = vertex.declared.nature.cancellable;
+        let known = match vertex.running.as_mut().filter(|running| running.run == run) {
+            Some(running) => {
+                let first = running.cancelled.is_none();
+                running.cancelled.get_or_insert(now);
+                first
+            }
+            None => false,
+        };
+        if stop {
+            self.cancel_asked.get_or_insert(now);
+        }
+        if !known || !(due || stop || suspended) {
+            self.broken(E16_STOP, &format!("{id} is cancelled without a reason"));
+        }
+        if !cancellable {
+            self.broken(E16_STOP, &format!("{id} is cancelled and its kind forbids it"));
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Events, as the books understand them.
+
+use crate::books::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
+use steadfast_engine::{Check, Event, Outcome, Pause, RunId, Verdict, VertexId};
+
+impl Books {
+    pub(crate) fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Swap(swap) => {
+                if self.asked != Asked::Stopping {
+                    self.pending = Some((swap.clone(), self.now));
+                }
+            }
+            Event::Watching(id) | Event::Unwatched(id) => {
+                if let Some(vertex) = self.vertices.get_mut(id) {
+                    vertex.watched = Watched::Answered;
+                }
+            }
+            Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
+            Event::Suspect(id) => {
+                if self.check_of(*id) == Some(Check::State) {
+                    self.mark(*id, None, Some(false));
+                }
+            }
+            Event::Look(id) => self.look(*id),
+            Event::Redo(id) => {
+                if let Some(vertex) = self.vertices.get_mut(id)
+                    && vertex.phase == Phase::Operator
+                {
+                    vertex.phase = Phase::Rest;
+                }
+                self.mark(*id, Some(Cause::Drift), Some(true));
+            }
+            Event::Checked(run, verdict) => self.checked(*run, *verdict),
+            Event::Begun(run) => {
+                let Some(running) = self.running_mut(*run) else { return };
+                running.begun = true;
+                if running.cancelled.is_some() {
+                    self.ended(*run, Outcome::Interrupted);
+                }
+            }
+            Event::Refused(run) => {
+                // Nothing was recorded, so there is nothing to end.
+                if let Some(running) = self.running_mut(*run) {
+                    running.intent = None;
+                }
+                self.ended(*run, Outcome::Failed { touched: false });
+            }
+            Event::Ended(run, outcome) => self.ended(*run, *outcome),
+            Event::Pause(pause) => self.pause(*pause),
+            Event::PauseSaved => self.unsaved = self.unsaved.saturating_sub(1),
+            Event::Stop { grace } => {
+                let due = self.now.after(*grace);
+                self.stop_due = Some(self.stop_due.map_or(due, |before| before.min(due)));
+                self.asked = Asked::Stopping;
+            }
+            Event::Durable(run) => {
+                let known = self.undurable.remove(run);
+                self.durable_now = known.map(|(id, outcome, applied)| (*run, id, outcome, applied));
+            }
+            Event::Resume | Event::Wake => {}
+        }
+    }
+
+    fn check_of(&self, id: VertexId) -> Option<Check> {
+        self.vertices.get(&id).map(|vertex| vertex.declared.nature.check)
+    }
+
+    pub(crate) fn running_mut(&mut self, run: RunId) -> Option<&mut Running> {
+        self.vertices.values_mut().find_map(|v| v.running.as_mut().filter(|r| r.run == run))
+    }
+
+    /// It must be processed. `refill`: certainly, or only possibly, with a new budget.
+    pub(crate) fn mark(&mut self, id: VertexId, cause: Option<Cause>, refill: Option<bool>) {
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if let Some(sure) = refill {
+            let sure = sure && !vertex.is_running();
+            vertex.refill(sure);
+        }
+        if vertex.phase == Phase::Operator {
+            vertex.may(clock);
+        } else {
+            vertex.must(clock, cause);
+        }
+        self.back_poke(id);
+    }
+
+    /// E-3: ancestors that failed for good may get one attempt.
+    pub(super) fn back_poke(&mut self, id: VertexId) {
+        if self.asked != Asked::Running {
+            return;
+        }
+        let clock = self.clock;
+        let above = self.vertices.get(&id).map(|v| v.ancestors.clone()).unwrap_or_default();
+        for ancestor in above {
+            if let Some(vertex) = self.vertices.get_mut(&ancestor)
+                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
+            {
+                vertex.may(clock);
+            }
+        }
+    }
+
+    fn look(&mut self, id: VertexId) {
+        let required = self.asked == Asked::Running && !self.paused;
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if vertex.declared.nature.check != Check::State {
+            return;
+        }
+        vertex.look = Some((clock, required));
+        match vertex.phase {
+            Phase::Failed | Phase::Held | Phase::Unsure => {
+                vertex.may(clock);
+                self.back_poke(id);
+            }
+            Phase::Rest | Phase::Operator | Phase::Delayed(_) | Phase::JustFailed { .. } => {}
+        }
+    }
+
+    fn checked(&mut self, run: RunId, verdict: Verdict) {
+        let Some(id) = self.vertex_of(run) else { return };
+        let stopping = self.asked == Asked::Stopping;
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let Some(running) = vertex.running.take() else { return };
+        vertex.active = self.now;
+        if running.look {
+            if vertex.phase == Phase::Held {
+                // What it would change, it would change still; or somebody else has done it.
+                vertex.phase = Phase::Unsure;
+            } else if verdict != Verdict::Same {
+                if running.cancelled.is_some() {
+                    vertex.may(clock);
+                } else {
+                    self.mark(id, Some(Cause::Drift), Some(false));
+                }
+            }
+            return;
+        }
+        if running.cancelled.is_some() {
+            self.cancelled_check(id, running, verdict);
+            return;
+        }
+        let mut running = running;
+        if running.noop != vertex.declared.meta.noop {
+            // A swap has changed its mind meanwhile: whoever says *check only* wins.
+            running.noop = true;
+            vertex.owed_unsure |= vertex.owed.is_some();
+            vertex.may(clock);
+        }
+        match verdict {
+            Verdict::Same => {
+                let pays = running.saw.is_some() && !running.noop;
+                vertex.went_well(&running);
+                self.paid(id, &running);
+                let pays = if running.noop { Some(false) } else { Some(pays) };
+                self.ends(id, running, Outcome::Unchanged, pays);
+            }
+            Verdict::Differs if running.noop => vertex.is_held(&running),
+            Verdict::Differs => vertex.running = Some(running),
+            Verdict::Unknown => {
+                if running.noop {
+                    vertex.phase = Phase::JustFailed {
+                        run: running.run,
+                        was_failed: running.was_failed,
+                        maybe_good: true,
+                    };
+                    vertex.good.1 = running.start;
+                    vertex.failures += 1;
+                } else {
+                    vertex.fails(&running, stopping);
+                }
+                self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
+            }
+        }
+    }
+
+    /// The check ended just before its cancel arrived: the rules leave open what that is.
+    fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: Verdict) {
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let was_failed = running.was_failed;
+        vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
+        vertex.failures += 1;
+        if verdict == Verdict::Same {
+            vertex.good.1 = running.start;
+            vertex.owed_unsure |= running.saw.is_some();
+        }
+        self.ends(id, running, Outcome::Interrupted, None);
+    }
+
+    pub(crate) fn vertex_of(&self, run: RunId) -> Option<VertexId> {
+        self.vertices
+            .iter()
+            .find(|(_, v)| v.running.as_ref().is_some_and(|r| r.run == run))
+            .map(|(id, _)| *id)
+    }
+
+    fn ended(&mut self, run: RunId, outcome: Outcome) {
+        let Some(id) = self.vertex_of(run) else { return };
+        let stopping = self.asked == Asked::Stopping;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let Some(running) = vertex.running.take() else { return };
+        vertex.active = self.now;
+        if running.look {
+            let clock = self.clock;
+            vertex.may(clock);
+            return;
+        }
+        let well = matches!(outcome, Outcome::Unchanged | Outcome::Changed);
+        let unproven = !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false });
+        let touched = running.applying && unproven;
+        if touched {
+            self.owe(&running);
+        }
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let over = Self::deadline_of(vertex, &running).is_some_and(|due| due <= self.now);
+        let pays = if well && running.cancelled.is_some() && over {
+            vertex.phase = Phase::JustFailed {
+                run: running.run,
+                was_failed: running.was_failed,
+                maybe_good: true,
+            };
+            vertex.good.1 = running.start;
+            vertex.failures += 1;
+            vertex.owed_unsure |= running.saw.is_some();
+            None
+        } else if well {
+            let pays = running.saw.is_some();
+            vertex.went_well(&running);
+            self.paid(id, &running);
+            Some(pays)
+        } else {
+            vertex.fails(&running, stopping || running.cancelled.is_some());
+            Some(false)
+        };
+        if outcome == Outcome::Changed {
+            self.parent_changed(id);
+        }
+        let ending = Ending { running, vertex: id, outcome, pays, touched, recorded: false };
+        self.ending = Some(ending);
+    }
+
+    fn deadline_of(vertex: &Vertex, running: &Running) -> Option<steadfast_engine::Tick> {
+        let length = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout)?;
+        Some(running.at.after(length))
+    }
+
+    fn ends(&mut self, vertex: VertexId, running: Running, outcome: Outcome, pays: Option<bool>) {
+        self.ending =
+            Some(Ending { running, vertex, outcome, pays, touched: false, recorded: false });
+    }
+
+    /// E-9: the children are owed, whatever the result.
+    fn owe(&mut self, running: &Running) {
+        let Some(intent) = &running.intent else { return };
+        let now = self.notified(intent.vertex);
+        for child in now.iter().filter(|child| !intent.owes.contains(child)) {
+            if let Some(vertex) = self.vertices.get_mut(child) {
+                vertex.owed_unsure = true;
+                vertex.refill(false);
+                let clock = self.clock;
+                vertex.may(clock);
+            }
+        }
+        for child in intent.owes.clone() {
+            let clock = self.clock;
+            let Some(vertex) = self.vertices.get_mut(&child) else { continue };
+            vertex.owed = Some(clock);
+            self.debts.insert(child, clock);
+            if self.vertices[&child].declared.meta.noop {
+                if let Some(vertex) = self.vertices.get_mut(&child) {
+                    vertex.may(clock);
+                }
+            } else {
+                let running = self.vertices[&child].is_running();
+                self.mark(child, None, Some(!running));
+            }
+        }
+    }
+
+    /// A good run was told of what was owed to it when it started, and pays it.
+    fn paid(&mut self, id: VertexId, running: &Running) {
+        if running.noop {
+            return;
+        }
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if vertex.owed == running.saw {
+            vertex.owed = None;
+        }
+        if running.refresh || vertex.owed.is_none() {
+            vertex.owed_unsure = false;
+        }
+        if running.refresh && self.debts.get(&id).is_some_and(|since| *since < running.start) {
+            self.debts.remove(&id);
+        }
+    }
+
+    /// E-10: a failed child gets a new budget, and may get an attempt.
+    fn parent_changed(&mut self, id: VertexId) {
+        let clock = self.clock;
+        let children: Vec<VertexId> = self.children(id).map(|(child, _)| child).collect();
+        for child in children {
+            let Some(vertex) = self.vertices.get_mut(&child) else { continue };
+            let sure = !vertex.is_running();
+            vertex.refill(sure);
+            if matches!(vertex.phase, Phase::Failed | Phase::Unsure) {
+                vertex.may(clock);
+                self.back_poke(child);
+            }
+        }
+    }
+
+    fn pause(&mut self, pause: Pause) {
+        let until = pause.until;
+        match self.asked {
+            Asked::Stopping => {}
+            Asked::Running => {
+                self.drained = false;
+                self.drained_first.clear();
+                self.drainable.clear();
+                if pause.drain {
+                    self.drain();
+                }
+                self.asked = Asked::Pausing { until, drain: pause.drain };
+            }
+            Asked::Pausing { drain, .. } => {
+                let drain = drain && pause.drain;
+                self.paused = false;
+                self.asked = Asked::Pausing { until, drain };
+            }
+        }
+    }
+
+    /// What is dirty or runs now, and all below.
+    fn drain(&mut self) {
+        let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
+        let busy = |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure;
+        let id = |v: &Vertex| v.declared.id;
+        self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
+        let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
+        let below = |v: &&Vertex| {
+            first.contains(&v.declared.id) || v.ancestors.iter().any(|a| first.contains(a))
+        };
+        self.drainable = self.vertices.values().filter(below).map(id).collect();
+    }
+
+    pub(crate) fn resumed(&mut self, event: &Event) {
+        let due = matches!(self.asked, Asked::Pausing { until, .. } if until <= self.now);
+        if *event != Event::Resume && !due {
+            self.broken(crate::invariants::E15_PAUSE, "resumed although nobody asked");
+        }
+        if matches!(self.asked, Asked::Pausing { .. }) {
+            self.asked = Asked::Running;
+        }
+        self.paused = false;
+        self.may_repeat = true;
+        let now = self.now;
+        for vertex in self.vertices.values_mut() {
+            vertex.active = now;
+        }
+    }
+}
+
+impl Vertex {
+    fn went_well(&mut self, running: &Running) {
+        self.good = (running.start, running.start);
+        self.phase = Phase::Rest;
+        self.failures = 0;
+        self.backoff_sure = true;
+        if self.declared.meta.retryreset {
+            self.refill(true);
+            self.backoff_sure = true;
+        }
+    }
+
+    fn is_held(&mut self, running: &Running) {
+        self.good.1 = running.start;
+        self.phase = Phase::Held;
+        self.failures = 0;
+        self.owed_unsure |= self.owed.is_some();
+    }
+
+    /// What follows, the engine says in this turn. `lenient`: it may say nothing.
+    fn fails(&mut self, running: &Running, lenient: bool) {
+        self.failures += 1;
+        let was_failed = running.was_failed;
+        self.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: lenient };
+    }
+
+    /// Failed for good. What came during its own run may be its own doing.
+    pub(crate) fn failed(&mut self, when: u64) {
+        self.phase = Phase::Failed;
+        if let Need::Must { low, .. } = self.need {
+            self.need = Need::Maybe(low.min(when));
+        }
+    }
+}

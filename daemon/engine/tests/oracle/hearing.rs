@@ -1,0 +1,240 @@
+//! Notices: each is checked against the books, and settles what the rules leave to the engine.
+
+use crate::books::{Asked, Books, Need, Phase};
+use crate::invariants::{
+    E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
+};
+use std::time::Duration;
+use steadfast_engine::{
+    Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Books {
+    pub(crate) fn hear(&mut self, event: &Event, notice: &Notice) {
+        match notice {
+            Notice::Loaded { added, changed, removed, kept } => {
+                if (*added, *changed, *removed, *kept) != self.taken {
+                    self.broken(E17_SWAP, &format!("{notice:?}, not {:?}", self.taken));
+                }
+            }
+            Notice::SwapWaits(waits) => self.swap_waits(waits),
+            Notice::SwapRefused => {
+                if self.asked != Asked::Stopping {
+                    self.broken(E17_SWAP, "a swap is refused although nothing stops");
+                }
+            }
+            Notice::Ran(id, run, outcome) => self.ran(event, *id, *run, *outcome),
+            Notice::CheckFailed(id, run) => {
+                if *event != Event::Checked(*run, Verdict::Unknown) {
+                    self.broken(HANDSHAKE, &format!("no check of {id} failed"));
+                }
+            }
+            Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
+            Notice::Recovered(id) => {
+                if self.vertices.get(id).is_some_and(|v| v.good.1 == 0 && v.loaded != self.now) {
+                    self.broken(E10_FAILURE, &format!("{id} has recovered and never was right"));
+                }
+            }
+            Notice::Held(id, holding) => self.held(*id, *holding),
+            Notice::Stuck(id, run) => self.stuck(*id, *run),
+            Notice::Diverged(id) => {
+                if self.announced != Some(true) {
+                    self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));
+                }
+                self.announced = Some(false);
+                self.may_repeat = false;
+            }
+            Notice::Converged => self.converged(),
+            Notice::Pausing(_) => {
+                if !matches!(self.asked, Asked::Pausing { .. }) {
+                    self.broken(E15_PAUSE, "pausing although nobody asked");
+                }
+            }
+            Notice::Paused => self.is_paused(),
+            Notice::Resumed => {}
+            Notice::PauseEnds(at) => {
+                let right = matches!(self.asked, Asked::Pausing { until, .. }
+                    if until == *at && self.now.after(HOUR) >= until);
+                if !right {
+                    self.broken(E15_PAUSE, "the end of the pause is told wrongly");
+                }
+            }
+            Notice::Stopping(_) => {
+                if self.asked != Asked::Stopping {
+                    self.broken(E16_STOP, "stopping although nobody asked");
+                }
+            }
+            Notice::Stopped(_) => self.has_stopped(),
+        }
+    }
+
+    fn swap_waits(&mut self, waits: &[VertexId]) {
+        let must: Vec<VertexId> = self
+            .vertices
+            .iter()
+            .filter(|(id, v)| v.is_running() && self.is_suspended(**id))
+            .map(|(id, _)| *id)
+            .collect();
+        let may = |id: &VertexId| {
+            self.is_suspended(*id) && self.vertices.get(id).is_some_and(|v| v.running.is_some())
+        };
+        if !must.iter().all(|id| waits.contains(id)) || !waits.iter().all(may) {
+            self.broken(E17_SWAP, &format!("the swap waits for {waits:?}, must for {must:?}"));
+        }
+    }
+
+    fn ran(&mut self, event: &Event, id: VertexId, run: RunId, outcome: Outcome) {
+        let right = *event == Event::Durable(run)
+            && self.durable_now.is_some_and(|(r, v, was, _)| r == run && v == id && was == outcome);
+        if !right {
+            self.broken(HANDSHAKE, &format!("the run of {id} is announced before it is durable"));
+        }
+    }
+
+    pub(super) fn retrying(&mut self, id: VertexId, at: Tick) {
+        let (now, clock) = (self.now, self.clock);
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let just = matches!(vertex.phase, Phase::JustFailed { .. });
+        let meta = &vertex.declared.meta;
+        // An event or a tick during the run is no new budget, and yet a check must follow it.
+        let ticks = matches!(meta.poll, Poll::Every(_));
+        let none_left = vertex.budget.1 == 0 && vertex.need == Need::No && !ticks;
+        let first = meta.delay.max(Meta::SHORTEST_DELAY);
+        let most = meta.delay_max.max(first);
+        let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
+        let longest = first.saturating_mul(doubled).min(most);
+        let shortest = if vertex.backoff_sure { longest } else { first.min(most) };
+        let in_time = at >= now.after(shortest) && at <= now.after(longest);
+        let left = |n: u32| if n == u32::MAX { n } else { n.saturating_sub(1) };
+        vertex.budget = (left(vertex.budget.0), left(vertex.budget.1));
+        vertex.phase = Phase::Delayed(at);
+        let low = match vertex.need {
+            _ if ticks => 0,
+            Need::No => clock,
+            Need::Maybe(low) | Need::Must { low, .. } => low,
+        };
+        vertex.need = Need::Must { low, high: u64::MAX };
+        vertex.cause = None;
+        let failures = vertex.failures;
+        self.back_poke(id);
+        if !just {
+            self.broken(E10_FAILURE, &format!("{id} is tried again and has not failed"));
+        }
+        if none_left {
+            self.broken(E10_FAILURE, &format!("{id} is tried again and has no retries left"));
+        }
+        if !in_time {
+            let wait = Duration::from_nanos(at.0.saturating_sub(now.0));
+            let detail = format!(
+                "{id} waits {wait:?} after failure {failures}: {shortest:?} to {longest:?}"
+            );
+            self.broken(E10_FAILURE, &detail);
+        }
+    }
+
+    pub(super) fn failed_for_good(&mut self, id: VertexId) {
+        let clock = self.clock;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let just = matches!(vertex.phase, Phase::JustFailed { .. });
+        let left = vertex.budget.0;
+        vertex.budget = (0, 0);
+        vertex.failed(clock);
+        if !just || left > 0 {
+            self.broken(E10_FAILURE, &format!("{id} failed for good with {left} retries left"));
+        }
+    }
+
+    fn held(&mut self, id: VertexId, holding: Holding) {
+        let above = |a: VertexId, phase: Phase| {
+            self.vertices.get(&id).is_some_and(|v| v.ancestors.contains(&a))
+                && self
+                    .vertices
+                    .get(&a)
+                    .is_some_and(|v| v.phase == phase || v.phase == Phase::Unsure)
+        };
+        let noop = self.vertices.get(&id).is_some_and(|v| v.declared.meta.noop);
+        let (right, phase) = match holding {
+            Holding::WouldChange | Holding::WouldRefresh => (noop, Phase::Held),
+            Holding::UnknownUntil(a) if noop => (above(a, Phase::Held), Phase::Held),
+            Holding::UnknownUntil(a) => (above(a, Phase::Held), Phase::Unsure),
+            Holding::Operator => (true, Phase::Operator),
+        };
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let operator = holding == Holding::Operator && vertex.phase != Phase::Operator;
+        if !operator {
+            vertex.phase = phase;
+        }
+        if !right || operator {
+            self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
+        }
+        self.would_refresh_below(id);
+    }
+
+    /// What hangs on something that would change may be asked what it would do.
+    fn would_refresh_below(&mut self, id: VertexId) {
+        let clock = self.clock;
+        for child in self.notified(id) {
+            if let Some(vertex) = self.vertices.get_mut(&child) {
+                vertex.owed_unsure |= vertex.declared.meta.noop;
+                if vertex.declared.meta.noop {
+                    vertex.may(clock);
+                }
+            }
+        }
+    }
+
+    fn stuck(&mut self, id: VertexId, run: RunId) {
+        let right = self.vertices.get(&id).is_some_and(|vertex| {
+            let this = vertex.running.as_ref().is_some_and(|r| r.run == run);
+            let second = Duration::from_secs(1);
+            let asked = vertex.running.as_ref().and_then(|r| r.cancelled);
+            let over = Self::deadline(vertex).is_some_and(|due| due <= self.now);
+            this && match asked {
+                Some(at) => at.after(second) <= self.now,
+                None => over && !vertex.declared.nature.cancellable,
+            }
+        });
+        if let Some(running) = self.running_mut(run) {
+            running.stuck = true;
+        }
+        if !right {
+            self.broken(E6_ONCE, &format!("{id} is called stuck and has time left"));
+        }
+    }
+
+    fn converged(&mut self) {
+        if self.announced == Some(true) && !self.may_repeat {
+            self.broken(E18_CONVERGED, "converged is told twice");
+        }
+        if !self.undurable.is_empty() {
+            self.broken(E18_CONVERGED, "converged is told before all is durable");
+        }
+        if let Some(id) = self.surely_unsettled() {
+            self.broken(E18_CONVERGED, &format!("converged is told although {id} is not settled"));
+        }
+        self.announced = Some(true);
+        self.may_repeat = false;
+    }
+
+    fn is_paused(&mut self) {
+        let asked = matches!(self.asked, Asked::Pausing { .. });
+        let running = self.vertices.values().any(|v| v.running.is_some());
+        if !asked || running || self.paused || self.unsaved > 0 {
+            let detail = format!("asked {asked}, running {running}, unsaved {}", self.unsaved);
+            self.broken(E15_PAUSE, &format!("paused is told wrongly: {detail}"));
+        }
+        self.paused = true;
+    }
+
+    fn has_stopped(&mut self) {
+        let running = self.vertices.values().any(|v| v.running.is_some());
+        let given_up =
+            self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
+        if self.asked != Asked::Stopping || self.stopped || (running && !given_up) {
+            self.broken(E16_STOP, "stopped is told too early, or twice");
+        }
+        self.stopped = true;
+    }
+}

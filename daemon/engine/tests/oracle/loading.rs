@@ -1,0 +1,165 @@
+//! A swap that is taken, as the books understand it (E-17).
+
+use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
+use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp};
+
+impl Books {
+    /// The graph that waits runs now.
+    pub(crate) fn load(&mut self) {
+        let Some((swap, _)) = self.pending.take() else {
+            self.broken(crate::invariants::E17_SWAP, "loaded although no graph was given");
+            return;
+        };
+        self.loaded = true;
+        self.may_repeat = true;
+        let mut old = std::mem::take(&mut self.vertices);
+        let mut taken = (0, 0, 0, 0);
+        for declared in swap.graph.vertices() {
+            let (vertex, count) = match old.remove(&declared.id) {
+                None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
+                Some(before) if before.declared.definition == declared.definition => {
+                    (self.kept(before, declared, swap.operator), &mut taken.3)
+                }
+                Some(before) => {
+                    self.was_quiet(&before);
+                    (self.redefined(&before, declared), &mut taken.1)
+                }
+            };
+            *count += 1;
+            self.vertices.insert(declared.id, vertex);
+        }
+        for (id, before) in &old {
+            self.debts.remove(id);
+            self.was_quiet(before);
+            taken.2 += 1;
+        }
+        self.taken = taken;
+        self.counts.clone_from(&self.given);
+        self.take_graph(&swap.graph);
+        let all = self.order.clone();
+        if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
+            self.announced = None;
+        }
+        for id in all {
+            if matches!(self.vertices[&id].need, Need::Must { .. }) {
+                self.back_poke(id);
+            }
+        }
+    }
+
+    fn was_quiet(&mut self, before: &Vertex) {
+        if let Phase::JustFailed { run, .. } = before.phase {
+            self.history.insert(run);
+        }
+        if before.running.is_some() {
+            let detail = format!("{} is taken away while it runs", before.declared.id);
+            self.broken(crate::invariants::E17_SWAP, &detail);
+        }
+    }
+
+    fn added(&self, declared: &Declared, recall: Option<&Recall>) -> Vertex {
+        let mut vertex = Vertex::new(declared, self.now);
+        let recall = recall.cloned().unwrap_or_default();
+        vertex.owed = recall.owed.map(|_| self.clock);
+        vertex.owed_stamp = recall.owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
+        let ran = recall.done == Some(declared.definition);
+        let nature = declared.nature;
+        let runs = match nature.check {
+            Check::State | Check::EachStart => true,
+            Check::Once if recall.interrupted => match nature.interrupted {
+                Interrupted::Again => true,
+                Interrupted::Skip => false,
+                Interrupted::Wait => {
+                    vertex.phase = Phase::Operator;
+                    false
+                }
+            },
+            Check::Once => !ran,
+            Check::Events => {
+                if recall.interrupted {
+                    vertex.may(self.clock);
+                }
+                false
+            }
+        };
+        if runs {
+            vertex.must(self.clock, Some(Cause::Load));
+        } else if vertex.phase == Phase::Operator || declared.meta.noop {
+            vertex.may(self.clock);
+        } else if vertex.owed.is_some() {
+            vertex.must(self.clock, None);
+        }
+        if recall.interrupted || vertex.owed.is_some() {
+            vertex.cause = None;
+        }
+        vertex
+    }
+
+    fn kept(&self, mut vertex: Vertex, declared: &Declared, operator: bool) -> Vertex {
+        let before = std::mem::replace(&mut vertex.declared, declared.clone());
+        let (old, new) = (before.meta, &declared.meta);
+        vertex.bucket_unsure |= old.pace != new.pace;
+        if old.retry != new.retry {
+            vertex.budget = (0, new.retry.unwrap_or(u32::MAX).max(vertex.budget.1));
+        }
+        if operator {
+            vertex.refill(!vertex.is_running());
+            if matches!(vertex.phase, Phase::Failed | Phase::Unsure) {
+                vertex.may(self.clock);
+            }
+        }
+        if old.noop != new.noop {
+            if vertex.phase == Phase::Held && !new.noop {
+                vertex.phase = Phase::Rest;
+                vertex.must(self.clock, None);
+            } else {
+                vertex.phase =
+                    if vertex.phase == Phase::Rest { Phase::Rest } else { Phase::Unsure };
+                vertex.need = match vertex.need {
+                    Need::Must { low, .. } => Need::Maybe(low),
+                    Need::No if vertex.owed.is_some() => Need::Maybe(self.clock),
+                    need @ (Need::No | Need::Maybe(_)) => need,
+                };
+            }
+        }
+        if old.poll != new.poll {
+            vertex.watched = Watched::No;
+            vertex.loaded = self.now;
+            vertex.polls = 0;
+        }
+        if new.poll == Poll::Once {
+            vertex.may(self.clock);
+        }
+        vertex
+    }
+
+    /// What is owed, and what was failed, outlives a new definition; that it was right does not.
+    fn redefined(&self, before: &Vertex, declared: &Declared) -> Vertex {
+        let mut vertex = Vertex::new(declared, self.now);
+        vertex.owed = before.owed;
+        vertex.owed_stamp = before.owed_stamp;
+        vertex.owed_unsure = before.owed_unsure;
+        vertex.failures = before.failures;
+        vertex.backoff_sure = before.failures == 0;
+        vertex.full_at = before.full_at;
+        vertex.bucket_unsure =
+            before.bucket_unsure || before.declared.meta.pace != declared.meta.pace;
+        vertex.budget.0 = if declared.meta.reset { vertex.budget.0 } else { 0 };
+        if let Phase::Delayed(until) = before.phase
+            && !declared.meta.reset
+        {
+            vertex.phase = Phase::Delayed(until);
+        }
+        if declared.nature.check != Check::Events {
+            vertex.must(self.clock, Some(Cause::Load));
+        } else if before.owed.is_some() {
+            vertex.must(self.clock, None);
+        } else {
+            vertex.may(self.clock);
+        }
+        if before.need != Need::No {
+            vertex.cause = None;
+        }
+        vertex
+    }
+}

@@ -1,0 +1,67 @@
+//! F-15: random graphs, schedules, outcomes, pauses, swaps, stops and crashes against the oracle.
+//!
+//! The seed is fixed, so that a run of the tests says the same each time. More: `PROPTEST_CASES=200000 PROPTEST_RNG_SEED=7
+//! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small, written to
+//! tests/schedules/, and from then on replayed by every run.
+
+use crate::generate::{play, smallest};
+use crate::schedule::Schedule;
+use proptest::collection::vec;
+use proptest::prelude::any;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use std::path::Path;
+
+/// Cases where the environment does not say how many.
+const CASES: u32 = 6000;
+
+fn config() -> Config {
+    let given = Config::default();
+    let cases = if given.cases == 256 { CASES } else { given.cases };
+    let rng_seed = match given.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(20_261_121),
+        fixed @ RngSeed::Fixed(_) => fixed,
+    };
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 0, ..given }
+}
+
+/// E-1 to E-18 hold for whatever happens.
+#[test]
+fn every_rule_holds_on_random_schedules() {
+    let tapes = vec(any::<u16>(), 40..600);
+    let found = TestRunner::new(config()).run(&tapes, |numbers| {
+        let (schedule, world) = play(&numbers);
+        match world.oracle.books.violations.first() {
+            None => Ok(()),
+            Some(broken) => Err(TestCaseError::fail(report(schedule, broken))),
+        }
+    });
+    match found {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, _)) => panic!("{reason}"),
+        Err(TestError::Abort(reason)) => panic!("aborted: {reason}"),
+    }
+}
+
+/// The smallest schedule that breaks the same rule, kept as a file.
+fn report(schedule: Schedule, broken: &str) -> String {
+    let rule = broken.lines().next().unwrap_or_default().to_owned();
+    let same = |candidate: &Schedule| {
+        let world = candidate.play();
+        world.oracle.books.violations.first().is_some_and(|found| found.starts_with(&rule))
+    };
+    let small = smallest(schedule, &same);
+    let world = small.play();
+    let broken = world.oracle.books.violations.join("\n");
+    let comment: String = broken.lines().map(|line| format!("# {line}\n")).collect();
+    let text = format!("{comment}{}", small.to_text());
+    let name = format!("found-{:016x}.txt", fingerprint(&text));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedules").join(name);
+    let kept = std::fs::write(&path, &text).is_ok();
+    format!("{broken}\nkept in {} ({kept})\n{text}\n{}", path.display(), world.log.join("\n"))
+}
+
+fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,187 @@
+//! The lines of a schedule, there and back.
+
+use super::{length, millis, number, vertex};
+use crate::shape::{Shape, v};
+use crate::step::Step;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use steadfast_engine::{
+    Check, Declared, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, SemaphoreId, SlotClass,
+    Verdict,
+};
+
+pub(super) fn write_shape(text: &mut String, shape: &Shape) {
+    for count in &shape.semaphores {
+        writeln!(text, "semaphore {count}").expect("a string takes all");
+    }
+    for declared in &shape.vertices {
+        let words = vertex_words(declared);
+        writeln!(text, "vertex {} {}{words}", declared.id.0, declared.definition)
+            .expect("a string takes all");
+    }
+    for edge in &shape.edges {
+        let verb = if edge.notify { "notify" } else { "edge" };
+        writeln!(text, "{verb} {} {}", edge.from.0, edge.to.0).expect("a string takes all");
+    }
+}
+
+fn vertex_words(declared: &Declared) -> String {
+    let (meta, nature) = (&declared.meta, &declared.nature);
+    let plain = Meta::default();
+    let mut words = Vec::new();
+    let mut flag = |on: bool, word: String| {
+        if on {
+            words.push(word);
+        }
+    };
+    flag(meta.noop, "noop".into());
+    flag(meta.retry != Some(0), meta.retry.map_or("retry=ever".into(), |n| format!("retry={n}")));
+    flag(!meta.retryreset, "keeps-budget".into());
+    flag(meta.reset, "reset".into());
+    flag(meta.delay != plain.delay, format!("delay={}", millis(meta.delay)));
+    flag(meta.delay_max != plain.delay_max, format!("delay-max={}", millis(meta.delay_max)));
+    if let Some(timeout) = meta.timeout {
+        flag(true, format!("timeout={}", millis(timeout)));
+    }
+    if let Some(timeout) = nature.timeout {
+        flag(true, format!("own-timeout={}", millis(timeout)));
+    }
+    match meta.poll {
+        Poll::Never => {}
+        Poll::Once => flag(true, "poll=once".into()),
+        Poll::Every(interval) => flag(true, format!("poll={}", millis(interval))),
+    }
+    if let Some(pace) = meta.pace {
+        flag(true, format!("pace={}/{}", pace.period_ns, pace.burst));
+    }
+    for semaphore in &meta.semaphores {
+        flag(true, format!("uses={}", semaphore.0));
+    }
+    flag(nature.slot == SlotClass::Command, "command".into());
+    flag(!nature.cancellable, "fixed".into());
+    flag(nature.check == Check::Once, "once".into());
+    flag(nature.check == Check::EachStart, "each-start".into());
+    flag(nature.check == Check::Events, "events".into());
+    flag(nature.interrupted == Interrupted::Skip, "skip".into());
+    flag(nature.interrupted == Interrupted::Wait, "ask".into());
+    words.iter().fold(String::new(), |all, word| all + " " + word)
+}
+
+pub(super) fn read_shape(shape: &mut Shape, verb: &str, words: &[&str]) {
+    match (verb, words) {
+        ("semaphore", [count]) => shape.semaphores.push(number(count)),
+        ("edge" | "notify", [from, to]) => {
+            let (from, to) = (vertex(from), vertex(to));
+            shape.edges.push(Edge { from, to, notify: verb == "notify" });
+        }
+        ("vertex", [id, definition, words @ ..]) => {
+            let (mut meta, mut nature) = (Meta::default(), Nature::default());
+            for word in words {
+                read_word(&mut meta, &mut nature, word);
+            }
+            shape.vertices.push(Declared {
+                id: v(number(id)),
+                definition: number(definition),
+                meta: Arc::new(meta),
+                nature,
+            });
+        }
+        _ => panic!("expected a line of a graph, found {verb} {words:?}"),
+    }
+}
+
+fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
+    let (key, value) = word.split_once('=').unwrap_or((word, ""));
+    match key {
+        "noop" => meta.noop = true,
+        "retry" => meta.retry = (value != "ever").then(|| number(value)),
+        "keeps-budget" => meta.retryreset = false,
+        "reset" => meta.reset = true,
+        "delay" => meta.delay = length(value),
+        "delay-max" => meta.delay_max = length(value),
+        "timeout" => meta.timeout = Some(length(value)),
+        "own-timeout" => nature.timeout = Some(length(value)),
+        "poll" if value == "once" => meta.poll = Poll::Once,
+        "poll" => meta.poll = Poll::Every(length(value)),
+        "pace" => {
+            let (period, burst) = value.split_once('/').expect("pace=period/burst");
+            meta.pace = Some(Pace { period_ns: number(period), burst: number(burst) });
+        }
+        "uses" => meta.semaphores.push(SemaphoreId(number(value))),
+        "command" => nature.slot = SlotClass::Command,
+        "fixed" => nature.cancellable = false,
+        "once" => nature.check = Check::Once,
+        "each-start" => nature.check = Check::EachStart,
+        "events" => nature.check = Check::Events,
+        "skip" => nature.interrupted = Interrupted::Skip,
+        "ask" => nature.interrupted = Interrupted::Wait,
+        _ => panic!("expected a word about a vertex, found {word:?}"),
+    }
+}
+
+pub(super) fn step_line(step: &Step) -> String {
+    match *step {
+        Step::Swap { graph, operator: false } => format!("swap {graph}"),
+        Step::Swap { graph, operator: true } => format!("reload {graph}"),
+        Step::Watching(id) => format!("watching {}", id.0),
+        Step::Unwatched(id) => format!("unwatched {}", id.0),
+        Step::Changed(id) => format!("changed {}", id.0),
+        Step::Suspect(id) => format!("suspect {}", id.0),
+        Step::Look(id) => format!("look {}", id.0),
+        Step::Redo(id) => format!("redo {}", id.0),
+        Step::Checked(id, Verdict::Same) => format!("checked {} same", id.0),
+        Step::Checked(id, Verdict::Differs) => format!("checked {} differs", id.0),
+        Step::Checked(id, Verdict::Unknown) => format!("checked {} unknown", id.0),
+        Step::Commit => "commit".into(),
+        Step::Refuse => "refuse".into(),
+        Step::Ended(id, Outcome::Unchanged) => format!("ended {} unchanged", id.0),
+        Step::Ended(id, Outcome::Changed) => format!("ended {} changed", id.0),
+        Step::Ended(id, Outcome::Failed { touched: true }) => format!("ended {} failed", id.0),
+        Step::Ended(id, Outcome::Failed { touched: false }) => {
+            format!("ended {} failed-untouched", id.0)
+        }
+        Step::Ended(id, Outcome::Interrupted) => format!("ended {} interrupted", id.0),
+        Step::Wait(time) => format!("wait {}", millis(time)),
+        Step::Lag(time) => format!("lag {}", millis(time)),
+        Step::Wake => "wake".into(),
+        Step::Pause { drain: false, length } => format!("pause {}", millis(length)),
+        Step::Pause { drain: true, length } => format!("drain {}", millis(length)),
+        Step::Resume => "resume".into(),
+        Step::Stop { grace } => format!("stop {}", millis(grace)),
+        Step::Crash { kept } => format!("crash {kept}"),
+    }
+}
+
+pub(super) fn read_step(words: &[&str]) -> Step {
+    match words {
+        ["swap", graph] => Step::Swap { graph: number(graph), operator: false },
+        ["reload", graph] => Step::Swap { graph: number(graph), operator: true },
+        ["watching", id] => Step::Watching(vertex(id)),
+        ["unwatched", id] => Step::Unwatched(vertex(id)),
+        ["changed", id] => Step::Changed(vertex(id)),
+        ["suspect", id] => Step::Suspect(vertex(id)),
+        ["look", id] => Step::Look(vertex(id)),
+        ["redo", id] => Step::Redo(vertex(id)),
+        ["checked", id, "same"] => Step::Checked(vertex(id), Verdict::Same),
+        ["checked", id, "differs"] => Step::Checked(vertex(id), Verdict::Differs),
+        ["checked", id, "unknown"] => Step::Checked(vertex(id), Verdict::Unknown),
+        ["commit"] => Step::Commit,
+        ["refuse"] => Step::Refuse,
+        ["ended", id, "unchanged"] => Step::Ended(vertex(id), Outcome::Unchanged),
+        ["ended", id, "changed"] => Step::Ended(vertex(id), Outcome::Changed),
+        ["ended", id, "failed"] => Step::Ended(vertex(id), Outcome::Failed { touched: true }),
+        ["ended", id, "failed-untouched"] => {
+            Step::Ended(vertex(id), Outcome::Failed { touched: false })
+        }
+        ["ended", id, "interrupted"] => Step::Ended(vertex(id), Outcome::Interrupted),
+        ["wait", time] => Step::Wait(length(time)),
+        ["lag", time] => Step::Lag(length(time)),
+        ["wake"] => Step::Wake,
+        ["pause", time] => Step::Pause { drain: false, length: length(time) },
+        ["drain", time] => Step::Pause { drain: true, length: length(time) },
+        ["resume"] => Step::Resume,
+        ["stop", grace] => Step::Stop { grace: length(grace) },
+        ["crash", kept] => Step::Crash { kept: number(kept) },
+        _ => panic!("expected a step, found {words:?}"),
+    }
+}

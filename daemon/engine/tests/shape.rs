@@ -1,0 +1,106 @@
+//! A graph as a test writes it: built in a sentence, printed and read back as lines.
+
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Declared, Edge, Graph, Meta, Nature, SemaphoreId, VertexId};
+
+/// The vertex of that number.
+pub(crate) fn v(number: u32) -> VertexId {
+    VertexId(number)
+}
+
+/// That many milliseconds.
+pub(crate) fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// A graph before it is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    pub(crate) vertices: Vec<Declared>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) semaphores: Vec<u32>,
+}
+
+impl Shape {
+    /// That many plain vertices, numbered from 0.
+    pub(crate) fn of(count: u32) -> Self {
+        let meta = Arc::new(Meta::default());
+        let vertices = (0..count)
+            .map(|number| Declared {
+                id: v(number),
+                definition: 1,
+                meta: Arc::clone(&meta),
+                nature: Nature::default(),
+            })
+            .collect();
+        Self { vertices, edges: Vec::new(), semaphores: Vec::new() }
+    }
+
+    /// With a plain edge.
+    pub(crate) fn edge(mut self, from: u32, to: u32) -> Self {
+        self.edges.push(Edge { from: v(from), to: v(to), notify: false });
+        self
+    }
+
+    /// With an edge that notifies.
+    pub(crate) fn notify(mut self, from: u32, to: u32) -> Self {
+        self.edges.push(Edge { from: v(from), to: v(to), notify: true });
+        self
+    }
+
+    /// With a semaphore of that count.
+    pub(crate) fn semaphore(mut self, count: u32) -> Self {
+        self.semaphores.push(count);
+        self
+    }
+
+    /// With other metaparams for one vertex.
+    pub(crate) fn meta(mut self, number: u32, change: impl FnOnce(&mut Meta)) -> Self {
+        let vertex = self.find(number);
+        change(Arc::make_mut(&mut vertex.meta));
+        self
+    }
+
+    /// With other metaparams for all.
+    pub(crate) fn all(mut self, change: impl Fn(&mut Meta)) -> Self {
+        for vertex in &mut self.vertices {
+            change(Arc::make_mut(&mut vertex.meta));
+        }
+        self
+    }
+
+    /// With another nature for one vertex.
+    pub(crate) fn nature(mut self, number: u32, change: impl FnOnce(&mut Nature)) -> Self {
+        change(&mut self.find(number).nature);
+        self
+    }
+
+    /// With that definition for one vertex.
+    pub(crate) fn define(mut self, number: u32, definition: u64) -> Self {
+        self.find(number).definition = definition;
+        self
+    }
+
+    /// Without one vertex and its edges.
+    pub(crate) fn without(mut self, number: u32) -> Self {
+        self.vertices.retain(|vertex| vertex.id != v(number));
+        self.edges.retain(|edge| edge.from != v(number) && edge.to != v(number));
+        self
+    }
+
+    /// One vertex uses that semaphore.
+    pub(crate) fn uses(self, number: u32, semaphore: u32) -> Self {
+        self.meta(number, |meta| meta.semaphores.push(SemaphoreId(semaphore)))
+    }
+
+    /// The graph.
+    pub(crate) fn build(&self) -> Arc<Graph> {
+        let graph = Graph::new(self.vertices.clone(), self.edges.clone(), self.semaphores.clone());
+        Arc::new(graph.expect("the tests write valid graphs"))
+    }
+
+    fn find(&mut self, number: u32) -> &mut Declared {
+        self.vertices.iter_mut().find(|vertex| vertex.id == v(number)).expect("a declared vertex")
+    }
+}

@@ -1,0 +1,137 @@
+//! What the simulated host keeps over a crash: a log of written entries of which only the oldest are durable.
+
+use std::collections::{BTreeMap, VecDeque};
+use steadfast_engine::{Graph, Intent, Outcome, Recall, Record, RunId, Stamp, Tick, VertexId};
+
+/// One written entry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Entry {
+    Begin(Intent),
+    End(Record),
+    Forget(VertexId),
+    Pause(Option<Tick>),
+}
+
+/// What is kept of one vertex.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Kept {
+    pub(crate) done: Option<u64>,
+    pub(crate) owed: Option<(Stamp, VertexId)>,
+    pub(crate) interrupted: bool,
+    pub(crate) open: Option<Intent>,
+}
+
+/// What is durable of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Durable {
+    pub(crate) vertices: BTreeMap<VertexId, Kept>,
+    pub(crate) pause: Option<Tick>,
+}
+
+/// The store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Store {
+    pub(crate) durable: Durable,
+    /// Written and not durable, the oldest first.
+    pub(crate) written: VecDeque<Entry>,
+}
+
+impl Durable {
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Begin(intent) => {
+                self.vertices.entry(intent.vertex).or_default().open = Some(intent.clone());
+            }
+            Entry::End(record) => self.end(record),
+            Entry::Forget(vertex) => {
+                self.vertices.remove(vertex);
+            }
+            Entry::Pause(until) => self.pause = *until,
+        }
+    }
+
+    fn end(&mut self, record: &Record) {
+        let kept = self.vertices.entry(record.vertex).or_default();
+        kept.open = None;
+        kept.interrupted = record.outcome == Outcome::Interrupted;
+        if matches!(record.outcome, Outcome::Unchanged | Outcome::Changed) {
+            kept.done = Some(record.definition);
+        }
+        if let (Some(paid), Some((stamp, _))) = (record.paid, kept.owed)
+            && stamp <= paid
+        {
+            kept.owed = None;
+        }
+        for child in &record.owes {
+            self.owe(*child, record.stamp, record.vertex);
+        }
+    }
+
+    fn owe(&mut self, child: VertexId, stamp: Stamp, cause: VertexId) {
+        let owed = &mut self.vertices.entry(child).or_default().owed;
+        *owed = (*owed).max(Some((stamp, cause)));
+    }
+
+    /// What is told back of the vertices of a graph that are not running yet.
+    pub(crate) fn recall(
+        &self,
+        graph: &Graph,
+        running: Option<&Graph>,
+    ) -> BTreeMap<VertexId, Recall> {
+        let has = |graph: &Graph, id: VertexId| graph.order().contains(&id);
+        let mut owing = self.clone();
+        for kept in self.vertices.values() {
+            let Some(intent) = &kept.open else { continue };
+            for child in &intent.owes {
+                owing.owe(*child, intent.stamp, intent.vertex);
+            }
+        }
+        owing
+            .vertices
+            .iter()
+            .filter(|(id, _)| has(graph, **id) && !running.is_some_and(|old| has(old, **id)))
+            .map(|(id, kept)| {
+                let owed = kept.owed.map(|(stamp, by)| (stamp, has(graph, by).then_some(by)));
+                let interrupted = kept.interrupted || kept.open.is_some();
+                (*id, Recall { owed, interrupted, done: kept.done })
+            })
+            .collect()
+    }
+}
+
+impl Store {
+    /// The oldest written entry becomes durable.
+    pub(crate) fn commit(&mut self) -> Option<Entry> {
+        let entry = self.written.pop_front()?;
+        self.durable.apply(&entry);
+        Some(entry)
+    }
+
+    /// The oldest written entry is lost, if it is the begin of a run.
+    pub(crate) fn refuse(&mut self) -> Option<RunId> {
+        let Some(Entry::Begin(intent)) = self.written.front() else { return None };
+        let run = intent.run;
+        self.written.pop_front();
+        Some(run)
+    }
+
+    /// Everything written, as if it were durable.
+    pub(crate) fn seen(&self) -> Durable {
+        let mut all = self.durable.clone();
+        for entry in &self.written {
+            all.apply(entry);
+        }
+        all
+    }
+
+    /// A crash that keeps so many of the written entries, and only what concerns that graph.
+    pub(crate) fn crash(&mut self, kept: usize, graph: Option<&Graph>) {
+        for _ in 0..kept {
+            self.commit();
+        }
+        self.written.clear();
+        if let Some(graph) = graph {
+            self.durable.vertices.retain(|id, _| graph.order().contains(id));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A deterministic world around the real engine: it performs what the engine asks for against a simulated host and store, and
+//! lets a schedule say what comes next. Every turn is shown to the oracle.
+//!
+//! A crash falls between any two actions: all that an action leaves behind when everything is killed is its entry in the log,
+//! and [`Step::Crash`] keeps any number of the written entries.
+
+use crate::oracle::Oracle;
+use crate::shape::Shape;
+use crate::step::Step;
+use crate::store::{Entry, Store};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{
+    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Start, Swap, Tick, VertexId,
+};
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Station {
+    Check,
+    Begin,
+    Apply,
+}
+
+/// A run that occupies a thread or a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Run {
+    pub(crate) start: Start,
+    pub(crate) station: Station,
+    pub(crate) cancelled: bool,
+}
+
+/// The state of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Watch {
+    Opening,
+    Open,
+    Absent,
+}
+
+/// The world.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) now: Tick,
+    pub(crate) slots: Slots,
+    pub(crate) one_shot: bool,
+    /// Each graph with the counts of its semaphores.
+    pub(crate) graphs: Arc<Vec<(Arc<Graph>, Vec<u32>)>>,
+    /// The graph that was accepted last: a restart loads it.
+    pub(crate) accepted: Option<(Arc<Graph>, Vec<u32>)>,
+    pub(crate) running: Option<Arc<Graph>>,
+    pub(crate) runs: BTreeMap<RunId, Run>,
+    pub(crate) watches: BTreeMap<VertexId, Watch>,
+    pub(crate) store: Store,
+    pub(crate) stopped: bool,
+    pub(crate) oracle: Oracle,
+    /// The notices of this life and the ones before.
+    pub(crate) told: Vec<Notice>,
+    /// Every start, looks too.
+    pub(crate) starts: Vec<Start>,
+    /// What happened, for people.
+    pub(crate) log: Vec<String>,
+    /// Whether the three lists above are kept (the model checker has no use for them).
+    pub(crate) recording: bool,
+}
+
+impl World {
+    pub(crate) fn new(shapes: &[Shape], slots: Slots, one_shot: bool) -> Self {
+        Self {
+            engine: Engine::new(slots, one_shot),
+            now: Tick(1_000_000_000),
+            slots,
+            one_shot,
+            graphs: Arc::new(shapes.iter().map(|s| (s.build(), s.semaphores.clone())).collect()),
+            accepted: None,
+            running: None,
+            runs: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            store: Store::default(),
+            stopped: false,
+            oracle: Oracle::new(slots, one_shot),
+            told: Vec::new(),
+            starts: Vec::new(),
+            log: Vec::new(),
+            recording: true,
+        }
+    }
+
+    /// Performs one step; false if it makes no sense here.
+    pub(crate) fn step(&mut self, step: &Step) -> bool {
+        if self.recording {
+            self.log.push(format!("{:>6} ms  {step:?}", self.now.0 / 1_000_000));
+        }
+        if self.stopped && !matches!(step, Step::Crash { .. } | Step::Commit) {
+            return false;
+        }
+        match *step {
+            Step::Swap { graph, operator } => self.swap(graph, operator),
+            Step::Watching(id) => self.answer_watch(id, Watch::Open),
+            Step::Unwatched(id) => self.answer_watch(id, Watch::Absent),
+            Step::Changed(id) => self.changed(id),
+            Step::Suspect(id) => self.known(id) && self.deliver(Event::Suspect(id)),
+            Step::Look(id) => self.known(id) && self.deliver(Event::Look(id)),
+            Step::Redo(id) => self.known(id) && self.deliver(Event::Redo(id)),
+            Step::Checked(id, verdict) => match self.run_of(id, Station::Check) {
+                Some(run) => self.deliver(Event::Checked(run, verdict)),
+                None => false,
+            },
+            Step::Commit => self.commit(),
+            Step::Refuse => match self.store.refuse() {
+                Some(run) => self.deliver(Event::Refused(run)),
+                None => false,
+            },
+            Step::Ended(id, outcome) => self.ended(id, outcome),
+            Step::Wait(length) => self.wait(length),
+            Step::Lag(length) => {
+                self.now = self.now.after(length);
+                true
+            }
+            Step::Wake => match self.engine.next_wakeup() {
+                Some(tick) => {
+                    self.now = self.now.max(tick);
+                    self.deliver(Event::Wake)
+                }
+                None => false,
+            },
+            Step::Pause { drain, length } => {
+                let until = self.now.after(length);
+                self.deliver(Event::Pause(Pause { drain, until, recorded: false }))
+            }
+            Step::Resume => self.deliver(Event::Resume),
+            Step::Stop { grace } => self.deliver(Event::Stop { grace }),
+            Step::Crash { kept } => self.crash(kept),
+        }
+    }
+
+    /// Performs steps that must make sense.
+    pub(crate) fn steps(&mut self, steps: &[Step]) {
+        for step in steps {
+            assert!(self.step(step), "{step:?} makes no sense here:\n{}", self.log.join("\n"));
+        }
+    }
+
+    /// The run in progress of a vertex.
+    pub(crate) fn in_progress(&self, id: VertexId) -> Option<(RunId, Run)> {
+        self.runs.iter().find(|(_, run)| run.start.vertex == id).map(|(id, run)| (*id, *run))
+    }
+
+    /// Whether something is in flight that needs no decision of anybody.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.runs.is_empty()
+            && self.store.written.is_empty()
+            && !self.watches.values().any(|watch| *watch == Watch::Opening)
+    }
+
+    fn known(&self, id: VertexId) -> bool {
+        self.running.as_ref().is_some_and(|graph| graph.order().contains(&id))
+    }
+
+    fn run_of(&self, id: VertexId, station: Station) -> Option<RunId> {
+        let (run, at) = self.in_progress(id)?;
+        (at.station == station).then_some(run)
+    }
+
+    fn swap(&mut self, graph: usize, operator: bool) -> bool {
+        let Some((graph, counts)) = self.graphs.get(graph).cloned() else { return false };
+        self.load(graph, counts, operator)
+    }
+
+    fn load(&mut self, graph: Arc<Graph>, counts: Vec<u32>, operator: bool) -> bool {
+        let recall = self.store.seen().recall(&graph, self.running.as_deref());
+        self.oracle.books.given.clone_from(&counts);
+        self.accepted = Some((Arc::clone(&graph), counts));
+        self.deliver(Event::Swap(Swap { graph, recall, operator }))
+    }
+
+    fn answer_watch(&mut self, id: VertexId, answer: Watch) -> bool {
+        let Some(watch) = self.watches.get_mut(&id) else { return false };
+        let fits = *watch == Watch::Opening || (*watch == Watch::Open && answer == Watch::Absent);
+        if !fits {
+            return false;
+        }
+        *watch = answer;
+        self.deliver(if answer == Watch::Open { Event::Watching(id) } else { Event::Unwatched(id) })
+    }
+
+    /// Somebody changes it: heard of only where a watch is open.
+    fn changed(&mut self, id: VertexId) -> bool {
+        self.watches.get(&id) == Some(&Watch::Open) && self.deliver(Event::Changed(id))
+    }
+
+    fn ended(&mut self, id: VertexId, outcome: Outcome) -> bool {
+        let Some((run, at)) = self.in_progress(id) else { return false };
+        let fits = if at.station == Station::Apply {
+            at.cancelled || outcome != Outcome::Interrupted
+        } else {
+            at.cancelled && outcome == Outcome::Interrupted
+        };
+        fits && self.deliver(Event::Ended(run, outcome))
+    }
+
+    fn commit(&mut self) -> bool {
+        match self.store.commit() {
+            Some(Entry::Begin(intent)) => self.deliver(Event::Begun(intent.run)),
+            Some(Entry::End(record)) => self.deliver(Event::Durable(record.run)),
+            Some(Entry::Forget(_)) => true,
+            Some(Entry::Pause(_)) => self.deliver(Event::PauseSaved),
+            None => false,
+        }
+    }
+
+    fn wait(&mut self, length: Duration) -> bool {
+        let end = self.now.after(length);
+        for _ in 0..100_000 {
+            match self.engine.next_wakeup() {
+                Some(tick) if tick <= end => {
+                    self.now = self.now.max(tick);
+                    self.deliver(Event::Wake);
+                }
+                Some(_) | None => {
+                    self.now = end;
+                    return true;
+                }
+            }
+        }
+        self.oracle.violated("a bound on steps: it wants to be woken for ever");
+        true
+    }
+
+    fn crash(&mut self, kept: usize) -> bool {
+        if kept > self.store.written.len() {
+            return false;
+        }
+        let graph = self.accepted.as_ref().map(|(graph, _)| graph.as_ref());
+        self.store.crash(kept, graph);
+        self.engine = Engine::new(self.slots, self.one_shot);
+        self.oracle.crashed();
+        self.runs.clear();
+        self.watches.clear();
+        self.running = None;
+        self.stopped = false;
+        if let Some(until) = self.store.durable.pause
+            && until > self.now
+        {
+            self.deliver(Event::Pause(Pause { drain: false, until, recorded: true }));
+        }
+        match self.accepted.clone() {
+            Some((graph, counts)) => self.load(graph, counts, false),
+            None => true,
+        }
+    }
+
+    /// Gives the engine one event, and performs what it answers. Always true.
+    pub(crate) fn deliver(&mut self, event: Event) -> bool {
+        let checked = match &event {
+            Event::Checked(run, _) => self.runs.remove(run),
+            Event::Ended(run, _) => {
+                self.runs.remove(run);
+                None
+            }
+            Event::Refused(run) => {
+                self.runs.remove(run);
+                None
+            }
+            // It crossed the cancel: nothing was begun, and no thread is busy with it.
+            Event::Begun(run) => {
+                self.runs.retain(|id, at| id != run || !at.cancelled);
+                None
+            }
+            _ => None,
+        };
+        let actions = self.engine.handle(self.now, event.clone());
+        for action in &actions {
+            if let (Action::Begin(intent), Some(run)) = (action, checked) {
+                self.runs.insert(intent.run, Run { station: Station::Begin, ..run });
+            }
+            self.perform(action);
+        }
+        self.oracle.observe(self.now, &event, &actions, &self.engine);
+        true
+    }
+
+    fn perform(&mut self, action: &Action) {
+        if self.recording {
+            self.log.push(format!("             -> {action:?}"));
+        }
+        match action {
+            Action::Watch(id) => {
+                self.watches.insert(*id, Watch::Opening);
+            }
+            Action::Unwatch(id) => {
+                self.watches.remove(id);
+            }
+            Action::Start(start) => {
+                let run = Run { start: *start, station: Station::Check, cancelled: false };
+                self.runs.insert(start.run, run);
+                if self.recording {
+                    self.starts.push(*start);
+                }
+            }
+            Action::Begin(intent) => self.store.written.push_back(Entry::Begin(intent.clone())),
+            Action::Apply(run, _) => {
+                if let Some(at) = self.runs.get_mut(run) {
+                    at.station = Station::Apply;
+                }
+            }
+            Action::End(record) => self.store.written.push_back(Entry::End(record.clone())),
+            Action::Cancel(run, _) => {
+                if let Some(at) = self.runs.get_mut(run) {
+                    at.cancelled = true;
+                }
+            }
+            Action::Forget(id) => self.store.written.push_back(Entry::Forget(*id)),
+            Action::SavePause(until) => self.store.written.push_back(Entry::Pause(*until)),
+            Action::Tell(notice) => self.hear(notice),
+        }
+    }
+
+    fn hear(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Loaded { .. } => {
+                self.running = self.accepted.as_ref().map(|(graph, _)| Arc::clone(graph));
+            }
+            Notice::Stopped(_) => self.stopped = true,
+            _ => {}
+        }
+        if self.recording {
+            self.told.push(notice.clone());
+        }
+    }
+}
