@@ -14,8 +14,9 @@ resources:
   - {name: a, path: $DIR/a, mode: 644}
   - {name: b, path: $DIR/b, contents: x}
   - {name: b, path: $DIR/c}
-  - {name: d, path: $DIR/a}
+  - {name: d, path: $DIR/x}
   - {name: e, path: !tag $DIR/e}
+  - {name: f, path: $DIR/x/../x}
   pkg: [{name: nginx}]
   noop:
   - {name: x, after: "noop[y]"}
@@ -32,18 +33,18 @@ resources:
         (4, "644"),
         (5, "contents"),
         (6, "file[b]"),
-        (7, "claimed twice"),
-        (9, "not in this build"),
-        (14, "nowhere"),
-        (15, "burst"),
-        (16, "s"),
+        (9, "claimed twice"),
+        (10, "not in this build"),
+        (15, "nowhere"),
+        (16, "burst"),
+        (17, "count 2 here and 1 elsewhere"),
     ] {
         let place = format!("$DIR/graph.yaml:{line}:");
         let told =
             answer.stderr.lines().any(|said| said.starts_with(&place) && said.contains(words));
         assert!(told, "`{place}` with `{words}`\n{answer}");
     }
-    answer.says("noop[x] → noop[y] → noop[x]").says("noop[z] → noop[z]").says("0644");
+    answer.says("noop[x] → noop[y] → noop[x]").says("`noop[z]` would wait for itself").says("0644");
     host.apply().exits(65);
     host.plan().exits(65);
     assert_eq!(host.run(&[]).ends(), 65);

@@ -80,7 +80,7 @@ fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     let broken = second().replace("path: $DIR/same", "pth: $DIR/same");
     host.graph(&broken);
     let line = daemon.signal(SIGHUP).wait_for("refused");
-    assert!(line.message.contains("$DIR/graph.yaml:5:17: "), "file, line and column: {line:?}");
+    assert!(line.message.contains("$DIR/graph.yaml:5:18: "), "file, line and column: {line:?}");
     assert!(
         line.message.contains("pth") && line.message.contains("did you mean `path`"),
         "{line:?}"
