@@ -147,7 +147,7 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
     }
 }
 
-/// The one unsafe call of the program (docs/decisions/unsafe-signals.md).
+/// The one unsafe call of the program (docs/decisions/0007-one-unsafe-call.md).
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
     // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action

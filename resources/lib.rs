@@ -7,6 +7,7 @@
 
 mod change;
 mod permit;
+mod printable;
 mod resource;
 mod source;
 mod spec;
@@ -19,6 +20,7 @@ pub mod registry;
 pub use change::{Change, Difference, Outcome, Verdict};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
+pub use printable::printable;
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use source::{Claim, Source};
 pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};

@@ -2,7 +2,14 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 2] = [&crate::kinds::file::SPEC, &crate::kinds::noop::SPEC];
+static SPECS: [&Spec; 6] = [
+    &crate::kinds::exec::SPEC,
+    &crate::kinds::file::SPEC,
+    &crate::kinds::msg::SPEC,
+    &crate::kinds::noop::SPEC,
+    &crate::kinds::print::SPEC,
+    &crate::kinds::timer::SPEC,
+];
 
 /// Every kind of this build, by name.
 #[must_use]

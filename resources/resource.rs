@@ -102,7 +102,8 @@ pub enum Repeat {
     Once,
     /// A deed, also done at each start of the daemon.
     EachStart,
-    /// A deed done for events, refreshes and `redo` only (a timer).
+    /// A deed done for events, refreshes and `redo` alone: never because its definition is new or the daemon starts (a timer
+    /// does not tick at load). It is settled until then.
     Events,
 }
 

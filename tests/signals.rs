@@ -1,6 +1,6 @@
 //! Signals arrive in the order in which they were sent, also those sent before anybody listened.
 
-use nix::sys::signal::Signal::{self as Number, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use nix::sys::signal::raise;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -50,10 +50,10 @@ fn a_storm_ends_in_the_right_state() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut signals = Signals::install().expect("installed");
     for _ in 0..35_000 {
-        raise(Number::SIGUSR1).expect("sent");
-        raise(Number::SIGUSR2).expect("sent");
+        raise(SIGUSR1).expect("sent");
+        raise(SIGUSR2).expect("sent");
     }
-    for number in [Number::SIGTERM, Number::SIGUSR2, Number::SIGUSR1, Number::SIGHUP] {
+    for number in [SIGTERM, SIGUSR2, SIGUSR1, SIGHUP] {
         raise(number).expect("sent");
     }
     let seen = collect(&mut signals, 65_536 + 3);
@@ -68,6 +68,6 @@ fn installed_twice_and_dropped() {
     let first = Signals::install().expect("installed");
     let mut second = Signals::install().expect("installed");
     drop(first);
-    raise(Number::SIGHUP).expect("sent");
+    raise(SIGHUP).expect("sent");
     assert_eq!(collect(&mut second, 1), [Signal::Reload]);
 }

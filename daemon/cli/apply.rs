@@ -233,7 +233,7 @@ impl Audience for Screen {
             }
             News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
             News::Stuck(name) => {
-                self.line(&format!("stuck {}: its run does not return", plain(name)))
+                self.line(&format!("stuck {}: its run does not return", plain(name)));
             }
             News::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
             News::Stopping(names) if !names.is_empty() => {

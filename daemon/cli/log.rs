@@ -97,83 +97,91 @@ impl Audience for Journal {
     }
 }
 
-/// The line for a piece of news; `apply` writes the same.
+/// The line for a piece of news.
 fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
+    match of_resource(news) {
+        Some((event, name, words, level)) => {
+            Some(Line { event, resource: Some(name), words, level })
+        }
+        None => {
+            of_whole(news).map(|(event, words, level)| Line { event, resource: None, words, level })
+        }
+    }
+}
+
+/// News of one resource.
+fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String, Level)> {
     use Level::{Debug, Error, Info, Warn};
-    let (event, resource, words, level) = match news {
-        News::Progress(_) => return None,
+    Some(match news {
+        News::Started(name) => ("started", name, String::new(), Debug),
+        News::Same(name) => ("same", name, String::new(), Debug),
+        News::Changed { identity, differences, notes, took } => {
+            ("changed", identity, changed(differences, notes, *took), Info)
+        }
+        News::Trouble { identity, trouble } => ("trouble", identity, trouble_words(trouble), Warn),
+        News::Interrupted(name) => ("interrupted", name, String::new(), Warn),
+        News::Retrying { identity, after } => {
+            ("retrying", identity, format!(": in {}", seconds(*after)), Info)
+        }
+        News::Failed { identity, trouble, waiting } => {
+            ("failed", identity, failed(*trouble, waiting), Error)
+        }
+        News::Recovered(name) => ("recovered", name, String::new(), Info),
+        News::Held { identity, holding, until, differences, .. } => {
+            ("held", identity, held(*holding, *until, differences), Info)
+        }
+        News::Stuck(name) => {
+            let words = ": its run does not return; it is not tried again until it does".to_owned();
+            ("stuck", name, words, Error)
+        }
+        News::Unwatched { identity, why } => {
+            let words = format!(
+                ": there are no events for it, so it is looked at every 30 s: {}",
+                plain(why)
+            );
+            ("unwatched", identity, words, Warn)
+        }
+        News::Diverged(name) => ("diverged", name, String::new(), Info),
+        _ => return None,
+    })
+}
+
+/// News of the whole.
+fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
+    use Level::{Error, Info, Warn};
+    Some(match news {
         News::Loaded { graph, added, changed, removed, kept } => {
             let words = format!(
                 ": graph {}: {added} added, {changed} changed, {removed} removed, {kept} kept",
                 plain(graph)
             );
-            ("loaded", None, words, Info)
+            ("loaded", words, Info)
         }
-        News::SwapWaits(names) => ("loading", None, format!(": waits for {}", list(names)), Info),
+        News::SwapWaits(names) => ("loading", format!(": waits for {}", list(names)), Info),
         News::Refused(why) => {
-            ("refused", None, format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
+            ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
         }
-        News::Started(name) => ("started", Some(*name), String::new(), Debug),
-        News::Same(name) => ("same", Some(*name), String::new(), Debug),
-        News::Changed { identity, differences, notes, took } => {
-            ("changed", Some(*identity), changed(differences, notes, *took), Info)
-        }
-        News::Trouble { identity, trouble } => {
-            ("trouble", Some(*identity), trouble_words(trouble), Warn)
-        }
-        News::Interrupted(name) => ("interrupted", Some(*name), String::new(), Warn),
-        News::Retrying { identity, after } => {
-            ("retrying", Some(*identity), format!(": in {}", seconds(*after)), Info)
-        }
-        News::Failed { identity, trouble, waiting } => {
-            ("failed", Some(*identity), failed(*trouble, waiting), Error)
-        }
-        News::Recovered(name) => ("recovered", Some(*name), String::new(), Info),
-        News::Held { identity, holding, until, differences, .. } => {
-            ("held", Some(*identity), held(*holding, *until, differences), Info)
-        }
-        News::Stuck(name) => {
-            let words = ": its run does not return; it is not tried again until it does".to_owned();
-            ("stuck", Some(*name), words, Error)
-        }
-        News::Unwatched { identity, why } => {
-            let words = format!(": no events, only the sweep looks: {}", plain(why));
-            ("unwatched", Some(*identity), words, Warn)
-        }
-        News::Diverged(name) => ("diverged", Some(*name), String::new(), Info),
         News::Converged(counts) => {
-            let words =
-                format!(": {} as declared", super::text::count(counts.total as usize, "resource"));
-            ("converged", None, words, Info)
+            let total = super::text::count(counts.total as usize, "resource");
+            ("converged", format!(": {total} as declared"), Info)
         }
-        News::Pausing(names) => ("pausing", None, format!(": waits for {}", list(names)), Info),
-        News::Paused => ("paused", None, String::new(), Info),
-        News::Resumed => ("resumed", None, String::new(), Info),
-        News::PauseEnds(left) => {
-            ("pause_ends", None, format!(": by itself in {}", seconds(*left)), Warn)
-        }
+        News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
+        News::Paused => ("paused", String::new(), Info),
+        News::Resumed => ("resumed", String::new(), Info),
+        News::PauseEnds(left) => ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn),
         News::Unkept(why) => {
             let words = format!(": nothing is changed until state can be kept: {}", plain(why));
-            ("unkept", None, words, Error)
+            ("unkept", words, Error)
         }
-        News::Stopping(names) => {
-            let words = if names.is_empty() {
-                String::new()
-            } else {
-                format!(": waits for {}", list(names))
-            };
-            ("stopping", None, words, Info)
-        }
-        News::Stopped(names) => {
-            let words = if names.is_empty() {
-                String::new()
-            } else {
-                format!(": cut off: {}", list(names))
-            };
-            ("stopped", None, words, Info)
-        }
-    };
-    Some(Line { event, resource, words, level })
+        News::Stopping(names) => ("stopping", some(": waits for ", names), Info),
+        News::Stopped(names) => ("stopped", some(": cut off: ", names), Info),
+        _ => return None,
+    })
+}
+
+/// Names after a few words, or nothing.
+fn some(words: &str, names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!("{words}{}", list(names)) }
 }
 
 /// Names in a row, not too many.

@@ -27,6 +27,9 @@ use steadfast_resources::MintKey;
 #[must_use]
 pub fn main() -> Exit {
     let Some(key) = MintKey::take() else { return Exit::Failed };
+    if let Err(trouble) = steadfast_resources::host::close_inherited() {
+        text::say(format!("warning: {trouble}"));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -49,9 +49,9 @@ pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
     steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
     let plan = Planned { graph: name, total: order.len(), steps, failed };
     if args.json {
-        out(plan.to_json().to_string())
+        out(plan.to_json().to_string());
     } else {
-        plan.show()
+        plan.show();
     }
     match () {
         () if !plan.failed.is_empty() => Exit::Failed,

@@ -8,7 +8,7 @@ use crate::driver::{Inbox, Input};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
-use steadfast_resources::{Host, Source};
+use steadfast_resources::Source;
 use tokio::sync::Mutex;
 
 /// Reads the graph again and hands it to the driver.
@@ -57,7 +57,7 @@ impl Reloader {
         let this = self.clone();
         let handle = tokio::runtime::Handle::current();
         let entered = handle.clone();
-        let hub = Hub::new(handle, Host::default(), move |signals| {
+        let hub = Hub::new(handle, move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
                 let _context = entered.enter();
                 this.reload(false);

@@ -17,7 +17,7 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/steadfast");
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_else(|| PathBuf::from("/"));
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .filter(|p| p.is_absolute())

@@ -37,7 +37,7 @@ impl Audience for Notifier {
             // A reload that was refused is over, too: the old graph goes on.
             News::Refused(_) => notify(&[NotifyState::Ready]),
             News::Converged(counts) => {
-                self.status(format!("as declared: {} resources", counts.total))
+                self.status(format!("as declared: {} resources", counts.total));
             }
             News::Failed { identity, .. } => self.status(format!("failed: {identity}")),
             News::Paused => self.status("paused".to_owned()),
@@ -71,7 +71,10 @@ pub(super) async fn feed_watchdog(inbox: Inbox<Input>) {
     let every = (limit / 3).max(Duration::from_millis(10));
     loop {
         let (told, answer) = tokio::sync::oneshot::channel::<Pulse>();
-        let ping = Answer(Box::new(move |pulse| drop(told.send(pulse))));
+        let ping = Answer(Box::new(move |pulse| {
+            // Nobody waits for it any more: the process is ending.
+            told.send(pulse).unwrap_or_default();
+        }));
         inbox.put(Input::Ping(ping));
         let Ok(pulse) = answer.await else { return };
         let status = status(&pulse);

@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The driver's side of the journal.
 #[derive(Debug)]
-pub struct Keeper {
+pub(super) struct Keeper {
     journal: Journal,
     next: u64,
     asked: HashMap<u64, Asked>,
@@ -34,13 +34,13 @@ enum Asked {
 impl Keeper {
     /// Over this journal.
     #[must_use]
-    pub fn new(journal: Journal) -> Self {
+    pub(super) fn new(journal: Journal) -> Self {
         Self { journal, next: 0, asked: HashMap::new(), stalled: Vec::new(), retry_at: None }
     }
 
     /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
     /// an event to deliver now.
-    pub fn begin(&mut self, run: RunId, entry: Entry, urgent: bool) -> Option<Event> {
+    pub(super) fn begin(&mut self, run: RunId, entry: Entry, urgent: bool) -> Option<Event> {
         if !self.stalled.is_empty() {
             return Some(Event::Refused(run));
         }
@@ -50,17 +50,17 @@ impl Keeper {
     }
 
     /// Records an end.
-    pub fn end(&mut self, run: RunId, entry: Entry, urgent: bool) {
+    pub(super) fn end(&mut self, run: RunId, entry: Entry, urgent: bool) {
         self.write(entry.clone(), urgent, Asked::End(run, entry));
     }
 
     /// Records a pause, or its end.
-    pub fn pause(&mut self, entry: Entry) {
+    pub(super) fn pause(&mut self, entry: Entry) {
         self.write(entry.clone(), true, Asked::Pause(entry));
     }
 
     /// Records what nobody waits for.
-    pub fn other(&mut self, entry: Entry) {
+    pub(super) fn other(&mut self, entry: Entry) {
         self.write(entry.clone(), false, Asked::Other(entry));
     }
 
@@ -76,7 +76,7 @@ impl Keeper {
     }
 
     /// What the journal's answer means for the engine.
-    pub fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
+    pub(super) fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
         tickets.iter().filter_map(|ticket| self.answer(*ticket, kept)).collect()
     }
 
@@ -111,12 +111,12 @@ impl Keeper {
 
     /// When [`Keeper::retry`] is wanted, if ever.
     #[must_use]
-    pub fn retry_at(&self) -> Option<Instant> {
+    pub(super) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
 
     /// Tries again to keep what could not be kept.
-    pub fn retry(&mut self, now: Instant) {
+    pub(super) fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             self.stalled.sort_by_key(|(ticket, _)| *ticket);
@@ -127,7 +127,7 @@ impl Keeper {
     }
 
     /// Waits until everything written is answered, and gives the store up.
-    pub fn close(self) {
+    pub(super) fn close(self) {
         self.journal.close();
     }
 }

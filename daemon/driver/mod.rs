@@ -8,6 +8,7 @@ pub mod watch;
 mod echo;
 mod inbox;
 mod keeper;
+mod lines;
 mod news;
 mod perform;
 mod pool;
@@ -17,6 +18,7 @@ mod table;
 mod tell;
 
 pub use inbox::Inbox;
+use lines::HostLines;
 pub use news::{Audience, News, Progress};
 
 use crate::config::Loaded;
@@ -26,7 +28,8 @@ use echo::Echo;
 use keeper::Keeper;
 use pool::Pool;
 use runs::Runs;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
@@ -141,6 +144,9 @@ pub struct Driver {
     runs: Runs,
     echo: Echo,
     sweep: Sweep,
+    /// Those for which there are no events, and where the looks at them stand.
+    unwatched: BTreeSet<VertexId>,
+    unwatched_sweep: Sweep,
     audience: Box<dyn Audience>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
@@ -184,8 +190,8 @@ impl Driver {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
-            let host = parts.host.clone();
-            Hub::new(tokio::runtime::Handle::current(), host, move |signals| {
+            let lines = Arc::new(HostLines(parts.host.clone()));
+            Hub::with_lines(tokio::runtime::Handle::current(), lines, move |signals| {
                 inbox.put(Input::Watched(signals));
             })
         });
@@ -199,6 +205,8 @@ impl Driver {
         Ok(Self {
             engine: Engine::new(settings.slots, settings.one_shot),
             sweep: Sweep::new(settings.sweep),
+            unwatched: BTreeSet::new(),
+            unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
             settings,
             began: Instant::now(),
             table: Table::default(),
@@ -243,7 +251,8 @@ impl Driver {
             }
             self.keep_time();
         }
-        let moved = if self.settings.one_shot { self.last_look().await } else { Vec::new() };
+        let looks = self.settings.one_shot && self.engine.mode() != Mode::Stopped;
+        let moved = if looks { self.last_look().await } else { Vec::new() };
         self.finish(moved)
     }
 
@@ -259,6 +268,7 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
+            self.unwatched_sweep.next().filter(|_| !self.unwatched.is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
@@ -351,6 +361,9 @@ impl Driver {
             Ok(graph) => graph,
             Err(error) => {
                 self.audience.hear(&News::Refused(&error.to_string()));
+                if self.settings.one_shot {
+                    self.recalled = None;
+                }
                 return;
             }
         };
@@ -359,9 +372,9 @@ impl Driver {
                 self.forget_strangers(&recalled);
                 self.table.recall(&recalled.resources)
             }
-            None => std::collections::BTreeMap::new(),
+            None => BTreeMap::new(),
         };
-        self.turn(Event::Swap(Swap { graph: std::sync::Arc::new(graph), recall, operator }));
+        self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 
     /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.

@@ -16,6 +16,7 @@ impl Driver {
             match action {
                 Action::Watch(id) => self.watch(id),
                 Action::Unwatch(id) => {
+                    self.unwatched.remove(&id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -27,9 +28,9 @@ impl Driver {
                         self.audience.hear(&News::Started(name));
                     }
                 }
-                Action::Begin(intent) => self.begin(intent),
+                Action::Begin(intent) => self.begin(&intent),
                 Action::Apply(run, id) => self.apply(run, id),
-                Action::End(record) => self.end(record),
+                Action::End(record) => self.end(&record),
                 Action::Cancel(run, _) => {
                     if let Some(live) = self.runs.0.get(&run) {
                         live.cancel.cancel();
@@ -61,7 +62,7 @@ impl Driver {
         self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
     }
 
-    fn begin(&mut self, intent: Intent) {
+    fn begin(&mut self, intent: &Intent) {
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
         }
@@ -72,18 +73,16 @@ impl Driver {
             stamp: intent.stamp.0,
             owes: intent.owes.iter().map(|id| self.identity(*id)).collect(),
         };
-        let event = match &mut self.keeper {
-            Some(keeper) => keeper.begin(intent.run, entry, urgent),
-            None => {
-                let trouble = Trouble::new("nothing is applied without a place to keep state");
-                self.troubles.insert(intent.vertex, trouble);
-                Some(Event::Refused(intent.run))
-            }
+        let Some(keeper) = &mut self.keeper else {
+            let trouble = Trouble::new("nothing is applied without a place to keep state");
+            self.troubles.insert(intent.vertex, trouble);
+            self.next.push_back(Event::Refused(intent.run));
+            return;
         };
-        self.next.extend(event);
+        self.next.extend(keeper.begin(intent.run, entry, urgent));
     }
 
-    fn end(&mut self, record: Record) {
+    fn end(&mut self, record: &Record) {
         if let Some(live) = self.runs.0.get_mut(&record.run) {
             live.closing = true;
         }
@@ -127,16 +126,28 @@ impl Driver {
         }
     }
 
+    /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
+    fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
+        if self.unwatched.insert(id) {
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Unwatched { identity, why });
+        }
+        let rewatch = self.table.get(id).is_none_or(|entry| entry.rewatch);
+        if let Some(hub) = self.hub.as_ref().filter(|_| !rewatch) {
+            hub.disarm(id);
+        }
+        Event::Unwatched(id)
+    }
+
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
             let event = match signal {
-                Signal::Established(id) => Event::Watching(id),
-                Signal::Absent(id, why) => {
-                    let identity = self.table.name(id);
-                    self.audience.hear(&News::Unwatched { identity, why: &why });
-                    Event::Unwatched(id)
+                Signal::Established(id) => {
+                    self.unwatched.remove(&id);
+                    Event::Watching(id)
                 }
+                Signal::Absent(id, why) => self.unwatched(id, &why),
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
                 Signal::Changed(id) => Event::Changed(id),

@@ -17,7 +17,7 @@ const STALL: Duration = Duration::from_millis(2);
 
 /// A pool of threads that grows with need up to a bound.
 #[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -53,14 +53,14 @@ impl Shared {
 impl Pool {
     /// A pool of at most `most` threads.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
         let state = State { jobs: VecDeque::new(), threads: 0, idle: 0, moved: Instant::now() };
         Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), base, most }))
     }
 
     /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
-    pub fn run(&self, blocks: bool, job: impl FnOnce() + Send + 'static) {
+    pub(super) fn run(&self, blocks: bool, job: impl FnOnce() + Send + 'static) {
         let mut state = self.0.lock();
         if state.jobs.is_empty() {
             state.moved = Instant::now();
@@ -77,7 +77,7 @@ impl Pool {
     }
 
     /// Adds a thread if queued work does not move. Called once in a while.
-    pub fn nudge(&self) {
+    pub(super) fn nudge(&self) {
         let mut state = self.0.lock();
         let stalled = !state.jobs.is_empty() && state.moved.elapsed() > STALL;
         if stalled && state.threads < self.0.most {
@@ -87,7 +87,7 @@ impl Pool {
 
     /// Whether work is queued: then it is worth to nudge.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.0.lock().jobs.is_empty()
     }
 

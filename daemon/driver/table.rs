@@ -9,18 +9,20 @@ use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat};
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     /// `kind[name]`.
-    pub identity: Arc<str>,
+    pub(super) identity: Arc<str>,
     /// The resource.
-    pub resource: Arc<dyn Resource>,
+    pub(super) resource: Arc<dyn Resource>,
     /// What its kind says of it.
-    pub nature: Nature,
+    pub(super) nature: Nature,
+    /// A watch that failed is tried again at each swap and sweep.
+    pub(super) rewatch: bool,
 }
 
 /// The table of all that runs, and of a graph that waits to run.
 #[derive(Debug, Default)]
-pub struct Table {
+pub(super) struct Table {
     entries: Vec<Option<Entry>>,
     numbers: HashMap<Arc<str>, VertexId>,
     free: Vec<VertexId>,
@@ -35,30 +37,30 @@ pub struct Table {
 impl Table {
     /// What stands behind a vertex of the running graph.
     #[must_use]
-    pub fn get(&self, id: VertexId) -> Option<&Entry> {
+    pub(super) fn get(&self, id: VertexId) -> Option<&Entry> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
     /// The identity of a vertex.
     #[must_use]
-    pub fn name(&self, id: VertexId) -> &str {
+    pub(super) fn name(&self, id: VertexId) -> &str {
         self.get(id).map_or("?", |entry| &entry.identity)
     }
 
     /// The name of the running graph.
     #[must_use]
-    pub fn graph(&self) -> &str {
+    pub(super) fn graph(&self) -> &str {
         &self.name
     }
 
     /// The number of an identity, if it has one.
     #[must_use]
-    pub fn number(&self, identity: &str) -> Option<VertexId> {
+    pub(super) fn number(&self, identity: &str) -> Option<VertexId> {
         self.numbers.get(identity).copied()
     }
 
     /// All vertices of the running graph.
-    pub fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
+    pub(super) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.entries
             .iter()
             .zip(0..)
@@ -67,7 +69,7 @@ impl Table {
     }
 
     /// Gives numbers to a new graph and makes it ready; [`Table::install`] follows when the engine has taken it.
-    pub fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
+    pub(super) fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
         self.drop_pending();
         let graph = self.number_all(&loaded)?;
         let ids: Vec<VertexId> =
@@ -129,7 +131,7 @@ impl Table {
     }
 
     /// The graph that waits runs from now on.
-    pub fn install(&mut self) {
+    pub(super) fn install(&mut self) {
         let Some((name, entries)) = self.pending.take() else { return };
         self.name = name;
         for (id, entry) in entries {
@@ -140,7 +142,7 @@ impl Table {
     }
 
     /// The graph that waited will not run: numbers that only it had are free again.
-    pub fn drop_pending(&mut self) {
+    pub(super) fn drop_pending(&mut self) {
         let Some((_, entries)) = self.pending.take() else { return };
         for (id, entry) in entries {
             if self.get(id).is_none() {
@@ -151,7 +153,7 @@ impl Table {
     }
 
     /// A vertex has left the graph.
-    pub fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
+    pub(super) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
         let entry = self.entries.get_mut(id.0 as usize)?.take()?;
         let waits =
             self.pending.as_ref().is_some_and(|(_, all)| all.iter().any(|(other, _)| *other == id));
@@ -164,7 +166,7 @@ impl Table {
 
     /// What the store remembers, by number, for those that wait to run.
     #[must_use]
-    pub fn recall(
+    pub(super) fn recall(
         &self,
         kept: &BTreeMap<String, crate::store::Remembered>,
     ) -> BTreeMap<VertexId, Recall> {
@@ -181,7 +183,7 @@ impl Table {
 
 fn entry(vertex: Vertex) -> Entry {
     let nature = vertex.resource.nature();
-    Entry { identity: vertex.identity, resource: vertex.resource, nature }
+    Entry { identity: vertex.identity, resource: vertex.resource, nature, rewatch: vertex.rewatch }
 }
 
 /// The same metaparams with the numbers that semaphores have in the engine.

@@ -12,11 +12,14 @@ impl Driver {
     pub(super) fn tell(&mut self, notice: Notice) {
         match notice {
             Notice::Loaded { added, changed, removed, kept } => {
+                if let Some(hub) = &self.hub {
+                    hub.rearm_failed();
+                }
                 let graph = self.table.graph();
                 self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
             }
             Notice::SwapWaits(ids) => {
-                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)))
+                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)));
             }
             Notice::SwapRefused => {
                 self.table.drop_pending();

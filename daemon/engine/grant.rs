@@ -256,6 +256,8 @@ fn new_run(
         cancelled: None,
         stuck: false,
         written_off: false,
+        obsolete: false,
         deadline: timeout.map(|t| now.after(t)),
+        owes: Vec::new(),
     }
 }

@@ -26,7 +26,7 @@ impl Engine {
         if now.station != Station::Checking {
             return;
         }
-        if now.cancelled.is_some() {
+        if now.cancelled.is_some() || now.obsolete {
             // It crossed the cancel: the check has returned, and nothing was begun.
             self.ended(run, Outcome::Interrupted);
             return;
@@ -64,18 +64,19 @@ impl Engine {
     fn differs(&mut self, id: VertexId) {
         self.diverge(id);
         let stamp = self.tick_stamp();
-        let Some(vertex) = self.vertex_mut(id) else { return };
+        let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
         if vertex.meta.noop {
             self.hold(id, Holding::WouldChange);
             self.suppose(id);
             return;
         }
-        let Some(run) = vertex.run_mut() else { return };
+        let owes = self.notified(id);
+        let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
         run.station = Station::Beginning;
         run.quiet = false;
+        run.owes.clone_from(&owes);
         let run = run.id;
-        let owes = self.notified(id);
         self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes }));
         self.touch(id);
     }
@@ -119,7 +120,7 @@ impl Engine {
         if now.station != Station::Beginning {
             return;
         }
-        if now.cancelled.is_some() {
+        if now.cancelled.is_some() || now.obsolete {
             self.ended(run, Outcome::Failed { touched: false });
             return;
         }
@@ -132,6 +133,10 @@ impl Engine {
         if now.station != Station::Beginning {
             return;
         }
+        if now.obsolete {
+            self.ended(run, Outcome::Failed { touched: false });
+            return;
+        }
         // Nothing was recorded, so there is nothing to end.
         self.release(id);
         let later = self.fail(id);
@@ -141,6 +146,11 @@ impl Engine {
     pub(crate) fn ended(&mut self, run: RunId, outcome: Outcome) {
         let Some((id, now)) = self.run_of(run) else { return };
         let (station, cancelled, kind) = (now.station, now.cancelled, now.kind);
+        if now.obsolete {
+            self.cut_off(id, station);
+            self.leave(id);
+            return;
+        }
         if let RunKind::Look(held) = kind {
             self.looked(id, Verdict::Unknown, held);
             return;
@@ -177,7 +187,7 @@ impl Engine {
         }
         let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
-        let owes = if changed { self.notified(id) } else { Vec::new() };
+        let owes = if changed { self.debts(id, &run) } else { Vec::new() };
         let record = Record {
             run: run.id,
             vertex: id,
@@ -208,7 +218,7 @@ impl Engine {
         self.diverge(id);
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
-        let owes = if touched { self.notified(id) } else { Vec::new() };
+        let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
         let permitted = run.station == Station::Applying;
         let mut notices: Vec<Notice> =
@@ -234,7 +244,7 @@ impl Engine {
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
         let touched = station == Station::Applying;
-        let owes = if touched { self.notified(id) } else { Vec::new() };
+        let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = if touched { Outcome::Interrupted } else { Outcome::Failed { touched } };
         let record = Record {
             run: run.id,
@@ -270,6 +280,15 @@ impl Engine {
         for notice in self.closing.remove(&run).unwrap_or_default() {
             self.tell(notice);
         }
+    }
+
+    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since.
+    fn debts(&self, id: VertexId, run: &Run) -> Vec<VertexId> {
+        let mut owes = self.notified(id);
+        owes.extend(run.owes.iter().filter(|child| self.vertex(**child).is_some()));
+        owes.sort_unstable();
+        owes.dedup();
+        owes
     }
 
     /// The children that this vertex refreshes.

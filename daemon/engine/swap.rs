@@ -35,8 +35,9 @@ impl Engine {
         for (slot, number) in self.vertices.iter_mut().zip(0..) {
             let (Some(vertex), id) = (slot, VertexId(number)) else { continue };
             match swap.graph.vertices.get(&id) {
-                Some(new) if new.definition == vertex.definition => continue,
+                Some(new) if new.definition == vertex.definition && !vertex.leaving => continue,
                 Some(_) => changed.push(id),
+                None if vertex.leaving => continue,
                 None => removed.push(id),
             }
             vertex.frozen = true;
@@ -52,11 +53,14 @@ impl Engine {
         }
     }
 
-    /// Vertices that the waiting graph changes or removes and that still run.
+    /// Vertices that the waiting graph changes or removes and that still run. A stuck run holds nobody up: to remove what hangs
+    /// is the way out of it.
     fn waits_for(&self) -> Vec<VertexId> {
         let Some(pending) = &self.pending else { return Vec::new() };
         let all = pending.changed.iter().chain(&pending.removed);
-        all.filter(|id| self.vertex(**id).is_some_and(|v| v.run().is_some())).copied().collect()
+        all.filter(|id| self.vertex(**id).and_then(Vertex::run).is_some_and(|r| !r.stuck))
+            .copied()
+            .collect()
     }
 
     /// Gives up a waiting graph: what it had frozen goes on.
@@ -122,6 +126,10 @@ impl Engine {
     fn remove(&mut self, id: VertexId) {
         self.withdraw(id);
         self.forget_timers(id);
+        if self.vertex(id).is_some_and(|v| v.run().is_some()) {
+            self.start_leaving(id);
+            return;
+        }
         let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::take) else {
             return;
         };
@@ -132,6 +140,30 @@ impl Engine {
             self.out.push(Action::Unwatch(id));
         }
         self.out.push(Action::Forget(id));
+    }
+
+    /// A vertex whose run is stuck stays until it returns, without edges, watch or causes (E-6: never twice at once).
+    fn start_leaving(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.leaving = true;
+        vertex.causes = Causes::default();
+        vertex.look = false;
+        vertex.owed = Stamp::NEVER;
+        vertex.gate = crate::vertex::Gate::open();
+        if let Some(run) = vertex.run_mut() {
+            run.obsolete = true;
+        }
+        if std::mem::replace(&mut vertex.watch, Watch::None) != Watch::None {
+            self.out.push(Action::Unwatch(id));
+        }
+        self.touch(id);
+    }
+
+    /// The stuck run of a vertex has returned: if it was only waited for, the vertex goes now.
+    pub(crate) fn leave(&mut self, id: VertexId) {
+        if self.vertex(id).is_some_and(|v| v.leaving) {
+            self.remove(id);
+        }
     }
 
     fn forget_timers(&mut self, id: VertexId) {
@@ -155,6 +187,10 @@ impl Engine {
         vertex.definition = new.definition;
         vertex.nature = new.nature;
         vertex.frozen = false;
+        vertex.leaving = false;
+        if let Some(run) = vertex.run_mut() {
+            run.obsolete = true;
+        }
         vertex.right = Stamp::NEVER;
         vertex.retries = 0;
         if new.meta.reset {

@@ -85,7 +85,11 @@ pub(crate) struct Run {
     pub(crate) stuck: bool,
     /// Its slot was written off: another one takes its place until it returns.
     pub(crate) written_off: bool,
+    /// Its vertex was changed or removed while it was stuck: what it answers counts for nothing.
+    pub(crate) obsolete: bool,
     pub(crate) deadline: Option<Tick>,
+    /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).
+    pub(crate) owes: Vec<VertexId>,
 }
 
 /// How far a run has come.
@@ -173,6 +177,8 @@ pub(crate) struct Vertex {
     pub(crate) stale: bool,
     /// A swap waits for it, or will replace it: it starts nothing.
     pub(crate) frozen: bool,
+    /// It has left the graph, and goes when its stuck run returns.
+    pub(crate) leaving: bool,
     /// Part of what a draining pause lets end.
     pub(crate) drains: bool,
     /// It has failed and has not been right since.
@@ -223,6 +229,7 @@ impl Vertex {
             look: false,
             stale: false,
             frozen: false,
+            leaving: false,
             drains: false,
             failing: false,
             disturbs: false,
@@ -310,6 +317,9 @@ impl Vertex {
 
     /// Whether it stands against convergence (E-18). A poll or a look in progress does not.
     pub(crate) fn is_disturbing(&self) -> bool {
+        if self.leaving {
+            return false;
+        }
         let dirty = self.causes.any() && !self.causes.only(Causes::POLL);
         dirty
             || self.owed > Stamp::NEVER

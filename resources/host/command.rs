@@ -1,9 +1,13 @@
 //! A command as declared: what is run, where, as whom, with which surroundings.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A command, as an argument vector; a shell is only its first element where the graph asks for one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// Its `Debug` shows neither the values of variables nor what it reads: they may be secret.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Command {
     /// Program and arguments; the program is looked up in the fixed PATH.
     pub argv: Vec<String>,
@@ -19,4 +23,23 @@ pub struct Command {
     pub stdin: Option<String>,
     /// Its umask; 022 where none is given.
     pub umask: Option<u32>,
+    /// How long it may take; without one it takes as long as it likes. A watch has none.
+    pub timeout: Option<Duration>,
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { argv, cwd, env, user, group, stdin, umask, timeout } = self;
+        let names: Vec<&str> = env.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Command")
+            .field("argv", argv)
+            .field("cwd", cwd)
+            .field("env", &names)
+            .field("user", user)
+            .field("group", group)
+            .field("stdin", &stdin.is_some())
+            .field("umask", umask)
+            .field("timeout", timeout)
+            .finish()
+    }
 }

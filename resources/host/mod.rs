@@ -1,10 +1,25 @@
 //! The one door to the machine: files, processes, accounts.
 
+mod account;
+mod capture;
 mod command;
+mod descriptors;
 pub mod files;
+mod group;
+mod journal;
+mod lines;
+mod look;
+mod prepare;
+mod process;
+mod spawner;
+mod supervise;
 
+pub use capture::Captured;
 pub use command::Command;
+pub use descriptors::close_inherited;
 pub use files::Files;
+pub use lines::{Line, Lines};
+pub use process::{End, Finished};
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.
 #[derive(Clone, Debug, Default)]

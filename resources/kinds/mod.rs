@@ -1,4 +1,8 @@
 //! One file for each kind.
 
+pub mod exec;
 pub mod file;
+pub mod msg;
 pub mod noop;
+pub mod print;
+pub mod timer;

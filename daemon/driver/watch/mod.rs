@@ -1,25 +1,36 @@
-//! stub
+//! Where events come from: one hub for all resources, over one inotify instance, the runtime's timers, and watch commands.
+//!
+//! A vertex that is armed costs a few entries in tables, and no thread, task or channel of its own (but for timers and watch commands).
+//! Files: `Happening::Entry` becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the
+//! way to a file is looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`.
+
+mod backend;
+mod hub;
+mod place;
+mod pulse;
+mod table;
+mod through_notify;
+mod walk;
+
+#[cfg(test)]
+mod walk_tests;
+
+pub use hub::Hub;
+pub use pulse::{LineSource, LineStream, Promise};
+
+use hub::Shared;
 use steadfast_engine::VertexId;
-use steadfast_resources::{Host, Source};
-#[derive(Debug)]
-pub struct Hub;
-#[derive(Debug)]
+use table::Table;
+
+/// What the hub tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
+    /// All sources of the vertex are in place: what changes from now on is told.
     Established(VertexId),
+    /// Some source cannot be had, for the reason given: only looks are sure to find a change. What can be watched still is.
     Absent(VertexId, String),
+    /// Something happened.
     Changed(VertexId),
+    /// Something may have happened: events were lost, or a watch was put in place anew.
     Suspect(VertexId),
-}
-impl Hub {
-    pub fn new(
-        _h: tokio::runtime::Handle,
-        _host: Host,
-        _t: impl Fn(Vec<Signal>) + Send + Sync + 'static,
-    ) -> Self {
-        Self
-    }
-    pub fn arm(&self, _v: VertexId, _s: Vec<Source>) {}
-    pub fn disarm(&self, _v: VertexId) {}
-    pub fn rearm_failed(&self) {}
-    pub fn close(self) {}
 }

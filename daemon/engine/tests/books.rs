@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{
-    Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick, VertexId,
+    Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick,
+    VertexId,
 };
 
 /// A number of the books' own counter: later is larger.
@@ -19,7 +20,10 @@ pub(crate) enum Need {
     /// The rules can be read either way; it was marked then at the earliest.
     Maybe(When),
     /// It became dirty between these two.
-    Must { low: When, high: When },
+    Must {
+        low: When,
+        high: When,
+    },
 }
 
 /// Where a vertex rests when it does not run.
@@ -33,7 +37,11 @@ pub(crate) enum Phase {
     Delayed(Tick),
     Failed,
     /// The engine has not said yet in this turn what follows its failure.
-    JustFailed { run: RunId, was_failed: bool, maybe_good: bool },
+    JustFailed {
+        run: RunId,
+        was_failed: bool,
+        maybe_good: bool,
+    },
     /// The rules can be read either way.
     Unsure,
 }
@@ -303,9 +311,9 @@ impl Books {
     pub(crate) fn is_suspended(&self, id: VertexId) -> bool {
         let Some((swap, _)) = &self.pending else { return false };
         let new = swap.graph.vertices().find(|vertex| vertex.id == id);
-        self.vertices.get(&id).is_some_and(|old| {
-            new.is_none_or(|new| new.definition != old.declared.definition)
-        })
+        self.vertices
+            .get(&id)
+            .is_some_and(|old| new.is_none_or(|new| new.definition != old.declared.definition))
     }
 
     /// The new graph, for the vertices there are: their ancestors.

@@ -6,7 +6,7 @@ use crate::step::Step;
 use crate::world::{Run, Station, Watch, World};
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Interrupted, Mode, Outcome, Pace, Poll, Slots, SlotClass, Standing, Verdict, VertexId,
+    Check, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Standing, Verdict, VertexId,
 };
 
 /// Random numbers that were drawn before; zeros where they are used up.
@@ -111,8 +111,11 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
                 meta.delay = ms([0, 200, 1000, 50][amount]);
                 meta.delay_max = ms([60_000, 400, 500, 50][amount]);
             }),
-            4 => shape.meta(number, |meta| meta.timeout = Some(ms([100, 500, 2000, 20_000][amount]))),
-            5 => shape.meta(number, |meta| meta.poll = Poll::Every(ms([200, 1000, 500, 60_000][amount]))),
+            4 => {
+                shape.meta(number, |meta| meta.timeout = Some(ms([100, 500, 2000, 20_000][amount])))
+            }
+            5 => shape
+                .meta(number, |meta| meta.poll = Poll::Every(ms([200, 1000, 500, 60_000][amount]))),
             6 => shape.meta(number, |meta| {
                 let period_ns = [1_000_000_000, 100_000_000, 333_333_333, 1][amount];
                 meta.pace = Some(Pace { period_ns, burst: [1, 2, 3, 1][amount] });
@@ -128,12 +131,14 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
             }
             9 => shape.nature(number, |nature| nature.slot = SlotClass::Command),
             10 => shape.nature(number, |nature| {
-                nature.check =
-                    [Check::Once, Check::EachStart, Check::Events, Check::Once][amount];
+                nature.check = [Check::Once, Check::EachStart, Check::Events, Check::Once][amount];
                 if nature.check == Check::Once {
-                    nature.interrupted =
-                        [Interrupted::Again, Interrupted::Again, Interrupted::Skip, Interrupted::Wait]
-                            [amount];
+                    nature.interrupted = [
+                        Interrupted::Again,
+                        Interrupted::Again,
+                        Interrupted::Skip,
+                        Interrupted::Wait,
+                    ][amount];
                 }
             }),
             11 => shape.nature(number, |nature| nature.cancellable = false),
@@ -189,9 +194,7 @@ fn step(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
         88 => Step::Lag(ms(length)),
         89 | 90 => Step::Pause { drain: length % 3 == 0, length: ms(1 + length * 100) },
         91 | 92 => Step::Resume,
-        93..96 => {
-            Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) }
-        }
+        93..96 => Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) },
         96 | 97 => Step::Crash { kept: tape.below(world.store.written.len() + 1) },
         98 if tape.chance(30) => Step::Stop { grace: ms(length) },
         _ => Step::Refuse,

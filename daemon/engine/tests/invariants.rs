@@ -29,7 +29,8 @@ pub(crate) const E11_NOOP: &str = "E-11: noop checks once for each cause and res
 pub(crate) const E12_LIMIT: &str = "E-12: every start takes a token";
 pub(crate) const E13_POLL: &str = "E-13: a tick every interval";
 pub(crate) const E14_SEMAPHORE: &str = "E-14: holders and lower tickets stay below the count";
-pub(crate) const E15_PAUSE: &str = "E-15: a pause starts nothing, ends when nothing runs, and ends by itself";
+pub(crate) const E15_PAUSE: &str =
+    "E-15: a pause starts nothing, ends when nothing runs, and ends by itself";
 pub(crate) const E16_STOP: &str = "E-16: a stop starts nothing, cancels what may be cancelled when it is \
     due, closes the watches in order";
 pub(crate) const E17_SWAP: &str = "E-17: a swap waits only for what it changes or removes, and that starts \
@@ -117,9 +118,8 @@ impl Books {
             .collect();
         let edges = |a: usize, b: usize| {
             let (low, high) = (self.order.get(b), self.order.get(a));
-            low.zip(high).and_then(|(low, high)| {
-                Some(self.vertices.get(low)?.ancestors.contains(high))
-            })
+            low.zip(high)
+                .and_then(|(low, high)| Some(self.vertices.get(low)?.ancestors.contains(high)))
         };
         let wrong = closed.iter().enumerate().any(|(at, below)| {
             closed.iter().skip(at + 1).any(|above| edges(*above, *below) == Some(true))
@@ -160,7 +160,10 @@ impl Books {
             tally.total += 1;
             *count_of(&mut tally, &standing) += 1;
             if !self.stands(*id, &standing) {
-                wrong.push(format!("{id} stands as {standing:?}: {:?} {:?}", vertex.phase, vertex.need));
+                wrong.push(format!(
+                    "{id} stands as {standing:?}: {:?} {:?}",
+                    vertex.phase, vertex.need
+                ));
             }
         }
         if tally != face.counts() {
@@ -201,7 +204,9 @@ impl Books {
                     vertex.ancestors.contains(a)
                         && known.get(a).is_some_and(|c| c.strict != u64::MAX)
                 };
-                resting && (vertex.need != Need::No || polled) && above.iter().all(open)
+                resting
+                    && (vertex.need != Need::No || polled)
+                    && above.iter().all(open)
                     && !above.is_empty()
             }
             Standing::WaitingForWatch
@@ -247,10 +252,7 @@ impl Books {
     }
 }
 
-fn count_of<'a>(
-    tally: &'a mut steadfast_engine::Counts,
-    standing: &Standing,
-) -> &'a mut u32 {
+fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) -> &'a mut u32 {
     match standing {
         Standing::Settled => &mut tally.settled,
         Standing::Running(..) => &mut tally.running,

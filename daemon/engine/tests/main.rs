@@ -11,8 +11,8 @@ mod world;
 
 mod books;
 mod invariants;
-mod order;
 mod oracle;
+mod order;
 
 mod schedule;
 

@@ -3,7 +3,8 @@
 use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants;
 use steadfast_engine::{
-    Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick, VertexId,
+    Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick,
+    VertexId,
 };
 
 mod doing;

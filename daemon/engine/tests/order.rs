@@ -77,7 +77,11 @@ impl Books {
     }
 
     /// It must be processed, nothing blocks it, and nothing else than semaphores and a slot is missing.
-    pub(crate) fn is_surely_ready(&self, id: VertexId, all: &BTreeMap<VertexId, Clearance>) -> bool {
+    pub(crate) fn is_surely_ready(
+        &self,
+        id: VertexId,
+        all: &BTreeMap<VertexId, Clearance>,
+    ) -> bool {
         let Some(vertex) = self.vertices.get(&id) else { return false };
         let awake = match vertex.phase {
             Phase::Rest | Phase::Held | Phase::Failed => true,
@@ -107,9 +111,10 @@ impl Books {
     /// E-14: how many hold that semaphore.
     pub(crate) fn holders(&self, semaphore: u32) -> u32 {
         let holds = |vertex: &&Vertex| {
-            vertex.running.as_ref().is_some_and(|run| {
-                !run.look && run.semaphores.iter().any(|s| s.0 == semaphore)
-            })
+            vertex
+                .running
+                .as_ref()
+                .is_some_and(|run| !run.look && run.semaphores.iter().any(|s| s.0 == semaphore))
         };
         u32::try_from(self.vertices.values().filter(holds).count()).unwrap_or(u32::MAX)
     }

@@ -77,7 +77,13 @@ fn r01_an_event_that_meets_a_pause_is_a_mark() {
 #[test]
 fn r02_resume_reaches_every_vertex() {
     let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
-    world.steps(&[PAUSE, Step::Commit, Step::Changed(v(2)), Step::Changed(v(0)), Step::Changed(v(1))]);
+    world.steps(&[
+        PAUSE,
+        Step::Commit,
+        Step::Changed(v(2)),
+        Step::Changed(v(0)),
+        Step::Changed(v(1)),
+    ]);
     assert_eq!(started(&world), [0; 0]);
     world.steps(&[Step::Resume]);
     check(&mut world, 0, Verdict::Same);
@@ -301,7 +307,11 @@ fn r13_convergence_is_exact() {
 fn r14_a_failed_run_has_a_name_and_others_go_on() {
     let mut world = settled(&[Shape::of(2)]);
     world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Checked(v(0), Verdict::Differs)]);
-    world.steps(&[Step::Commit, Step::Ended(v(0), Outcome::Failed { touched: true }), Step::Commit]);
+    world.steps(&[
+        Step::Commit,
+        Step::Ended(v(0), Outcome::Failed { touched: true }),
+        Step::Commit,
+    ]);
     assert!(has_told(&world, &Notice::Failed(v(0))));
     repair(&mut world, 1);
     assert_eq!(standing(&world, 1), Standing::Settled);

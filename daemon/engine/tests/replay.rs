@@ -31,7 +31,8 @@ fn kept_schedules_break_no_rule() {
 /// A schedule says the same after it was written and read back.
 #[test]
 fn a_schedule_survives_its_file() {
-    let numbers: Vec<u16> = (0..400_u32).map(|n| u16::try_from(n * n * 7919 % 65_521).unwrap()).collect();
+    let numbers: Vec<u16> =
+        (0..400_u32).map(|n| u16::try_from(n * n * 7919 % 65_521).unwrap()).collect();
     let (schedule, _) = crate::generate::play(&numbers);
     assert!(schedule.steps.len() > 20);
     assert_eq!(Schedule::parse(&schedule.to_text()), schedule);

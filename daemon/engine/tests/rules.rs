@@ -20,5 +20,10 @@ fn e01_a_chain_starts_in_order() {
         Step::Checked(v(1), Verdict::Same),
         Step::Commit,
     ]);
-    assert!(world.oracle.books.violations.is_empty(), "{:#?} {}", world.oracle.books.violations, world.log.join("\n"));
+    assert!(
+        world.oracle.books.violations.is_empty(),
+        "{:#?} {}",
+        world.oracle.books.violations,
+        world.log.join("\n")
+    );
 }

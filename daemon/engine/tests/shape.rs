@@ -96,8 +96,7 @@ impl Shape {
 
     /// The graph.
     pub(crate) fn build(&self) -> Arc<Graph> {
-        let graph =
-            Graph::new(self.vertices.clone(), self.edges.clone(), self.semaphores.clone());
+        let graph = Graph::new(self.vertices.clone(), self.edges.clone(), self.semaphores.clone());
         Arc::new(graph.expect("the tests write valid graphs"))
     }
 

@@ -9,8 +9,8 @@ use crate::world::World;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Engine, Event, Notice, Outcome, Pace, Pause, RunId, Slots, Standing, Start, Swap,
-    Tick, Verdict, VertexId,
+    Action, Check, Engine, Event, Notice, Outcome, Pace, Pause, RunId, Slots, Standing, Start,
+    Swap, Tick, Verdict, VertexId,
 };
 
 /// An engine over a large graph whose checks all find nothing to do, and that counts them.

@@ -73,7 +73,11 @@ impl Durable {
     }
 
     /// What is told back of the vertices of a graph that are not running yet.
-    pub(crate) fn recall(&self, graph: &Graph, running: Option<&Graph>) -> BTreeMap<VertexId, Recall> {
+    pub(crate) fn recall(
+        &self,
+        graph: &Graph,
+        running: Option<&Graph>,
+    ) -> BTreeMap<VertexId, Recall> {
         let has = |graph: &Graph, id: VertexId| graph.order().contains(&id);
         let mut owing = self.clone();
         for kept in self.vertices.values() {

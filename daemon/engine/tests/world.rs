@@ -183,11 +183,7 @@ impl World {
             return false;
         }
         *watch = answer;
-        self.deliver(if answer == Watch::Open {
-            Event::Watching(id)
-        } else {
-            Event::Unwatched(id)
-        })
+        self.deliver(if answer == Watch::Open { Event::Watching(id) } else { Event::Unwatched(id) })
     }
 
     /// Somebody changes it: heard of only where a watch is open.
@@ -326,7 +322,7 @@ impl World {
         match notice {
             Notice::Loaded { .. } => {
                 self.running = self.accepted.as_ref().map(|(graph, _)| Arc::clone(graph));
-            },
+            }
             Notice::Stopped(_) => self.stopped = true,
             _ => {}
         }

@@ -64,7 +64,9 @@ impl Files {
                 return put_in_place(permit, spot, draft, old, "its directory is not writable");
             }
         };
-        if let Err(fault) = fill(permit, spot, draft, old, &candidate.file) {
+        if let Err(mut fault) = fill(permit, spot, draft, old, &candidate.file) {
+            // However much was written, nobody has seen it.
+            fault.touched = false;
             let fault = abandon(spot, candidate, fault);
             return match (old, &fault.why) {
                 // An owner that was not declared is kept, and we may not give files away.
@@ -223,7 +225,7 @@ fn fill(
 fn write_all(permit: &Permit, file: &OwnedFd, content: &[u8]) -> Result<(), Fault> {
     let mut offset = 0_usize;
     while let Some(left) = content.get(offset..).filter(|left| !left.is_empty()) {
-        permit.check().map_err(|revoked| Fault::from(revoked).after(false))?;
+        permit.check()?;
         let chunk = &left[..left.len().min(CHUNK)];
         match rustix::io::pwrite(file, chunk, offset as u64) {
             Ok(0) => return Err(Fault::os("write")(Errno::IO)),

@@ -1,6 +1,7 @@
 //! From the plan of a check to the host: the premise is verified again, and every step asks the permit.
 
-use super::check::{Plan, Work, octal};
+use super::check::octal;
+use super::plan::{Plan, Work};
 use super::{File, Shape};
 use crate::change::{Change, Outcome};
 use crate::host::files::{Attributes, Draft, Fault, Files, Put, Seen, Spot, Why};

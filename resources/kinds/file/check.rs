@@ -1,6 +1,7 @@
 //! What is there against what is declared: nothing is changed, and little is read.
 
 use super::diff;
+use super::plan::{Finding, Plan, Work};
 use super::{File, Shape};
 use crate::change::{Change, Difference, Verdict};
 use crate::host::files::{
@@ -18,39 +19,6 @@ const FILE_MODE: u32 = 0o644;
 
 /// How often it is looked again at something that moves.
 const LOOKS: usize = 3;
-
-/// What has to be done, and what it was decided from.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// What was there.
-    pub(super) found: Option<Seen>,
-    /// It must go first.
-    pub(super) clear: bool,
-    /// What follows then.
-    pub(super) work: Work,
-}
-
-/// What has to be done.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Nothing more.
-    Remove,
-    /// Write the file anew; the mode is always set.
-    Write { attributes: Attributes, mode: u32 },
-    /// Make the link.
-    Link(Attributes),
-    /// Make the directory.
-    Directory(Attributes),
-    /// Leave it, and give it these.
-    Attributes(Attributes),
-}
-
-/// A plan and how it is shown.
-pub(super) struct Finding {
-    pub(super) plan: Plan,
-    pub(super) differences: Vec<Difference>,
-    pub(super) destructive: bool,
-}
 
 impl File {
     pub(super) fn verdict(&self, files: &Files, cancel: &CancellationToken) -> Verdict {

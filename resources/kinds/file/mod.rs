@@ -5,6 +5,7 @@ mod check;
 mod declare;
 mod diff;
 mod mode;
+mod plan;
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;

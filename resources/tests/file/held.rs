@@ -149,7 +149,7 @@ fn extended_attributes_are_kept_and_rights_of_the_old_content_are_not() {
     };
     let get = |name: &str| {
         let mut value = vec![0; 100];
-        let length = rustix::fs::getxattr(&path, name, &mut value).map_err(|errno| errno)?;
+        let length = rustix::fs::getxattr(&path, name, &mut value)?;
         value.truncate(length);
         Ok::<_, rustix::io::Errno>(value)
     };
@@ -369,19 +369,11 @@ fn a_bind_mounted_file_is_written_in_place() {
     let (path, source) = (dir.path().join("a"), dir.path().join("source"));
     fs::write(&path, "").unwrap();
     fs::write(&source, "a much longer wrong content").unwrap();
-    let mount = |args: &[&std::path::Path]| {
-        let program = if args.len() == 2 { "mount" } else { "umount" };
-        let mut command = std::process::Command::new(program);
-        if args.len() == 2 {
-            command.arg("--bind");
-        }
-        assert!(command.args(args).status().unwrap().success());
-    };
-    mount(&[&source, &path]);
+    mount(&["--bind", source.to_str().unwrap()], &path);
     let held = file(&path, &[("content", "right"), ("mode", "0640")]);
     let outcome = hold(&host, &held);
     let second = hold(&host, &held);
-    mount(&[&path]);
+    unmount(&path);
     let Outcome::Changed(done) = outcome else { panic!("{outcome:?}") };
     assert_eq!(done, ["content, in place: it is a mount point"]);
     assert_eq!(second, Outcome::Unchanged);
@@ -397,7 +389,7 @@ fn secrets_only_differ() {
     let shown = |given: &[(&str, &str)]| {
         let held = file(&path, given);
         let change = change(&host, &held);
-        let text = format!("{:?}", change);
+        let text = format!("{change:?}");
         let difference = change.differences.iter().find(|one| one.aspect == "content").cloned();
         assert_eq!(text.contains("canary"), difference.as_ref().unwrap().diff.is_some());
         assert!(!format!("{held:?}").contains("canary"));
@@ -421,8 +413,29 @@ fn large_files_are_compared_to_the_last_byte() {
     for size in [16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 3_000_000] {
         let content = "x".repeat(size);
         let held = file(&path, &[("content", &content)]);
-        fs::write(&path, format!("{}y", &content[1..])).unwrap();
+        fs::write(&path, format!("{}y", "x".repeat(size - 1))).unwrap();
         made(&host, &held);
         assert_eq!(fs::metadata(&path).unwrap().len(), size as u64);
     }
+}
+
+/// F-3: a full file system fails the resource without a touch, leaves nothing, and heals when there is room.
+#[test]
+fn a_full_file_system_changes_nothing() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    mount(&["-t", "tmpfs", "-o", "size=64k,mode=755", "none"], dir.path());
+    let path = dir.path().join("a");
+    fs::write(&path, "old").unwrap();
+    let held = file(&path, &[("content", &"x".repeat(200_000))]);
+    let change = change(&host, &held);
+    let outcome = apply(&host, &held, change);
+    let (content, left) = (fs::read_to_string(&path).unwrap(), names(dir.path()));
+    mount(&["-o", "remount,size=1m"], dir.path());
+    let healed = hold(&host, &held);
+    unmount(dir.path());
+    let Outcome::Failed { trouble, touched: false } = outcome else { panic!("{outcome:?}") };
+    assert!(trouble.what.contains("no space left"), "{trouble}");
+    assert_eq!((content.as_str(), left), ("old", vec!["a".to_owned()]));
+    assert_eq!(healed, Outcome::Changed(vec!["content".into()]));
 }

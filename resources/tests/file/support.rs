@@ -129,6 +129,21 @@ pub(crate) fn names(path: impl AsRef<Path>) -> Vec<String> {
     names
 }
 
+/// Mounts something at a path.
+pub(crate) fn mount(arguments: &[&str], at: &Path) {
+    let status = std::process::Command::new("mount").args(arguments).arg(at).status();
+    assert!(status.expect("mount").success(), "mount {arguments:?}");
+}
+
+/// Unmounts it; a child that is being forked for another test can hold it for a moment.
+pub(crate) fn unmount(at: &Path) {
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !std::process::Command::new("umount").arg(at).output().expect("umount").status.success() {
+        assert!(std::time::Instant::now() < limit, "{} stays busy", at.display());
+        std::thread::yield_now();
+    }
+}
+
 /// Whether this is root; many tests must be.
 pub(crate) fn demand_root() {
     assert!(nix::unistd::geteuid().is_root(), "this test must run as root");

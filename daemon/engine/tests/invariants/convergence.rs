@@ -39,7 +39,10 @@ impl Books {
             return;
         }
         let said = face.is_converged();
-        if said && self.loaded && let Some(id) = self.surely_unsettled() {
+        if said
+            && self.loaded
+            && let Some(id) = self.surely_unsettled()
+        {
             self.broken(E18_CONVERGED, &format!("is_converged, and {id} is not settled"));
         }
         if !said && self.undurable.is_empty() && self.is_surely_converged() {
@@ -47,7 +50,8 @@ impl Books {
         }
         if face.is_at_rest() {
             let busy = self.vertices.values().any(|v| {
-                v.is_running() || matches!(v.phase, Phase::Delayed(_)) && self.asked == Asked::Running
+                v.is_running()
+                    || matches!(v.phase, Phase::Delayed(_)) && self.asked == Asked::Running
             });
             if busy || !self.undurable.is_empty() {
                 self.broken(E18_CONVERGED, "is_at_rest although something is to come");

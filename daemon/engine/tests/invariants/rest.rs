@@ -21,7 +21,10 @@ impl Books {
                 && vertex.declared.meta.semaphores.is_empty()
                 && self.occupied(vertex.declared.nature.slot).0
                     < self.slots_of(vertex.declared.nature.slot)
-                && vertex.ancestors.iter().all(|a| all.get(a).is_some_and(|c| c.strict == u64::MAX));
+                && vertex
+                    .ancestors
+                    .iter()
+                    .all(|a| all.get(a).is_some_and(|c| c.strict == u64::MAX));
             if free && vertex.active.after(interval) <= self.now {
                 late.push(*id);
             }
@@ -82,9 +85,8 @@ impl Books {
                     .vertices
                     .values()
                     .any(|v| v.running.is_some() && !v.declared.nature.cancellable);
-                let given_up = self
-                    .stop_due
-                    .is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
+                let given_up =
+                    self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
                 let over = !running && self.undurable.is_empty() || given_up && !fixed;
                 if over && !self.stopped {
                     self.broken(E16_STOP, "nothing runs, and stopped is not told");

@@ -289,8 +289,7 @@ impl Books {
             (None, _) | (Some(false), None) => true,
             (Some(true), None) => false,
             (Some(true), Some(paid)) => {
-                ending.running.saw_stamp <= paid
-                    && still.is_none_or(|owed| paid < owed)
+                ending.running.saw_stamp <= paid && still.is_none_or(|owed| paid < owed)
             }
             (Some(false), Some(paid)) => {
                 matches!(ending.outcome, Outcome::Changed | Outcome::Unchanged)

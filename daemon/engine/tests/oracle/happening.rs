@@ -163,10 +163,10 @@ impl Books {
             Verdict::Unknown => {
                 if running.noop {
                     vertex.phase = Phase::JustFailed {
-                run: running.run,
-                was_failed: running.was_failed,
-                maybe_good: true,
-            };
+                        run: running.run,
+                        was_failed: running.was_failed,
+                        maybe_good: true,
+                    };
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
                 } else {
@@ -217,8 +217,7 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let over = Self::deadline_of(vertex, &running).is_some_and(|due| due <= self.now);
         let pays = if well && running.cancelled.is_some() && over {
-            vertex.phase =
-                Phase::JustFailed {
+            vertex.phase = Phase::JustFailed {
                 run: running.run,
                 was_failed: running.was_failed,
                 maybe_good: true,

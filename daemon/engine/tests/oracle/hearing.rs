@@ -2,10 +2,12 @@
 
 use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants::{
-    E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, E6_ONCE, HANDSHAKE,
+    E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
 };
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId};
+use steadfast_engine::{
+    Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -125,7 +127,9 @@ impl Books {
         }
         if !in_time {
             let wait = Duration::from_nanos(at.0.saturating_sub(now.0));
-            let detail = format!("{id} waits {wait:?} after failure {failures}: {shortest:?} to {longest:?}");
+            let detail = format!(
+                "{id} waits {wait:?} after failure {failures}: {shortest:?} to {longest:?}"
+            );
             self.broken(E10_FAILURE, &detail);
         }
     }
@@ -145,7 +149,10 @@ impl Books {
     fn held(&mut self, id: VertexId, holding: Holding) {
         let above = |a: VertexId, phase: Phase| {
             self.vertices.get(&id).is_some_and(|v| v.ancestors.contains(&a))
-                && self.vertices.get(&a).is_some_and(|v| v.phase == phase || v.phase == Phase::Unsure)
+                && self
+                    .vertices
+                    .get(&a)
+                    .is_some_and(|v| v.phase == phase || v.phase == Phase::Unsure)
         };
         let noop = self.vertices.get(&id).is_some_and(|v| v.declared.meta.noop);
         let (right, phase) = match holding {
@@ -223,9 +230,8 @@ impl Books {
 
     fn has_stopped(&mut self) {
         let running = self.vertices.values().any(|v| v.running.is_some());
-        let given_up = self
-            .stop_due
-            .is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
+        let given_up =
+            self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
         if self.asked != Asked::Stopping || self.stopped || (running && !given_up) {
             self.broken(E16_STOP, "stopped is told too early, or twice");
         }

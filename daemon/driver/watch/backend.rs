@@ -1,0 +1,53 @@
+//! What the hub asks of the kernel's file events, whichever crate brings them: one watch for each directory, not recursive.
+
+use std::path::Path;
+use thiserror::Error;
+
+/// A directory that is watched; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct DirectoryId(pub(super) u32);
+
+/// One thing that the kernel reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Happening<'n> {
+    /// Something happened to an entry of a directory; an empty name is the directory itself.
+    Entry {
+        /// Which directory.
+        directory: DirectoryId,
+        /// The name in it.
+        name: &'n [u8],
+        /// It came, went or was replaced; else its content or attributes changed.
+        structural: bool,
+    },
+    /// The watch is gone: the directory was removed or moved.
+    Lost(DirectoryId),
+    /// Events were lost, nobody knows which.
+    Overflow,
+}
+
+/// Who is told. Called by the thread of a backend.
+pub(super) type Sink = Box<dyn Fn(&[Happening<'_>]) + Send + Sync>;
+
+/// Why a directory cannot be watched.
+#[derive(Debug, Error)]
+pub(super) enum Failure {
+    /// It is not there any more.
+    #[error("it is gone")]
+    Gone,
+    /// A limit of the system.
+    #[error("no watch is free; raise the sysctl {0}")]
+    Limit(&'static str),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A source of file events. Its methods may block until the kernel has answered; they are called by the hub's own thread only.
+pub(super) trait Backend: Send {
+    /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
+    /// it without a gap.
+    fn watch(&mut self, directory: DirectoryId, path: &Path) -> Result<(), Failure>;
+
+    /// Ends a watch; no error where there is none any more.
+    fn unwatch(&mut self, directory: DirectoryId);
+}

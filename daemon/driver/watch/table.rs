@@ -1,0 +1,360 @@
+//! Who waits for what: directories that are watched, routes that lead to them, and the vertices at their ends.
+//!
+//! A *route* is the text of a parent directory's path. Walking it consults one entry after the other, each in a directory that is
+//! watched, and ends in the directory where its *leaves* lie. All paths in one directory share one route. Data only: nothing
+//! here touches the machine.
+
+use super::Signal;
+use super::backend::{DirectoryId, Happening};
+use super::pulse::Owner;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
+
+/// A name in a directory.
+pub(super) type Name = Arc<[u8]>;
+
+/// Device and inode: two names for one directory are one directory.
+pub(super) type Identity = (u64, u64);
+
+/// How far a link is followed for the sake of its events.
+pub(super) const LINKS: usize = 10;
+
+/// What our own temporary names begin with; nobody waits for them.
+const TEMPORARY: &[u8] = b".steadfast-";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RouteId(pub(super) u32);
+
+/// Why a route is walked, in rising order of what its users are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    /// Only to see whether it still leads where it led.
+    Verify,
+    /// A watch on it was lost.
+    Lost,
+    /// Somebody changed a part of it.
+    Changed,
+}
+
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    /// How many routes lead through it or end in it.
+    pub(super) routes: u32,
+    /// The entries that routes go through.
+    pub(super) steps: HashMap<Name, BTreeSet<RouteId>>,
+    /// The routes that end here.
+    pub(super) ends: Vec<RouteId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) path: Arc<Path>,
+    pub(super) walked: Walked,
+    pub(super) leaves: HashMap<Name, Leaf>,
+    /// Who waits for whatever happens in the directory at its end.
+    pub(super) below: Vec<VertexId>,
+}
+
+/// What a walk found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// The entries consulted.
+    pub(super) steps: Vec<(DirectoryId, Name)>,
+    /// The directories used, each once.
+    pub(super) used: Vec<DirectoryId>,
+    /// Where it ends; none where a part of it is missing.
+    pub(super) end: Option<DirectoryId>,
+    /// Why something on it cannot be watched.
+    pub(super) failed: Option<Box<str>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Leaf {
+    pub(super) vertices: Vec<VertexId>,
+    /// The links that lead here.
+    pub(super) links: Vec<(RouteId, Name)>,
+    /// Where this one leads, where it is a link.
+    pub(super) follows: Option<Box<(RouteId, Name)>>,
+}
+
+/// One place where a vertex waits.
+#[derive(Clone, Debug)]
+pub(super) enum Placed {
+    Leaf(RouteId, Name),
+    Below(RouteId),
+}
+
+#[derive(Debug)]
+pub(super) struct Armed {
+    /// Tells one arming of a vertex from the next.
+    pub(super) serial: u64,
+    pub(super) placed: Box<[Placed]>,
+    pub(super) told: Told,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// It waits to be placed.
+    Never,
+    Nothing,
+    Established,
+    Absent,
+}
+
+/// How a source that is no path stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Running {
+    Starting,
+    Yes,
+    Failed(String),
+}
+
+/// What the hub's thread is to do; bounded by what is armed, however many events come.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) arms: Vec<(VertexId, u64, Vec<Source>)>,
+    pub(super) dirty: BTreeMap<RouteId, Reason>,
+    pub(super) looks: BTreeSet<(RouteId, Name)>,
+    pub(super) lost: BTreeSet<DirectoryId>,
+    pub(super) emptied: BTreeSet<RouteId>,
+    pub(super) judge: BTreeSet<VertexId>,
+    pub(super) overflow: bool,
+    pub(super) sweep: bool,
+    pub(super) closed: bool,
+}
+
+impl Work {
+    pub(super) fn is_empty(&self) -> bool {
+        self.arms.is_empty()
+            && self.dirty.is_empty()
+            && self.looks.is_empty()
+            && self.lost.is_empty()
+            && self.emptied.is_empty()
+            && self.judge.is_empty()
+            && !(self.overflow || self.sweep || self.closed)
+    }
+
+    pub(super) fn walk(&mut self, route: RouteId, reason: Reason) {
+        let known = self.dirty.entry(route).or_insert(reason);
+        *known = reason.max(*known);
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) directories: HashMap<DirectoryId, Directory>,
+    pub(super) identities: HashMap<Identity, DirectoryId>,
+    pub(super) routes: HashMap<RouteId, Route>,
+    pub(super) by_path: HashMap<Arc<Path>, RouteId>,
+    pub(super) vertices: HashMap<VertexId, Armed>,
+    pub(super) running: HashMap<VertexId, Vec<Running>>,
+    pub(super) work: Work,
+    serial: u64,
+    directory: u32,
+    route: u32,
+}
+
+impl Table {
+    /// A number for one arming.
+    pub(super) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// This very arming holds.
+    pub(super) fn is_armed(&self, owner: Owner) -> bool {
+        self.vertices.get(&owner.vertex).is_some_and(|armed| armed.serial == owner.serial)
+    }
+
+    pub(super) fn next_directory(&mut self) -> DirectoryId {
+        self.directory += 1;
+        DirectoryId(self.directory)
+    }
+
+    /// The route with this text; a new one has not been walked.
+    pub(super) fn route(&mut self, path: &Path, work: &mut Work) -> RouteId {
+        if let Some(route) = self.by_path.get(path) {
+            return *route;
+        }
+        self.route += 1;
+        let id = RouteId(self.route);
+        let path: Arc<Path> = path.into();
+        let route = Route {
+            path: Arc::clone(&path),
+            walked: Walked::default(),
+            leaves: HashMap::new(),
+            below: Vec::new(),
+        };
+        self.routes.insert(id, route);
+        self.by_path.insert(path, id);
+        work.walk(id, Reason::Verify);
+        id
+    }
+
+    /// Takes in what the kernel reports: whom to tell at once, and what the hub's thread has to look at.
+    pub(super) fn take_in(&mut self, happening: Happening<'_>, signals: &mut Vec<Signal>) {
+        match happening {
+            Happening::Entry { directory, name, structural } => {
+                let mut work = std::mem::take(&mut self.work);
+                self.touch(directory, name, structural, (&mut work, signals));
+                self.work = work;
+            }
+            Happening::Lost(directory) => {
+                if self.directories.contains_key(&directory) {
+                    self.work.lost.insert(directory);
+                }
+            }
+            Happening::Overflow => self.work.overflow = true,
+        }
+    }
+
+    fn touch(
+        &self,
+        directory: DirectoryId,
+        name: &[u8],
+        structural: bool,
+        (work, signals): (&mut Work, &mut Vec<Signal>),
+    ) {
+        let Some(directory) = self.directories.get(&directory) else { return };
+        for route in directory.steps.get(name).into_iter().flatten() {
+            let whole = self.routes.get(route).is_some_and(|route| route.walked.end.is_some());
+            match (structural, whole) {
+                (true, _) => work.walk(*route, Reason::Changed),
+                // New rights may open a way that was shut.
+                (false, false) => work.walk(*route, Reason::Verify),
+                (false, true) => {}
+            }
+        }
+        for id in &directory.ends {
+            let Some(route) = self.routes.get(id) else { continue };
+            if let Some((name, leaf)) = route.leaves.get_key_value(name) {
+                self.tell_leaf(leaf, Signal::Changed, signals, LINKS);
+                if structural {
+                    work.looks.insert((*id, Arc::clone(name)));
+                }
+            }
+            if !name.is_empty() && !name.starts_with(TEMPORARY) {
+                for vertex in &route.below {
+                    self.tell(*vertex, Signal::Changed, signals);
+                }
+            }
+        }
+    }
+
+    /// Tells everybody on a route.
+    pub(super) fn tell_route(
+        &self,
+        route: RouteId,
+        signal: fn(VertexId) -> Signal,
+        signals: &mut Vec<Signal>,
+    ) {
+        let Some(route) = self.routes.get(&route) else { return };
+        for leaf in route.leaves.values() {
+            self.tell_leaf(leaf, signal, signals, LINKS);
+        }
+        for vertex in &route.below {
+            self.tell(*vertex, signal, signals);
+        }
+    }
+
+    /// Tells those who wait for a path, also through links that lead to it.
+    pub(super) fn tell_leaf(
+        &self,
+        leaf: &Leaf,
+        signal: fn(VertexId) -> Signal,
+        signals: &mut Vec<Signal>,
+        links: usize,
+    ) {
+        for vertex in &leaf.vertices {
+            self.tell(*vertex, signal, signals);
+        }
+        if links == 0 {
+            return;
+        }
+        for (route, name) in &leaf.links {
+            if let Some(leaf) = self.routes.get(route).and_then(|route| route.leaves.get(name)) {
+                self.tell_leaf(leaf, signal, signals, links - 1);
+            }
+        }
+    }
+
+    /// Tells one vertex. One that was told nothing yet is checked after it is told that it is watched, which covers this.
+    pub(super) fn tell(
+        &self,
+        vertex: VertexId,
+        signal: fn(VertexId) -> Signal,
+        signals: &mut Vec<Signal>,
+    ) {
+        let signal = signal(vertex);
+        let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Told::Nothing);
+        if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
+            signals.push(signal);
+        }
+    }
+
+    /// Those whose standing depends on a route.
+    pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
+        let mut signals = Vec::new();
+        self.tell_route(route, Signal::Suspect, &mut signals);
+        vertices.extend(signals.iter().filter_map(|signal| match signal {
+            Signal::Suspect(vertex) => Some(*vertex),
+            Signal::Established(_) | Signal::Absent(..) | Signal::Changed(_) => None,
+        }));
+    }
+
+    /// Says how it stands with a vertex, where that is new.
+    pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
+        let Some(armed) = self.vertices.get(&vertex) else { return };
+        if armed.told == Told::Never {
+            return;
+        }
+        let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
+        let mut starting = false;
+        for running in self.running.get(&vertex).into_iter().flatten() {
+            match running {
+                Running::Starting => starting = true,
+                Running::Failed(error) => why = why.or_else(|| Some(error.clone())),
+                Running::Yes => {}
+            }
+        }
+        let (before, now) = match (&why, starting) {
+            (Some(_), _) => (armed.told, Told::Absent),
+            (None, true) => return,
+            (None, false) => (armed.told, Told::Established),
+        };
+        if before == now {
+            return;
+        }
+        if let Some(armed) = self.vertices.get_mut(&vertex) {
+            armed.told = now;
+        }
+        match why {
+            Some(why) => signals.push(Signal::Absent(vertex, why)),
+            None => signals.push(Signal::Established(vertex)),
+        }
+        if before != Told::Nothing {
+            signals.push(Signal::Suspect(vertex));
+        }
+    }
+
+    fn failure(&self, placed: &Placed) -> Option<String> {
+        let (mut id, mut name) = match placed {
+            Placed::Leaf(route, name) => (*route, Some(name)),
+            Placed::Below(route) => (*route, None),
+        };
+        for _ in 0..LINKS {
+            let route = self.routes.get(&id)?;
+            if let Some(failed) = &route.walked.failed {
+                return Some(failed.to_string());
+            }
+            let (next, target) = route.leaves.get(name?)?.follows.as_deref()?;
+            (id, name) = (*next, Some(target));
+        }
+        None
+    }
+}

@@ -1,0 +1,104 @@
+//! A process group of one child: signalled only while its number cannot have gone to somebody else.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Shared by the task that looks after the child and the one who asked for it.
+#[derive(Debug)]
+pub(super) struct Group(Mutex<State>);
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Unborn,
+    /// The leader is not reaped: its number is ours.
+    Running(Pid),
+    Gone,
+    /// Nobody waits for it any more: not to be started, and killed if that is too late.
+    Abandoned,
+}
+
+impl Group {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(State::Unborn))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is still worth a start.
+    pub(super) fn is_wanted(&self) -> bool {
+        !matches!(*self.state(), State::Abandoned)
+    }
+
+    /// The child runs; one that was abandoned meanwhile is killed at once.
+    pub(super) fn started(&self, leader: Pid) {
+        let mut state = self.state();
+        if matches!(*state, State::Abandoned) {
+            send(leader, Signal::KILL);
+        }
+        *state = State::Running(leader);
+    }
+
+    /// Signals every process of the group.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let State::Running(leader) = *self.state() {
+            send(leader, signal);
+        }
+    }
+
+    /// Nobody waits any more: what runs is killed.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state();
+        match *state {
+            State::Running(leader) => send(leader, Signal::KILL),
+            State::Unborn => *state = State::Abandoned,
+            State::Gone | State::Abandoned => {}
+        }
+    }
+
+    /// The leader is about to be reaped: from now on its number may be another's.
+    pub(super) fn reaped(&self) {
+        *self.state() = State::Gone;
+    }
+}
+
+/// A group without a living process refuses the signal, which is what was wanted.
+fn send(leader: Pid, signal: Signal) {
+    if kill_process_group(leader, signal).is_err() {}
+}
+
+/// Whether a process of that group still lives; one that is only not yet reaped does not. Where it cannot be told, it does.
+pub(super) fn is_alive(leader: Pid) -> bool {
+    let Ok(entries) = fs::read_dir("/proc") else { return true };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+        .any(|stat| is_living_member(&stat, leader))
+}
+
+/// The name of a program stands in parentheses and may hold anything: what counts follows the last one.
+fn is_living_member(stat: &str, leader: Pid) -> bool {
+    let Some((_, rest)) = stat.rsplit_once(')') else { return false };
+    let mut fields = rest.split_ascii_whitespace();
+    let (state, group) = (fields.next(), fields.nth(1));
+    let is_dead = matches!(state, Some("Z" | "X"));
+    !is_dead && group == Some(leader.as_raw_nonzero().to_string().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_living_member;
+    use rustix::process::Pid;
+
+    #[test]
+    fn a_program_with_a_deceptive_name_is_read_right() {
+        let leader = Pid::from_raw(42).unwrap();
+        assert!(is_living_member("43 (a) Z 1 7 (b) S 1 42 42 0", leader));
+        assert!(!is_living_member("42 (sh) Z 1 42 42 0", leader));
+        assert!(!is_living_member("43 (sh) S 42 43 42 0", leader));
+        assert!(!is_living_member("", leader));
+    }
+}

@@ -1,0 +1,150 @@
+//! Turns a declared command into what is really started: program, arguments, surroundings. Nothing is inherited (S-9).
+
+use super::Command;
+use super::account::{Account, account};
+use crate::printable::short;
+use crate::trouble::Trouble;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+/// Where programs are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a command's umask is unless it declares one, whatever the daemon's own.
+const UMASK: u32 = 0o022;
+
+/// The umask it is to be started with.
+pub(super) fn umask(command: &Command) -> u32 {
+    command.umask.unwrap_or(UMASK)
+}
+
+/// Everything is looked up here, so that what is missing is named; may block on a file system or a directory service.
+///
+/// With `umask_in_shell` the umask is set by a shell in front: for hosts where no thread may have one of its own.
+pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process, Trouble> {
+    let [name, arguments @ ..] = command.argv.as_slice() else {
+        return Err(Trouble::new("a command is expected, found an empty argument vector"));
+    };
+    let account = account(command)?;
+    let path = variable(command, "PATH").unwrap_or(PATH);
+    let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
+    directory(cwd)?;
+    let program = find(name, path, cwd)?;
+
+    let mut words: Vec<PathBuf> = Vec::new();
+    if umask_in_shell {
+        let script = r#"umask "$0" && exec "$@""#;
+        words.extend(["/bin/sh".into(), "-c".into(), script.into()]);
+        words.push(format!("{:04o}", umask(command)).into());
+    }
+    if let Some(switch) = &account.switch {
+        let setpriv = find("setpriv", PATH, Path::new("/"))
+            .map_err(|trouble| trouble.hint("`user` and `group` need setpriv, of util-linux"))?;
+        words.push(setpriv);
+        words.extend(switch.prefix().into_iter().map(PathBuf::from));
+    }
+    let is_direct = words.is_empty();
+    words.push(program);
+
+    let mut process = Process::new(&words[0]);
+    process.args(&words[1..]).args(arguments);
+    if is_direct {
+        process.arg0(name);
+    }
+    surround(&mut process, command, &account);
+    process.current_dir(cwd).process_group(0);
+    process.stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    Ok(process)
+}
+
+fn surround(process: &mut Process, command: &Command, account: &Account) {
+    process
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", &account.home)
+        .env("USER", &account.name)
+        .env("LOGNAME", &account.name)
+        .env("SHELL", &account.shell)
+        .env("LANG", "C.UTF-8")
+        .envs(command.env.iter().map(|(name, value)| (name, value)));
+}
+
+fn variable<'a>(command: &'a Command, wanted: &str) -> Option<&'a str> {
+    let found = command.env.iter().rev().find(|(name, _)| name == wanted);
+    found.map(|(_, value)| value.as_str())
+}
+
+fn directory(cwd: &Path) -> Result<(), Trouble> {
+    match cwd.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(Trouble::new(format!("cwd {} is not a directory", shown(cwd)))),
+        Err(why) => Err(Trouble::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
+            .hint("make the directory first: a `file` resource before this one")),
+    }
+}
+
+/// A name without a slash is looked for in PATH; one with a slash is taken from the working directory.
+fn find(name: &str, path: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
+    if name.is_empty() {
+        return Err(Trouble::new("a program is expected, found an empty name"));
+    }
+    if name.contains('/') {
+        let program = cwd.join(name);
+        return match program.metadata() {
+            Ok(metadata) if is_program(&metadata) => Ok(program),
+            Ok(_) => Err(Trouble::new(format!("{} is not executable", shown(&program)))),
+            Err(why) => Err(Trouble::new(format!("program {}: {why}", shown(&program)))),
+        };
+    }
+    let found = path
+        .split(':')
+        .map(Path::new)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|program| program.metadata().is_ok_and(|metadata| is_program(&metadata)));
+    found.ok_or_else(|| {
+        let mut trouble =
+            Trouble::new(format!("program {name:?} not found in PATH\nPATH is {path}"));
+        if name.contains(char::is_whitespace) {
+            trouble = trouble.hint("the first element of the vector is the program alone");
+        }
+        trouble
+    })
+}
+
+fn is_program(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+fn shown(path: &Path) -> String {
+    short(&path.to_string_lossy(), 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prepare;
+    use crate::host::Command;
+
+    /// S-9, where no thread may have a umask of its own: a shell in front sets it, and changes nothing else.
+    #[test]
+    fn a_shell_in_front_sets_the_umask_and_nothing_else() {
+        let script = "umask; env; printf '%s|' \"$@\"";
+        let argv = ["/bin/sh", "-c", script, "x", "$(id)", "", "-n a"].map(str::to_owned).into();
+        let mut command = Command { argv, umask: Some(0o027), ..Command::default() };
+        let printed = |command: &Command, umask_in_shell| {
+            let output = prepare(command, umask_in_shell).unwrap().output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0027\n") && seen.ends_with("$(id)||-n a|"), "{seen}");
+        let without = printed(&command, false);
+        assert_eq!(seen.split_once('\n').unwrap().1, without.split_once('\n').unwrap().1);
+        command.user = Some("nobody".to_owned());
+        command.umask = None;
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0022\n") && seen.contains("USER=nobody"), "{seen}");
+    }
+}

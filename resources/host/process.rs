@@ -1,0 +1,115 @@
+//! Runs commands: queries, which need no permit, and runs, which do.
+
+use super::group::Group;
+use super::supervise::{Job, Leftover, supervise};
+use super::{Captured, Command, Host, spawner};
+use crate::permit::Permit;
+use crate::trouble::Trouble;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How a command ended, and what it printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it complained about.
+    pub stderr: Captured,
+    /// A process that it left behind still holds its output; what that prints is lost.
+    pub held: bool,
+}
+
+impl Finished {
+    pub(super) fn never() -> Self {
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        Self { end: End::Cancelled { started: false }, stdout, stderr, held: false }
+    }
+
+    /// Whether it ended by itself with code 0.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.end == End::Exited(0)
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which did not come from us.
+    Killed(i32),
+    /// Its time was over: its group was ended.
+    TimedOut,
+    /// It was cancelled: its group was ended.
+    Cancelled {
+        /// False where it was cancelled before it was started.
+        started: bool,
+    },
+}
+
+impl Host {
+    /// Runs a guard or a query, without a permit: the one hole in the rule that a dry run cannot write. That it changes nothing is
+    /// the word of the graph's author.
+    ///
+    /// What it leaves behind in its process group is killed when it ends. When it is cancelled, or its time is over, its group
+    /// gets TERM, then KILL after two seconds; when the future is dropped, KILL at once. It is always reaped.
+    pub async fn query(
+        &self,
+        command: &Command,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, Trouble> {
+        let (_owner, joined) = begin(command, cancel.child_token(), Leftover::Kill)?;
+        ended(joined).await
+    }
+
+    /// Runs a command that changes the host. It is not started under a revoked permit, and ended as in [`Self::query`] when its
+    /// permit is revoked. What it leaves behind when it ends by itself (a daemon it started) is left alone.
+    pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Trouble> {
+        if permit.check().is_err() {
+            return Ok(Finished::never());
+        }
+        let stop = CancellationToken::new();
+        let (_owner, joined) = begin(command, stop.clone(), Leftover::Spare)?;
+        let mut result = std::pin::pin!(ended(joined));
+        tokio::select! {
+            result = &mut result => result,
+            () = permit.revoked() => {
+                stop.cancel();
+                result.await
+            }
+        }
+    }
+}
+
+/// Kills the group when the one who asked for it goes away; nothing once it was reaped.
+#[derive(Debug)]
+pub(super) struct Owner(pub(super) Arc<Group>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+type Joined = JoinHandle<Result<Finished, Trouble>>;
+
+fn begin(
+    command: &Command,
+    stop: CancellationToken,
+    leftover: Leftover,
+) -> Result<(Owner, Joined), Trouble> {
+    let group = Arc::new(Group::new());
+    let owner = Owner(Arc::clone(&group));
+    let job = Job { command: command.clone(), stop, group, leftover, started: None, lines: None };
+    Ok((owner, spawner::handle()?.spawn(supervise(job))))
+}
+
+pub(super) async fn ended(joined: Joined) -> Result<Finished, Trouble> {
+    joined.await.unwrap_or_else(|why| {
+        Err(Trouble::new(format!("the task that looks after the command ended: {why}")))
+    })
+}

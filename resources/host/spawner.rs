@@ -1,0 +1,87 @@
+//! The one place where children are started, and the thread on which the tasks live that look after them.
+//!
+//! A umask belongs to the whole process, and the daemon's is 077 while that of commands is 022. So children are started from
+//! threads that have taken a umask of their own (`unshare(CLONE_FS)`), which keeps the quick `posix_spawn`. Starting blocks
+//! until the program is loaded: what hangs on a dead file system holds only its own thread.
+
+use super::Command;
+use super::group::Group;
+use super::prepare::{prepare, umask};
+use crate::printable::printable;
+use crate::trouble::Trouble;
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::Mode;
+use rustix::process::Pid;
+use std::io::{self, ErrorKind};
+use std::process::{Child, Command as Process};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::CancellationToken;
+
+static HANDLE: OnceLock<Result<Handle, Trouble>> = OnceLock::new();
+
+thread_local! {
+    /// Whether this thread has a umask and a working directory of its own.
+    static ALONE: bool = unshare(CloneFlags::CLONE_FS).is_ok();
+}
+
+/// The runtime that looks after children; it does not matter on which one the caller runs, if any.
+pub(super) fn handle() -> Result<&'static Handle, Trouble> {
+    HANDLE.get_or_init(start).as_ref().map_err(Clone::clone)
+}
+
+fn start() -> Result<Handle, Trouble> {
+    let trouble = |why| Trouble::new(format!("no thread for commands: {why}"));
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .thread_name("spawn")
+        .thread_keep_alive(Duration::from_mins(1))
+        .max_blocking_threads(64)
+        .build()
+        .map_err(trouble)?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name("processes".to_owned())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))
+        .map_err(trouble)?;
+    Ok(handle)
+}
+
+/// Starts a command on the calling thread; none where nobody wants it any more.
+pub(super) fn spawn(
+    command: &Command,
+    group: &Group,
+    stop: &CancellationToken,
+) -> Result<Option<Child>, Trouble> {
+    let alone = ALONE.with(|alone| *alone);
+    let mut process = prepare(command, !alone)?;
+    if stop.is_cancelled() || !group.is_wanted() {
+        return Ok(None);
+    }
+    if alone {
+        rustix::process::umask(Mode::from_raw_mode(umask(command)));
+    }
+    let child = start_process(&mut process).map_err(|why| {
+        let name = command.argv.first().map_or("", String::as_str);
+        Trouble::new(format!("{} cannot be started: {why}", printable(name)))
+    })?;
+    group.started(Pid::from_child(&child));
+    Ok(Some(child))
+}
+
+/// A program that was just written may be busy for a moment: a child that another thread is starting holds a copy of the
+/// descriptor it was written through until its own program is loaded.
+fn start_process(process: &mut Process) -> io::Result<Child> {
+    let mut patience = [1, 2, 4, 8, 16, 32, 64, 128].map(Duration::from_millis).into_iter();
+    loop {
+        match process.spawn() {
+            Err(why) if why.kind() == ErrorKind::ExecutableFileBusy => match patience.next() {
+                Some(pause) => std::thread::sleep(pause),
+                None => return Err(why),
+            },
+            result => return result,
+        }
+    }
+}

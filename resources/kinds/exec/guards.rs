@@ -1,0 +1,127 @@
+//! The guards of an exec: whether there is something to do.
+
+use super::words;
+use crate::host::{Command, End, Finished, Host};
+use crate::printable::short;
+use crate::trouble::Trouble;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// What is asked before a run.
+#[derive(Debug, Default)]
+pub(super) struct Guards {
+    pub(super) creates: Option<PathBuf>,
+    pub(super) mtimes: Vec<PathBuf>,
+    pub(super) only_if: Option<Command>,
+    pub(super) equals: Option<String>,
+    pub(super) unless: Option<Command>,
+}
+
+/// Why paths say that there is something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// A file is newer than what the command creates: no other guard is asked.
+    Newer,
+    /// It is up to the other guards.
+    Allowed,
+}
+
+impl Guards {
+    pub(super) fn is_empty(&self) -> bool {
+        self.creates.is_none() && self.only_if.is_none() && self.unless.is_none()
+    }
+
+    /// Whether there is something to do.
+    pub(super) async fn allow(
+        &self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Trouble> {
+        let paths = cancel.run_until_cancelled(self.ask_paths(host)).await;
+        match paths.unwrap_or_else(|| Err(cut_off()))? {
+            Some(Reason::Allowed) => {}
+            Some(Reason::Newer) => return Ok(true),
+            None => return Ok(false),
+        }
+        if let Some(command) = &self.only_if {
+            let finished = host.query(command, cancel).await?;
+            if !says_yes("ifcmd", command, &finished)? || self.is_equal(&finished) {
+                return Ok(false);
+            }
+        }
+        if let Some(command) = &self.unless {
+            let finished = host.query(command, cancel).await?;
+            if says_yes("nifcmd", command, &finished)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether there is still something to do, as far as paths can tell; commands are not asked again.
+    pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Trouble> {
+        Ok(self.ask_paths(host).await?.is_some())
+    }
+
+    async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Trouble> {
+        let Some(creates) = &self.creates else { return Ok(Some(Reason::Allowed)) };
+        let there = metadata(host, "creates", creates).await?;
+        for path in &self.mtimes {
+            let Some(file) = metadata(host, "mtimes", path).await? else {
+                return Err(Trouble::new(format!(
+                    "{} of mtimes does not exist",
+                    short(&path.to_string_lossy(), 60)
+                ))
+                .hint("declare it, and put this resource after it"));
+            };
+            if there.as_ref().is_some_and(|there| is_newer(&file, there)) {
+                return Ok(Some(Reason::Newer));
+            }
+        }
+        Ok(there.is_none().then_some(Reason::Allowed))
+    }
+
+    fn is_equal(&self, finished: &Finished) -> bool {
+        let Some(expected) = &self.equals else { return false };
+        let printed = finished.stdout.bytes();
+        let printed = printed.strip_suffix(b"\n").unwrap_or(printed);
+        let expected = expected.strip_suffix('\n').unwrap_or(expected);
+        !finished.stdout.truncated() && printed == expected.as_bytes()
+    }
+}
+
+fn is_newer(file: &Metadata, than: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (file.mtime(), file.mtime_nsec()) > (than.mtime(), than.mtime_nsec())
+}
+
+async fn metadata(host: &Host, field: &str, path: &Path) -> Result<Option<Metadata>, Trouble> {
+    match host.look(path).await {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(why) => {
+            Err(Trouble::new(format!("{field}: {}: {why}", short(&path.to_string_lossy(), 60))))
+        }
+    }
+}
+
+fn says_yes(field: &str, command: &Command, finished: &Finished) -> Result<bool, Trouble> {
+    let argv = words::shown(&command.argv, 60);
+    match finished.end {
+        End::Exited(code) => Ok(code == 0),
+        End::Killed(signal) => {
+            Err(Trouble::new(format!("{field} was killed by signal {signal}: {argv}")))
+        }
+        End::TimedOut => Err(Trouble::new(format!("{field} took too long: {argv}"))
+            .hint("raise `timeout`, or find out what it waits for")),
+        End::Cancelled { .. } => Err(cut_off()),
+    }
+}
+
+fn cut_off() -> Trouble {
+    Trouble::new("the run was cancelled while its guards were asked")
+}

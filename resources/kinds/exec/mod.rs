@@ -1,0 +1,184 @@
+//! `exec`: runs a command, where its guards say that there is something to do.
+//!
+//! Guards, in this order: `mtimes` forces a run; else `creates`, `ifcmd` and `nifcmd` must each allow one. A refresh is a reason to
+//! run; it does not overrule the guards (as in Puppet and mgmt). Without any guard the command runs once per definition, for
+//! events, refreshes and `redo`. Nothing is put into the text of a command by this program: values go in by `env`, or as `args`.
+
+mod declared;
+mod guards;
+mod run;
+mod words;
+
+use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::host::{Command, Host};
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+use crate::source::Source;
+use crate::spec::{FieldSpec, FieldType, Spec};
+use guards::Guards;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "exec",
+    doc: "Runs a command, where its guards say that there is something to do.",
+    fields: FIELDS,
+    build: declared::build,
+};
+
+const fn text(name: &'static str, doc: &'static str) -> FieldSpec {
+    FieldSpec::new(name, FieldType::Text, doc)
+}
+
+const FIELDS: &[FieldSpec] = &[
+    text(
+        "cmd",
+        "The command; default: the name. Without `shell` it is cut at white space, and nothing reads quotes, `$` or `*`.",
+    ),
+    FieldSpec::new(
+        "args",
+        FieldType::Texts,
+        "Beside `cmd` and no `shell`: its exact arguments. Alone: the exact argument vector. Beside `shell`: $1, $2, …",
+    ),
+    text("shell", "A shell that reads `cmd` (`/bin/sh`); default: none."),
+    text("cwd", "Working directory, absolute; default: /."),
+    FieldSpec::new(
+        "env",
+        FieldType::TextMap,
+        "Variables, besides PATH, HOME, USER, LOGNAME, SHELL and LANG; nothing is inherited. For all its commands.",
+    ),
+    text(
+        "user",
+        "User to run as, name or number, with its supplementary groups; default: the daemon's.",
+    ),
+    text("group", "Group to run as, name or number; default: the user's own."),
+    FieldSpec::new(
+        "timeout",
+        FieldType::Float,
+        "Seconds that each of its commands may take; then TERM, and KILL two seconds later. 0, the default: no limit.",
+    ),
+    text("creates", "Absolute path: nothing to do where it exists. It is watched."),
+    FieldSpec::new(
+        "mtimes",
+        FieldType::Texts,
+        "Absolute paths, beside `creates`: it runs, whatever the other guards say, when one is newer than `creates`. Watched.",
+    ),
+    text("ifcmd", "A guard: it runs only where this exits with 0."),
+    text("ifshell", "A shell that reads `ifcmd`; default: none."),
+    text("ifcwd", "Working directory of `ifcmd`; default: `cwd`."),
+    text(
+        "ifequals",
+        "Nothing to do where `ifcmd` exits with 0 and prints exactly this; one newline at the end does not count.",
+    ),
+    text("nifcmd", "A guard: nothing to do where this exits with 0."),
+    text("nifshell", "A shell that reads `nifcmd`; default: none."),
+    text("nifcwd", "Working directory of `nifcmd`; default: `cwd`."),
+    text("donecmd", "Runs after the command went well; where it fails, the run has failed."),
+    text("doneshell", "A shell that reads `donecmd`; default: none."),
+    text("donecwd", "Working directory of `donecmd`; default: `cwd`."),
+    text("watchcmd", "A command that runs all the time: each line it prints is an event."),
+    text("watchshell", "A shell that reads `watchcmd`; default: none."),
+    text("watchcwd", "Working directory of `watchcmd`; default: `cwd`."),
+    FieldSpec::new(
+        "watchfiles",
+        FieldType::Texts,
+        "Absolute paths whose changes are events; one that ends in / also for what is in it.",
+    ),
+    FieldSpec::new(
+        "refresh_only",
+        FieldType::Bool,
+        "It runs only when it is notified; default: false.",
+    ),
+    FieldSpec::new("returns", FieldType::Texts, "Exit codes that are well; default: [0]."),
+    text(
+        "changed_when",
+        "Runs after the command went well, by the same shell: exit 0 means that it changed something, else it did not.",
+    ),
+    text("stdin", "What the command reads; default: nothing. It is never shown."),
+    text("umask", "Its umask, octal; default: 022."),
+    FieldSpec::new(
+        "always",
+        FieldType::Bool,
+        "Without a guard: runs at each start of the daemon too; default: false.",
+    ),
+    text(
+        "on_interrupt",
+        "After a run that was cut off: run (again), skip (take it as done) or wait (for `redo`); default: run.",
+    ),
+    FieldSpec::ignored("state", "has no meaning for exec: a command has no state"),
+    FieldSpec::ignored("pollint", "has no effect: use `meta: { poll: SECONDS }`"),
+];
+
+/// One exec.
+#[derive(Debug)]
+struct Exec {
+    command: Command,
+    guards: Guards,
+    done: Option<Command>,
+    changed_when: Option<Command>,
+    watch: Vec<Source>,
+    returns: Vec<i32>,
+    refresh_only: bool,
+    always: bool,
+    on_interrupt: OnInterrupt,
+}
+
+impl Exec {
+    fn repeat(&self) -> Repeat {
+        match (self.guards.is_empty(), self.always) {
+            _ if self.refresh_only => Repeat::Events,
+            (false, _) => Repeat::State,
+            (true, true) => Repeat::EachStart,
+            (true, false) => Repeat::Once,
+        }
+    }
+
+    async fn look(&self, host: &Host, ask: Ask) -> Verdict {
+        let is_asked = ask.refresh || (ask.run && !self.refresh_only);
+        let by_guards = !self.guards.is_empty() && !self.refresh_only;
+        if !is_asked && !by_guards {
+            return Verdict::Same;
+        }
+        match self.guards.allow(host, &ask.cancel).await {
+            Ok(false) => Verdict::Same,
+            Ok(true) => Verdict::Differs(Change {
+                differences: vec![Difference {
+                    aspect: "command",
+                    from: String::new(),
+                    to: words::shown(&self.command.argv, 300),
+                    diff: None,
+                }],
+                destructive: false,
+                premise: Box::new(()),
+            }),
+            Err(trouble) => Verdict::Unknown(trouble),
+        }
+    }
+}
+
+impl Resource for Exec {
+    fn watch(&self) -> Vec<Source> {
+        self.watch.clone()
+    }
+
+    fn nature(&self) -> Nature {
+        Nature {
+            seat: Seat::Command,
+            repeat: self.repeat(),
+            on_interrupt: self.on_interrupt,
+            ..Nature::default()
+        }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(self.look(host, ask))
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(run::run(self, host, permit))
+    }
+}

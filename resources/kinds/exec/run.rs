@@ -1,0 +1,116 @@
+//! The run of an exec: the command, what confirms it, and what is said of it.
+
+use super::{Exec, words};
+use crate::change::Outcome;
+use crate::host::{Command, End, Finished, Host};
+use crate::permit::Permit;
+use crate::trouble::Trouble;
+use std::fmt::Write as _;
+
+/// Runs the command of an exec, then `donecmd`, then `changed_when`.
+pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
+    match exec.guards.still_hold(host).await {
+        Ok(true) => {}
+        Ok(false) => return Outcome::Unchanged,
+        Err(trouble) => return Outcome::Failed { trouble, touched: false },
+    }
+    let finished = match host.run(&exec.command, permit).await {
+        Ok(finished) => finished,
+        Err(trouble) => return Outcome::Failed { trouble, touched: false },
+    };
+    if let Some(outcome) = not_well("", &exec.command, &finished, &exec.returns) {
+        return outcome;
+    }
+    if let Some(done) = &exec.done
+        && let Err(outcome) = follow_up("donecmd: ", done, host, permit, &[0]).await
+    {
+        return outcome;
+    }
+    if let Some(question) = &exec.changed_when {
+        match follow_up("changed_when: ", question, host, permit, &[]).await {
+            Ok(answer) if !answer.is_success() => return Outcome::Unchanged,
+            Ok(_) => {}
+            Err(outcome) => return outcome,
+        }
+    }
+    Outcome::Changed(notes(&finished))
+}
+
+/// A command after the first; whatever happens, the first has changed something.
+async fn follow_up(
+    field: &str,
+    command: &Command,
+    host: &Host,
+    permit: &Permit,
+    returns: &[i32],
+) -> Result<Finished, Outcome> {
+    match host.run(command, permit).await {
+        Ok(finished) => match not_well(field, command, &finished, returns) {
+            Some(outcome) => Err(outcome),
+            None => Ok(finished),
+        },
+        Err(mut trouble) => {
+            trouble.what.insert_str(0, field);
+            Err(Outcome::Failed { trouble, touched: true })
+        }
+    }
+}
+
+/// How a run ended that did not end well; with no codes given, any will do.
+fn not_well(
+    field: &str,
+    command: &Command,
+    finished: &Finished,
+    returns: &[i32],
+) -> Option<Outcome> {
+    let argv = words::shown(&command.argv, 50);
+    let trouble = match finished.end {
+        End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
+        End::Exited(code) => {
+            Trouble::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
+                .hint(advice(code))
+        }
+        End::Killed(signal) => Trouble::new(format!("{field}killed by signal {signal}: {argv}")),
+        End::TimedOut => Trouble::new(format!("{field}took longer than its timeout: {argv}"))
+            .hint("raise `timeout`, or find out what it waits for"),
+        End::Cancelled { .. } => return Some(Outcome::Interrupted),
+    };
+    Some(Outcome::Failed { trouble: with_output(trouble, finished), touched: true })
+}
+
+fn codes(returns: &[i32]) -> String {
+    let codes: Vec<String> = returns.iter().map(ToString::to_string).collect();
+    codes.join(" or ")
+}
+
+fn advice(code: i32) -> &'static str {
+    match code {
+        126 => "126 mostly means that a program may not be executed",
+        127 => "127 mostly means that a program was not found: only the fixed PATH is searched",
+        _ => "run the command by hand; a code that is well goes into `returns`",
+    }
+}
+
+/// The last it said follows on lines of its own, escaped.
+fn with_output(mut trouble: Trouble, finished: &Finished) -> Trouble {
+    let (name, lines) = match finished.stderr.last_lines(5) {
+        lines if lines.is_empty() => ("stdout", finished.stdout.last_lines(5)),
+        lines => ("stderr", lines),
+    };
+    for line in lines {
+        if write!(trouble.what, "\n{name}: {line}").is_err() {}
+    }
+    trouble
+}
+
+fn notes(finished: &Finished) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let End::Exited(code) = finished.end {
+        notes.push(format!("ran: exit {code}"));
+    }
+    notes.extend(finished.stderr.last_lines(1).iter().map(|line| format!("stderr: {line}")));
+    if finished.held {
+        notes.push("a process it left behind holds its output, which is lost".to_owned());
+    }
+    notes
+}

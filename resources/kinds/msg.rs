@@ -1,0 +1,143 @@
+//! `msg`: logs a message once per definition, and again for each refresh; to the journal too, where that is asked for.
+//!
+//! The log gets it as the note of its outcome, on one line.
+
+use super::print::said;
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::printable::printable;
+use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use std::sync::Arc;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "msg",
+    doc: "Logs a message once, and again when it is notified.",
+    fields: &[
+        FieldSpec::new("body", FieldType::Text, "The message; default: the name."),
+        FieldSpec::new(
+            "priority",
+            FieldType::Text,
+            "Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug, for the journal; default: Notice.",
+        ),
+        FieldSpec::new(
+            "fields",
+            FieldType::TextMap,
+            "More fields for the journal: letters, digits and _, not starting with _ or a digit.",
+        ),
+        FieldSpec::new("journal", FieldType::Bool, "Send it to the journal too; default: false."),
+        FieldSpec::later("syslog", "Send it to syslog too."),
+    ],
+    build,
+};
+
+/// Short and long names of the eight priorities, in the order of their numbers.
+const PRIORITIES: [[&str; 2]; 8] = [
+    ["emerg", "emergency"],
+    ["alert", "alert"],
+    ["crit", "critical"],
+    ["err", "error"],
+    ["warning", "warn"],
+    ["notice", "notice"],
+    ["info", "informational"],
+    ["debug", "debug"],
+];
+const NOTICE: usize = 5;
+
+#[derive(Debug)]
+struct Msg {
+    body: String,
+    priority: usize,
+    fields: Vec<(String, String)>,
+    journal: bool,
+}
+
+fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut problems = Vec::new();
+    let body = fields.text("body").filter(|body| !body.is_empty());
+    let msg = Msg {
+        body: body.unwrap_or_else(|| name.to_owned()),
+        priority: priority(fields.text("priority"), &mut problems),
+        fields: more(fields.text_map("fields").unwrap_or_default(), &mut problems),
+        journal: fields.bool("journal").unwrap_or_default(),
+    };
+    if problems.is_empty() { Ok(Arc::new(msg)) } else { Err(problems) }
+}
+
+fn priority(text: Option<String>, problems: &mut Vec<Invalid>) -> usize {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return NOTICE };
+    let wanted = text.to_ascii_lowercase();
+    PRIORITIES.iter().position(|names| names.contains(&wanted.as_str())).unwrap_or_else(|| {
+        let what = format!("a priority is expected, found {text:?}");
+        let hint = "Emerg, Alert, Crit, Err, Warning, Notice, Info or Debug";
+        problems.push(Invalid::field("priority", what).hint(hint));
+        NOTICE
+    })
+}
+
+/// The journal takes only capitals, and drops without a word what it does not take.
+fn more(fields: Vec<(String, String)>, problems: &mut Vec<Invalid>) -> Vec<(String, String)> {
+    let mut more = Vec::new();
+    for (name, value) in fields {
+        let field = name.to_ascii_uppercase();
+        let is_taken = matches!(field.as_str(), "MESSAGE" | "PRIORITY" | "SYSLOG_IDENTIFIER");
+        let is_name = field.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+            && field.len() <= 64
+            && field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_name || is_taken {
+            let what = format!("a field of the journal is expected, found {name:?}");
+            let hint =
+                "1 to 64 letters, digits and _, starting with a letter; not the message's own";
+            problems.push(Invalid::field("fields", what).hint(hint));
+        }
+        more.push((field, value));
+    }
+    more
+}
+
+impl Msg {
+    fn send(&self, host: &Host, permit: &Permit) -> Outcome {
+        if permit.check().is_err() {
+            return Outcome::Interrupted;
+        }
+        if self.journal {
+            let priority = self.priority.to_string();
+            let mut fields = vec![
+                ("MESSAGE", self.body.as_str()),
+                ("PRIORITY", priority.as_str()),
+                ("SYSLOG_IDENTIFIER", "steadfast"),
+            ];
+            fields.extend(self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            if let Err(trouble) = host.journal(permit, &fields) {
+                return Outcome::Failed { trouble, touched: false };
+            }
+        }
+        Outcome::Changed(vec![format!("msg: {}", printable(&self.body))])
+    }
+}
+
+impl Resource for Msg {
+    fn nature(&self) -> Nature {
+        let seat = if self.journal { Seat::Thread } else { Seat::Command };
+        Nature { seat, repeat: Repeat::Once, ..Nature::default() }
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move { said(&ask, &self.body) })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async { self.send(host, permit) })
+    }
+}

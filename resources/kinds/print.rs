@@ -1,0 +1,71 @@
+//! `print`: says a text once per definition, and again for each refresh.
+//!
+//! What it says are the notes of its outcome: the driver puts them where its own lines go.
+
+use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::printable::{printable, short};
+use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use std::sync::Arc;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "print",
+    doc: "Says a text once, and again when it is notified.",
+    fields: &[FieldSpec::new("msg", FieldType::Text, "What is said; default: the name.")],
+    build,
+};
+
+#[derive(Debug)]
+struct Print {
+    text: String,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape that every kind has")]
+fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    Ok(Arc::new(Print { text: fields.text("msg").unwrap_or_else(|| name.to_owned()) }))
+}
+
+impl Resource for Print {
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, repeat: Repeat::Once, ..Nature::default() }
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move { said(&ask, &self.text) })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async {
+            if permit.check().is_err() {
+                return Outcome::Interrupted;
+            }
+            Outcome::Changed(self.text.lines().map(|line| printable(line).into_owned()).collect())
+        })
+    }
+}
+
+/// What a kind that only says something answers to a check.
+pub(super) fn said(ask: &Ask, text: &str) -> Verdict {
+    if !ask.run && !ask.refresh {
+        return Verdict::Same;
+    }
+    let difference =
+        Difference { aspect: "message", from: String::new(), to: short(text, 200), diff: None };
+    Verdict::Differs(Change {
+        differences: vec![difference],
+        destructive: false,
+        premise: Box::new(()),
+    })
+}

@@ -1,0 +1,107 @@
+//! `timer`: changes at an interval, so that what it notifies runs.
+//!
+//! The first tick comes one interval after the watch is opened, not at load. A refresh restarts the interval: whoever listens to
+//! [`Source::Every`] arms it anew after a run that was a refresh. A restart alone is no tick, and changes nothing.
+
+use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+use crate::source::Source;
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "timer",
+    doc: "Changes at an interval, so that what it notifies runs; a refresh restarts the interval.",
+    fields: &[FieldSpec::new(
+        "interval",
+        FieldType::Float,
+        "Seconds between two ticks, with a fraction; the first comes one interval after the start.",
+    )],
+    build,
+};
+
+/// Shorter intervals are a mistake, and would be a busy loop.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+#[derive(Debug)]
+struct Timer {
+    interval: Duration,
+}
+
+/// What the run of a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Premise {
+    Tick,
+    Restart,
+}
+
+fn build(
+    _name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let Some(seconds) = fields.float("interval") else {
+        return Err(vec![Invalid::whole("`interval` is expected").hint("seconds between ticks")]);
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(interval) if (SHORTEST..=LONGEST).contains(&interval) => {
+            Ok(Arc::new(Timer { interval }))
+        }
+        _ => {
+            let what = format!("seconds from 0.01 to 31536000 are expected, found {seconds}");
+            Err(vec![Invalid::field("interval", what).hint("for example 60, or 0.5")])
+        }
+    }
+}
+
+impl Resource for Timer {
+    fn watch(&self) -> Vec<Source> {
+        vec![Source::Every(self.interval)]
+    }
+
+    fn nature(&self) -> Nature {
+        Nature {
+            seat: Seat::Command,
+            repeat: Repeat::Events,
+            on_interrupt: OnInterrupt::Skip,
+            ..Nature::default()
+        }
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        let (premise, to) = match (ask.run, ask.refresh) {
+            (true, _) => (Premise::Tick, "tick"),
+            (false, true) => (Premise::Restart, "restart"),
+            (false, false) => return Box::pin(async { Verdict::Same }),
+        };
+        let difference =
+            Difference { aspect: "interval", from: String::new(), to: to.to_owned(), diff: None };
+        let change = Change {
+            differences: vec![difference],
+            destructive: false,
+            premise: Box::new(premise),
+        };
+        Box::pin(async { Verdict::Differs(change) })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        let is_tick = change.premise.downcast_ref() == Some(&Premise::Tick);
+        Box::pin(async move {
+            match (permit.check(), is_tick) {
+                (Err(_), _) => Outcome::Interrupted,
+                (Ok(()), true) => Outcome::Changed(vec!["tick".to_owned()]),
+                (Ok(()), false) => Outcome::Unchanged,
+            }
+        })
+    }
+}

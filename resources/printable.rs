@@ -1,0 +1,60 @@
+//! Makes foreign text fit for a line of a log: what could forge or hide a line is escaped.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text with every character escaped that could forge or hide a line: control characters, line separators, and those that
+/// turn the direction of writing.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if !is_deceptive(character) {
+            escaped.push(character);
+        } else if write!(escaped, "{}", character.escape_default()).is_err() {
+            escaped.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
+            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text on one line, escaped, and cut to at most that many characters.
+#[must_use]
+pub(crate) fn short(text: &str, characters: usize) -> String {
+    let text = printable(text);
+    if text.chars().count() <= characters {
+        return text.into_owned();
+    }
+    let mut cut: String = text.chars().take(characters.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{printable, short};
+
+    /// S-13: foreign text cannot forge a line.
+    #[test]
+    fn what_could_forge_a_line_is_escaped() {
+        assert_eq!(printable("plain ünïcode 'text'"), "plain ünïcode 'text'");
+        assert_eq!(printable("a\nb\r\u{1b}[31mc\0"), "a\\nb\\r\\u{1b}[31mc\\u{0}");
+        assert_eq!(printable("x\u{202e}y\u{2028}\u{85}"), "x\\u{202e}y\\u{2028}\\u{85}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        assert_eq!(short("äöüß", 4), "äöüß");
+        assert_eq!(short("äöüßx", 4), "äöü…");
+    }
+}

@@ -1,0 +1,202 @@
+//! Somebody who listens to a hub.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use steadfast::driver::watch::{Hub, LineSource, Signal};
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Long enough for a machine that does much else.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// What was heard of one vertex.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) established: usize,
+    pub(crate) absent: Vec<String>,
+    pub(crate) changed: usize,
+    pub(crate) suspect: usize,
+}
+
+impl Heard {
+    pub(crate) fn news(&self) -> usize {
+        self.changed + self.suspect
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Notes {
+    pub(crate) heard: Mutex<BTreeMap<u32, Heard>>,
+    pub(crate) more: Condvar,
+    /// Held by a test that wants the hub to wait.
+    pub(crate) gate: Mutex<()>,
+}
+
+impl Notes {
+    fn take_in(&self, signals: Vec<Signal>) {
+        drop(self.gate.lock().expect("not poisoned"));
+        let mut heard = self.heard.lock().expect("not poisoned");
+        for signal in signals {
+            match signal {
+                Signal::Established(vertex) => {
+                    heard.entry(vertex.0).or_default().established += 1;
+                }
+                Signal::Absent(vertex, why) => heard.entry(vertex.0).or_default().absent.push(why),
+                Signal::Changed(vertex) => heard.entry(vertex.0).or_default().changed += 1,
+                Signal::Suspect(vertex) => heard.entry(vertex.0).or_default().suspect += 1,
+            }
+        }
+        self.more.notify_all();
+    }
+}
+
+pub(crate) struct Ears {
+    pub(crate) hub: Hub,
+    pub(crate) notes: Arc<Notes>,
+    _runtime: Runtime,
+    /// Where the tests play.
+    pub(crate) directory: TempDir,
+    sentinel: TempDir,
+}
+
+/// The vertex that is used to wait for everything before it.
+const SENTINEL: u32 = u32::MAX;
+
+impl Ears {
+    pub(crate) fn new() -> Self {
+        Self::with(None)
+    }
+
+    pub(crate) fn with(lines: Option<Arc<dyn LineSource>>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let notes = Arc::new(Notes::default());
+        let told = Arc::clone(&notes);
+        let tell = move |signals| told.take_in(signals);
+        let hub = match lines {
+            Some(lines) => Hub::with_lines(runtime.handle().clone(), lines, tell),
+            None => Hub::new(runtime.handle().clone(), tell),
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let sentinel = tempfile::tempdir().expect("a directory");
+        Self { hub, notes, _runtime: runtime, directory, sentinel }
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.directory.path().join(below)
+    }
+
+    /// Makes a file with its parents.
+    pub(crate) fn file(&self, below: &str, content: &str) -> PathBuf {
+        let path = self.path(below);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::write(&path, content).expect("written");
+        path
+    }
+
+    pub(crate) fn arm(&self, vertex: u32, path: &Path) {
+        self.hub.arm(VertexId(vertex), vec![Source::Path { path: path.to_owned(), below: false }]);
+    }
+
+    /// Arms and waits for the answer, which must be that it is established.
+    pub(crate) fn watch(&self, vertex: u32, path: &Path) {
+        self.arm(vertex, path);
+        self.until(vertex, |heard| heard.established == 1);
+    }
+
+    pub(crate) fn heard(&self, vertex: u32) -> Heard {
+        self.notes.heard.lock().expect("not poisoned").get(&vertex).cloned().unwrap_or_default()
+    }
+
+    /// Waits until what was heard of a vertex is enough.
+    pub(crate) fn until(&self, vertex: u32, enough: impl Fn(&Heard) -> bool) -> Heard {
+        let limit = Instant::now() + LONG;
+        let mut heard = self.notes.heard.lock().expect("not poisoned");
+        loop {
+            let known = heard.entry(vertex).or_default();
+            if enough(known) {
+                return known.clone();
+            }
+            let left = limit.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "of {vertex} only {known:?} was heard");
+            heard = self.notes.more.wait_timeout(heard, left).expect("not poisoned").0;
+        }
+    }
+
+    /// Does something and waits until it is heard of for this vertex.
+    pub(crate) fn hears(&self, vertex: u32, what: &str, act: impl FnOnce()) -> Heard {
+        self.settle();
+        let before = self.heard(vertex).news();
+        act();
+        let limit = Instant::now() + LONG;
+        loop {
+            let heard = self.heard(vertex);
+            if heard.news() > before {
+                return heard;
+            }
+            assert!(Instant::now() < limit, "{what}: nothing was heard of {vertex}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Does something and sees that nothing is heard of this vertex.
+    pub(crate) fn hears_nothing(&self, vertex: u32, what: &str, act: impl FnOnce()) {
+        self.settle();
+        let before = self.heard(vertex);
+        act();
+        self.settle();
+        assert_eq!(self.heard(vertex), before, "{what}");
+    }
+
+    /// Waits until everything that has happened so far is told: events come in order, and an order to the hub is answered after
+    /// the work that was there before it.
+    pub(crate) fn settle(&self) {
+        let path = self.sentinel.path().join("sentinel");
+        for _ in 0..2 {
+            self.notes.heard.lock().expect("not poisoned").remove(&SENTINEL);
+            self.watch(SENTINEL, &path);
+            std::fs::write(&path, "x").expect("written");
+            self.until(SENTINEL, |heard| heard.news() > 0);
+        }
+    }
+
+    /// Lets go of what waiting itself needs.
+    pub(crate) fn unsettle(&self) {
+        self.hub.disarm(VertexId(SENTINEL));
+    }
+
+    /// How many watches the kernel holds for this process on directories that are now in the test's own.
+    pub(crate) fn kernel_watches(&self) -> usize {
+        let mut inodes = Vec::new();
+        inodes_of(self.directory.path(), &mut inodes);
+        let mut count = 0;
+        for entry in std::fs::read_dir("/proc/self/fdinfo").expect("listed") {
+            let path = entry.expect("an entry").path();
+            let Ok(text) = std::fs::read_to_string(path) else { continue };
+            for line in text.lines().filter_map(|line| line.strip_prefix("inotify wd:")) {
+                let inode = line.split_once("ino:").and_then(|(_, rest)| rest.split(' ').next());
+                let inode = u64::from_str_radix(inode.expect("an inode"), 16).expect("a number");
+                count += usize::from(inodes.contains(&inode));
+            }
+        }
+        count
+    }
+}
+
+fn inodes_of(directory: &Path, inodes: &mut Vec<u64>) {
+    inodes.push(std::fs::metadata(directory).expect("there").ino());
+    for entry in std::fs::read_dir(directory).expect("listed") {
+        let entry = entry.expect("an entry");
+        if entry.file_type().expect("known").is_dir() {
+            inodes_of(&entry.path(), inodes);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Lost events, exhausted limits, and file systems that report nothing.
+
+use crate::ears::{Ears, LONG};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// F-5: the queue overflows while the hub cannot keep up: everything is suspect, and whatever happened meanwhile, everything is
+/// watched where it is now.
+#[test]
+fn an_overflow_makes_everything_suspect_and_watched_again() {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
+    let limit: usize = limit.trim().parse().expect("a number");
+    let ears = Ears::new();
+    let quiet = ears.file("quiet/file", "x");
+    let moved = ears.file("moved/deep/file", "x");
+    let made = ears.file("made/deep/file", "x");
+    ears.watch(1, &quiet);
+    ears.watch(2, &moved);
+    ears.watch(3, &made);
+    let noisy = ears.file("noisy", "x");
+    ears.watch(4, &noisy);
+    ears.settle();
+    let before = ears.heard(1).suspect;
+    let gate = ears.notes.gate.lock().expect("not poisoned");
+    // Two sorts in turn: the kernel merges events that are alike.
+    for _ in 0..limit {
+        fs::write(&noisy, "y").expect("written");
+    }
+    fs::rename(ears.path("moved"), ears.path("away")).expect("moved");
+    ears.file("moved/deep/file", "new");
+    fs::remove_dir_all(ears.path("made")).expect("removed");
+    ears.file("made/deep/file", "new");
+    drop(gate);
+    for vertex in 1..=4 {
+        ears.until(vertex, |heard| heard.suspect > before);
+    }
+    for (vertex, path) in [(1, &quiet), (2, &moved), (3, &made), (4, &noisy)] {
+        ears.hears(vertex, "edited after the overflow", || fs::write(path, "z").expect("written"));
+    }
+    ears.settle();
+    assert_eq!(ears.kernel_watches(), 1 + 1 + 2 + 2);
+}
+
+/// Runs a test of this file again in a user namespace of its own, where it may lower limits without harm to others.
+fn in_a_namespace(test: &str, prepare: &str) {
+    let own = std::env::current_exe().expect("our own path");
+    let script = format!("{prepare} && exec \"$0\" --exact {test} --nocapture");
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c", &script])
+        .arg(own)
+        .env("WATCH_LIMITED", "1")
+        .output()
+        .expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn is_limited() -> bool {
+    std::env::var_os("WATCH_LIMITED").is_some()
+}
+
+/// F-6: when no watch is free, it is said for which vertices and what to do; the others go on, and it is tried again.
+#[test]
+fn the_limit_of_watches_is_told_and_tried_again() {
+    if !is_limited() {
+        let lower = "echo 40 > /proc/sys/user/max_inotify_watches";
+        return in_a_namespace("limits::the_limit_of_watches_is_told_and_tried_again", lower);
+    }
+    let ears = Ears::new();
+    for vertex in 0..100 {
+        ears.arm(vertex, &ears.file(&format!("d{vertex}/file"), "x"));
+    }
+    let answered = |ears: &Ears, vertex| {
+        ears.until(vertex, |heard| heard.established + heard.absent.len() > 0)
+    };
+    let absent: Vec<u32> =
+        (0..100).filter(|vertex| !answered(&ears, *vertex).absent.is_empty()).collect();
+    assert!((60..100).contains(&absent.len()), "{} of 100", absent.len());
+    for vertex in &absent {
+        let why = &ears.heard(*vertex).absent[0];
+        assert!(why.contains("fs.inotify.max_user_watches") && why.contains("/d"), "{why}");
+    }
+    let established = (0..100).find(|vertex| !absent.contains(vertex)).expect("some");
+    let path = ears.path(&format!("d{established}/file"));
+    let before = ears.heard(established).news();
+    fs::write(path, "y").expect("written");
+    ears.until(established, |heard| heard.news() > before);
+    // Room is made: the next sweep uses it.
+    for vertex in 0..100 {
+        if !absent.contains(&vertex) {
+            ears.hub.disarm(steadfast_engine::VertexId(vertex));
+        }
+    }
+    ears.hub.rearm_failed();
+    let healed = absent[0];
+    let heard = ears.until(healed, |heard| heard.established == 1);
+    assert!(heard.suspect >= 1, "what happened before is not known");
+    let path = ears.path(&format!("d{healed}/file"));
+    fs::write(path, "y").expect("written");
+    ears.until(healed, |heard| heard.changed > 0);
+}
+
+/// F-6: not even one inotify instance is free.
+#[test]
+fn the_limit_of_instances_is_told() {
+    if !is_limited() {
+        let lower = "echo 0 > /proc/sys/user/max_inotify_instances";
+        return in_a_namespace("limits::the_limit_of_instances_is_told", lower);
+    }
+    let ears = Ears::new();
+    ears.arm(1, &ears.file("file", "x"));
+    let heard = ears.until(1, |heard| !heard.absent.is_empty());
+    assert!(heard.absent[0].contains("fs.inotify.max_user_instances"), "{heard:?}");
+    fs::write("/proc/sys/user/max_inotify_instances", "10").expect("raised");
+    ears.hub.rearm_failed();
+    ears.until(1, |heard| heard.established == 1);
+}
+
+/// Where changes are made behind the kernel's back, looks are all there is; so it is said.
+#[test]
+fn silent_file_systems_are_absent() {
+    let ears = Ears::new();
+    for (vertex, path) in [(1, "/proc/sys/kernel/hostname"), (2, "/sys/kernel/mm/ksm/run")] {
+        ears.arm(vertex, Path::new(path));
+        let heard = ears.until(vertex, |heard| !heard.absent.is_empty());
+        assert!(heard.absent[0].contains("reports no changes"), "{heard:?}");
+    }
+    // Also where only a link leads there; and back.
+    let link = ears.path("link");
+    std::os::unix::fs::symlink("/proc/self/mounts", &link).expect("linked");
+    ears.arm(3, &link);
+    ears.until(3, |heard| !heard.absent.is_empty());
+    fs::remove_file(&link).expect("removed");
+    fs::write(&link, "x").expect("written");
+    let limit = Instant::now() + LONG;
+    while ears.heard(3).news() == 0 {
+        assert!(Instant::now() < limit);
+    }
+}

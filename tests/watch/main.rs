@@ -1,0 +1,10 @@
+//! The hub of event sources on real file systems. Needs root (chown, mounts); the limits are lowered in a user namespace only.
+
+mod cost;
+mod ears;
+mod files;
+mod limits;
+mod links;
+mod others;
+mod parents;
+mod random;
