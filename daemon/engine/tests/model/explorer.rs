@@ -22,6 +22,8 @@ pub(super) struct Budget {
     pub(super) crashes: u8,
     pub(super) swaps: u8,
     pub(super) one_slot: bool,
+    /// Whether the pauses may be drains, too.
+    pub(super) drains: bool,
 }
 
 /// What was seen on the way: a model in which nothing happens proves nothing.
@@ -59,6 +61,7 @@ impl Budget {
         crashes: 0,
         swaps: 0,
         one_slot: false,
+        drains: true,
     };
 
     /// Nothing is proven by default.
@@ -189,7 +192,9 @@ impl Model for Explorer {
         }
         if left.pauses > 0 && world.engine.mode() == Mode::Running {
             actions.push(Step::Pause { drain: false, length: HOURS });
-            actions.push(Step::Pause { drain: true, length: HOURS });
+            if left.drains {
+                actions.push(Step::Pause { drain: true, length: HOURS });
+            }
         }
         if matches!(world.engine.mode(), Mode::Draining | Mode::Pausing | Mode::Paused) {
             actions.push(Step::Resume);
