@@ -146,7 +146,7 @@ impl Engine {
         let look = may && !run && vertex.wants_look();
         let open = match mode {
             Mode::Running => true,
-            Mode::Draining => vertex.drains,
+            Mode::Draining => vertex.drains && !look,
             Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,
         };
         match vertex.place {

@@ -254,6 +254,7 @@ fn new_run(
         quiet,
         refresh,
         cancelled: None,
+        returns: None,
         stuck: false,
         written_off: false,
         obsolete: false,

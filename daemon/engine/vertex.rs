@@ -82,6 +82,8 @@ pub(crate) struct Run {
     pub(crate) quiet: bool,
     pub(crate) refresh: bool,
     pub(crate) cancelled: Option<Cancelled>,
+    /// When it is called stuck if it has not returned from its cancel.
+    pub(crate) returns: Option<Tick>,
     pub(crate) stuck: bool,
     /// Its slot was written off: another one takes its place until it returns.
     pub(crate) written_off: bool,

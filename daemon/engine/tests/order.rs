@@ -30,7 +30,10 @@ impl Books {
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let waits = vertex.need != Need::No
             && !vertex.is_running()
-            && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure);
+            && matches!(
+                vertex.phase,
+                Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed
+            );
         if !waits || vertex.declared.meta.pace.is_none() {
             return (false, false);
         }
@@ -116,14 +119,15 @@ impl Books {
                 .as_ref()
                 .is_some_and(|run| !run.look && run.semaphores.iter().any(|s| s.0 == semaphore))
         };
-        u32::try_from(self.vertices.values().filter(holds).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.vertices.values().chain(self.leaving.values()).filter(holds).count()).unwrap_or(u32::MAX)
     }
 
     /// E-6: runs of that class in progress, and how many of them have held their slot too long.
     pub(crate) fn occupied(&self, class: SlotClass) -> (u32, u32) {
         let mut occupied = 0;
         let mut old = 0;
-        for vertex in self.vertices.values().filter(|v| v.declared.nature.slot == class) {
+        let all = self.vertices.values().chain(self.leaving.values());
+        for vertex in all.filter(|v| v.declared.nature.slot == class) {
             let Some(run) = &vertex.running else { continue };
             occupied += 1;
             if class == SlotClass::Thread && self.now.0 - run.at.0 >= WRITTEN_OFF {

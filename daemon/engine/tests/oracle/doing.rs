@@ -198,6 +198,7 @@ impl Books {
             cancelled: None,
             was_failed,
             stuck: false,
+            obsolete: false,
         });
     }
 

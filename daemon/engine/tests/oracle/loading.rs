@@ -15,9 +15,13 @@ impl Books {
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
         for declared in swap.graph.vertices() {
-            let (vertex, count) = match old.remove(&declared.id) {
+            let left = self.leaving.remove(&declared.id);
+            let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
-                Some(before) if before.declared.definition == declared.definition => {
+                Some(before)
+                    if before.declared.definition == declared.definition
+                        && !before.running.as_ref().is_some_and(|run| run.obsolete) =>
+                {
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
@@ -32,6 +36,14 @@ impl Books {
             self.debts.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
+            if before.running.is_some() {
+                let mut before = before.clone();
+                if let Some(run) = &mut before.running {
+                    run.obsolete = true;
+                }
+                before.owed = None;
+                self.leaving.insert(*id, before);
+            }
         }
         self.taken = taken;
         self.counts.clone_from(&self.given);
@@ -51,7 +63,7 @@ impl Books {
         if let Phase::JustFailed { run, .. } = before.phase {
             self.history.insert(run);
         }
-        if before.running.is_some() {
+        if before.running.as_ref().is_some_and(|run| !run.stuck) {
             let detail = format!("{} is taken away while it runs", before.declared.id);
             self.broken(crate::invariants::E17_SWAP, &detail);
         }
@@ -139,6 +151,13 @@ impl Books {
         vertex.owed = before.owed;
         vertex.owed_stamp = before.owed_stamp;
         vertex.owed_unsure = before.owed_unsure;
+        vertex.running.clone_from(&before.running);
+        if let Some(run) = &mut vertex.running {
+            run.obsolete = true;
+        }
+        if before.declared.meta.poll == declared.meta.poll {
+            (vertex.loaded, vertex.polls) = (before.loaded, before.polls);
+        }
         vertex.failures = before.failures;
         vertex.backoff_sure = before.failures == 0;
         vertex.full_at = before.full_at;
