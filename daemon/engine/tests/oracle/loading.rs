@@ -1,7 +1,8 @@
 //! A swap that is taken, as the books understand it (E-17).
 
+use std::collections::BTreeMap;
 use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
-use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp};
+use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp, VertexId};
 
 impl Books {
     /// The graph that waits runs now.
@@ -47,13 +48,20 @@ impl Books {
         }
         self.taken = taken;
         self.counts.clone_from(&self.given);
+        let above: BTreeMap<VertexId, Vec<VertexId>> =
+            self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
         self.take_graph(&swap.graph);
         let all = self.order.clone();
         if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
             self.announced = None;
         }
         for id in all {
-            if matches!(self.vertices[&id].need, Need::Must { .. }) {
+            let vertex = &self.vertices[&id];
+            // A swap alone is no attempt for what has failed: only what it marks, or puts below it, back-pokes.
+            let marked = matches!(vertex.need, Need::Must { high, .. } if high == self.clock)
+                || matches!(vertex.need, Need::Maybe(low) if low == self.clock);
+            let moved = above.get(&id) != Some(&vertex.ancestors) && vertex.need != Need::No;
+            if marked || moved {
                 self.back_poke(id);
             }
         }
