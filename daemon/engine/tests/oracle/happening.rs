@@ -223,6 +223,7 @@ impl Books {
                     vertex.failures += 1;
                 } else {
                     vertex.fails(&running, stopping);
+                    self.back_poke(id);
                 }
                 self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
             }
@@ -284,6 +285,7 @@ impl Books {
             pays
         } else {
             vertex.fails(&running, stopping || running.cancelled.is_some());
+            self.back_poke(id);
             Some(false)
         };
         if outcome == Outcome::Changed {
