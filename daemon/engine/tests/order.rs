@@ -155,7 +155,10 @@ impl Books {
 fn clearance(vertex: &Vertex, limited: (bool, bool)) -> Clearance {
     let rests = matches!(vertex.phase, Phase::Rest | Phase::Held) && !vertex.is_running();
     let strict = rests && vertex.need == Need::No || limited.0 && vertex.good.0 > 0;
-    let could = matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure);
+    let could = matches!(
+        vertex.phase,
+        Phase::Rest | Phase::Held | Phase::Unsure | Phase::JustFailed { maybe_good: true, .. }
+    );
     let settled = could && !vertex.is_running() && !matches!(vertex.need, Need::Must { .. });
     let lenient = settled || limited.1 && vertex.good.1 > 0;
     Clearance {

@@ -96,6 +96,7 @@ impl Books {
             for child in running.intent.iter().flat_map(|intent| intent.owes.clone()) {
                 if let Some(vertex) = self.vertices.get_mut(&child) {
                     vertex.owed_unsure = true;
+                    vertex.cause = None;
                     vertex.may(clock);
                     vertex.refill(false);
                 }
@@ -312,6 +313,7 @@ impl Books {
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {
                 vertex.owed_unsure = true;
+                vertex.cause = None;
                 vertex.refill(false);
                 let clock = self.clock;
                 vertex.may(clock);
@@ -334,16 +336,13 @@ impl Books {
     }
 
     /// A good run was told of what was owed to it when it started, and pays it.
-    fn paid(&mut self, id: VertexId, running: &Running) {
+    pub(super) fn paid(&mut self, id: VertexId, running: &Running) {
         if running.noop {
             return;
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if vertex.owed == running.saw {
             vertex.owed = None;
-        }
-        if running.refresh || vertex.owed.is_none() {
-            vertex.owed_unsure = false;
         }
         if running.refresh && self.debts.get(&id).is_some_and(|since| *since < running.start) {
             self.debts.remove(&id);
