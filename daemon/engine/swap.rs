@@ -99,7 +99,7 @@ impl Engine {
         }
         let Some(pending) = self.pending.take() else { return false };
         let Pending { swap, changed, removed, .. } = pending;
-        let (before, stamp) = (self.counts.total, self.stamp);
+        let stamp = self.stamp;
         for id in &removed {
             self.remove(*id);
         }
@@ -118,7 +118,9 @@ impl Engine {
         }
         self.started = true;
         self.said_converged = false;
-        let kept = before - gone - differ;
+        // Not of the total before: that has those in it which have left and are stuck.
+        let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
+        let kept = all - added - differ;
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
     }
