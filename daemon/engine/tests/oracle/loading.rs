@@ -15,6 +15,8 @@ impl Books {
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
+        // By the edges there were: where the graph changes, either reading of *below* will do.
+        let mut poked: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
             let left = self.leaving.remove(&declared.id);
             let (vertex, count) = match old.remove(&declared.id).or(left) {
@@ -27,6 +29,7 @@ impl Books {
                 }
                 Some(before) => {
                     self.was_quiet(&before);
+                    poked.extend(before.ancestors.iter().copied());
                     (self.redefined(&before, declared), &mut taken.1)
                 }
             };
@@ -51,6 +54,14 @@ impl Books {
         let above: BTreeMap<VertexId, Vec<VertexId>> =
             self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
         self.take_graph(&swap.graph);
+        for id in poked {
+            let clock = self.clock;
+            if let Some(vertex) = self.vertices.get_mut(&id)
+                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
+            {
+                vertex.may(clock);
+            }
+        }
         let all = self.order.clone();
         if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
             self.announced = None;
