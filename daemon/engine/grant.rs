@@ -150,7 +150,8 @@ impl Engine {
         if ticket != 0 {
             self.semaphores.hold(&vertex.meta.semaphores, ticket);
         }
-        let refresh = !look && (vertex.owed.0 > 0 || vertex.causes.has(Causes::SUPPOSED));
+        let supposed = vertex.meta.noop && vertex.causes.has(Causes::SUPPOSED);
+        let refresh = !look && (vertex.owed.0 > 0 || supposed);
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
         vertex.phase = Phase::Running(begun);

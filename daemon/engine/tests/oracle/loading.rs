@@ -19,11 +19,12 @@ impl Books {
         let mut poked: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
             let left = self.leaving.remove(&declared.id);
+            let came_back = left.is_some();
             let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
                 Some(before)
                     if before.declared.definition == declared.definition
-                        && !before.running.as_ref().is_some_and(|run| run.obsolete) =>
+                        && !came_back =>
                 {
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
