@@ -389,7 +389,10 @@ impl Books {
     /// What is dirty or runs now, and all below.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
-        let busy = |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure;
+        let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
+        let busy = |v: &&Vertex| {
+            v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v)
+        };
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
         let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
