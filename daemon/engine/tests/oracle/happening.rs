@@ -192,6 +192,10 @@ impl Books {
         }
         let mut running = running;
         if running.noop != vertex.declared.meta.noop {
+            self.back_poke(id);
+        }
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if running.noop != vertex.declared.meta.noop {
             // A swap has changed its mind meanwhile: whoever says *check only* wins.
             running.noop = true;
             vertex.owed_unsure |= vertex.owed.is_some();
@@ -221,6 +225,7 @@ impl Books {
                     };
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
+                    vertex.backoff_sure = false;
                 } else {
                     vertex.fails(&running, stopping);
                     self.back_poke(id);
@@ -236,6 +241,7 @@ impl Books {
         let was_failed = running.was_failed;
         vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
         vertex.failures += 1;
+        vertex.backoff_sure = false;
         if verdict == Verdict::Same {
             vertex.good.1 = running.start;
             vertex.owed_unsure |= running.saw.is_some();
@@ -276,6 +282,7 @@ impl Books {
             };
             vertex.good.1 = running.start;
             vertex.failures += 1;
+            vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
             None
         } else if well {
