@@ -267,6 +267,7 @@ impl Books {
             vertex.may(clock);
             return;
         }
+        let clock = self.clock;
         let well = matches!(outcome, Outcome::Unchanged | Outcome::Changed);
         let touched = running.applying && unproven(outcome);
         if touched {
@@ -291,6 +292,10 @@ impl Books {
             self.paid(id, &running);
             pays
         } else {
+            if running.cancelled.is_some() {
+                // Cut off for a swap that came to nothing, it is done again at once.
+                vertex.may(clock);
+            }
             vertex.fails(&running, stopping || running.cancelled.is_some());
             self.back_poke(id);
             Some(false)
