@@ -451,6 +451,8 @@ impl Vertex {
         self.good.1 = running.start;
         self.phase = Phase::Held;
         self.failures = 0;
+        self.refill(false);
+        self.backoff_sure = true;
         self.owed_unsure |= self.owed.is_some();
     }
 

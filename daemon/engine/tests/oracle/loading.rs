@@ -213,6 +213,9 @@ impl Books {
             vertex.need = Need::Must { low, high };
             vertex.cause = None;
         }
+        if before.owed.is_some() || before.owed_unsure {
+            vertex.cause = None;
+        }
         vertex
     }
 }
