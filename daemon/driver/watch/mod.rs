@@ -6,11 +6,13 @@
 
 mod backend;
 mod hub;
+mod judge;
 mod place;
 mod pulse;
 mod table;
 mod through_notify;
 mod walk;
+mod worker;
 
 #[cfg(test)]
 mod walk_tests;
