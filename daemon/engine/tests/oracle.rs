@@ -73,6 +73,7 @@ impl Oracle {
             return;
         }
         let books = &mut self.books;
+        let passed = now > books.now;
         books.now = now;
         books.clock += 1;
         books.ending = None;
@@ -82,6 +83,9 @@ impl Oracle {
             if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
                 vertex.phase = Phase::Rest;
             }
+        }
+        if passed {
+            books.may_tick();
         }
         // What is due by the clock comes before what has just happened.
         let resumes = actions.contains(&Action::SavePause(None));
@@ -196,6 +200,15 @@ impl Books {
         }
         self.is_told();
         self.is_recorded();
+    }
+
+    /// A tick may have fallen, and a tick back-pokes like any mark.
+    fn may_tick(&mut self) {
+        for id in self.order.clone() {
+            if matches!(self.vertices[&id].declared.meta.poll, Poll::Every(_)) {
+                self.back_poke(id);
+            }
+        }
     }
 
     /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.

@@ -170,6 +170,11 @@ impl Books {
         vertex.look = None;
         self.drained_first.remove(&start.vertex);
         if !start.look {
+            if vertex.owed_unsure && !start.noop {
+                // The start says how the engine reads it.
+                vertex.owed_unsure = false;
+                vertex.owed = start.refresh.then_some(vertex.owed.unwrap_or(clock));
+            }
             vertex.need = Need::No;
             vertex.polled = false;
             vertex.cause = None;
@@ -198,6 +203,7 @@ impl Books {
             cancelled: None,
             was_failed,
             stuck: false,
+            obsolete: false,
         });
     }
 
@@ -275,6 +281,10 @@ impl Books {
             self.broken(E9_REFRESH, &detail);
         }
         self.pays(&ending, record);
+        if ending.pays.is_none() && record.paid.is_some() {
+            // The rules leave open whether it was good; the record says it was.
+            self.paid(ending.vertex, &ending.running);
+        }
         ending.recorded = true;
         let entry = (record.vertex, record.outcome, ending.running.applying);
         self.undurable.insert(record.run, entry);
