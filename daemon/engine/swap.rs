@@ -120,6 +120,7 @@ impl Engine {
         }
         self.started = true;
         self.said_converged = false;
+        // Not of the total before: that has those in it which have left and are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
         let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });

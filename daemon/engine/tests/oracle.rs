@@ -194,7 +194,7 @@ impl Books {
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id));
                 }
-                Phase::Rest => self.ticked(id, face.standing(id)),
+                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id)),
                 _ => {}
             }
         }
@@ -215,7 +215,8 @@ impl Books {
     fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        if polled && vertex.running.is_none() && standing != Some(Standing::Settled) {
+        if polled && vertex.running.is_none()
+            && !matches!(standing, Some(Standing::Settled | Standing::Held(_))) {
             if vertex.need == Need::No {
                 vertex.polled = true;
                 vertex.need = Need::Maybe(0);

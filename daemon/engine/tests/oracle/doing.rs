@@ -166,7 +166,12 @@ impl Books {
         let (clock, now) = (self.clock, self.now);
         let Some(vertex) = self.vertices.get_mut(&start.vertex) else { return };
         let was_failed = vertex.phase == Phase::Failed;
-        let cause = if start.look { Some(Cause::Look) } else { vertex.cause };
+        let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
+        let cause = match start.look {
+            true => Some(Cause::Look),
+            false if ticks => None,
+            false => vertex.cause,
+        };
         vertex.look = None;
         self.drained_first.remove(&start.vertex);
         if !start.look {

@@ -177,12 +177,11 @@ impl Books {
             if vertex.phase == Phase::Held {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
+            } else if running.cancelled.is_some() {
+                vertex.may(clock);
+                self.back_poke(id);
             } else if verdict != Verdict::Same {
-                if running.cancelled.is_some() {
-                    vertex.may(clock);
-                } else {
-                    self.mark(id, Some(Cause::Drift), Some(false));
-                }
+                self.mark(id, Some(Cause::Drift), Some(false));
             }
             return;
         }
@@ -317,6 +316,7 @@ impl Books {
                 let clock = self.clock;
                 vertex.may(clock);
             }
+            self.back_poke(*child);
         }
         for child in intent.owes.clone() {
             let clock = self.clock;
@@ -327,6 +327,7 @@ impl Books {
                 if let Some(vertex) = self.vertices.get_mut(&child) {
                     vertex.may(clock);
                 }
+                self.back_poke(child);
             } else {
                 let running = self.vertices[&child].is_running();
                 self.mark(child, None, Some(!running));

@@ -187,6 +187,7 @@ impl Books {
                 vertex.owed_unsure |= vertex.declared.meta.noop;
                 if vertex.declared.meta.noop {
                     vertex.may(clock);
+                    self.back_poke(child);
                 }
             }
         }
