@@ -4,26 +4,23 @@ use super::args::Apply;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, seconds, trouble_words};
 use super::text::{count, out, plain};
-use super::{args, graph, log, state, text};
+use super::{args, log, state, text};
+use crate::config::Loaded;
 use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
 use crate::signals::{Signal, Signals};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
-use steadfast_engine::{Slots, Standing};
+use steadfast_engine::{Holding, Slots, Standing};
 use steadfast_resources::{Host, MintKey};
 
 /// How long runs may still take when ^C is pressed once.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Applies a graph and answers with the verdict.
-pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
+pub(super) fn apply(args: &Apply, loaded: Loaded, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
     let began = Instant::now();
-    let loaded = match graph::read(&args.graph, false) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
     let directory = state::directory(args.state.state_dir.as_deref());
     let (store, recalled) = match state::open(&directory) {
         Ok(opened) => opened,
@@ -84,6 +81,7 @@ impl Verdict {
             match stand.standing {
                 Standing::Settled => {}
                 Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
+                Standing::Held(Holding::Operator) => sum.waiting += 1,
                 Standing::Held(_) => sum.held += 1,
                 _ => sum.waiting += 1,
             }
@@ -280,7 +278,7 @@ pub(super) fn settings() -> Settings {
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: Parts,
-    loaded: crate::config::Loaded,
+    loaded: Loaded,
     signals: Option<Signals>,
 ) -> std::io::Result<Finished> {
     let driver = Driver::new(settings(), parts)?;

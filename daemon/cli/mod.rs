@@ -41,8 +41,15 @@ pub fn main() -> Exit {
     match cli.command {
         Command::Check(args) => check::check(&args),
         Command::Plan(args) => plan::plan(&args, key),
-        Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),
-        Command::Apply(args) => with_signals(|signals| apply::apply(&args, signals, key)),
+        // The graph is read before signals are taken over: until then ^C simply ends the program, whatever is read from.
+        Command::Run(args) => match graph::read(&args.graph, false) {
+            Ok(loaded) => with_signals(|signals| run::run(&args, loaded, signals, key)),
+            Err(exit) => exit,
+        },
+        Command::Apply(args) => match graph::read(&args.graph, false) {
+            Ok(loaded) => with_signals(|signals| apply::apply(&args, loaded, signals, key)),
+            Err(exit) => exit,
+        },
     }
 }
 

@@ -4,7 +4,8 @@ use super::args::Run;
 use super::exit::Exit;
 use super::log::Journal;
 use super::reload::Reloader;
-use super::{graph, log, state, systemd, text};
+use super::{log, state, systemd, text};
+use crate::config::Loaded;
 use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use steadfast_resources::{Host, MintKey};
 use tokio::sync::watch;
 
 /// Runs until it is stopped.
-pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
+pub(super) fn run(args: &Run, loaded: Loaded, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
     let directory = state::directory(args.state.state_dir.as_deref());
     let opened = state::open(&directory);
@@ -36,14 +37,19 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
             converged,
         });
         let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-        hold(args, signals, parts, seen).await
+        hold(args, (loaded, signals), parts, seen).await
     });
     // Tasks that were left behind end here, and their children with them.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-async fn hold(args: &Run, signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
+async fn hold(
+    args: &Run,
+    (first, signals): (Loaded, Signals),
+    parts: Parts,
+    seen: watch::Receiver<bool>,
+) -> Exit {
     let whole = args.graph.only.is_empty() && args.graph.skip.is_empty();
     let settings = Settings {
         one_shot: false,
@@ -60,10 +66,6 @@ async fn hold(args: &Run, signals: Signals, parts: Parts, seen: watch::Receiver<
         }
     };
     let inbox = driver.inbox();
-    let first = match graph::read(&args.graph, false) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
     let reloader = Reloader::new(args.graph.clone(), inbox.clone());
     let _watch = args.watch.then(|| reloader.watch(&first.files));
     inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });

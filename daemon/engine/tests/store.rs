@@ -138,7 +138,8 @@ impl Store {
         self.written.clear();
         if let Some(graph) = graph {
             // What has left is forgotten, but what it owes outlives it.
-            let gone = |kept: &Kept| kept.open.clone().filter(|i| !graph.order().contains(&i.vertex));
+            let gone =
+                |kept: &Kept| kept.open.clone().filter(|i| !graph.order().contains(&i.vertex));
             let lost: Vec<Intent> = self.durable.vertices.values().filter_map(gone).collect();
             for intent in lost {
                 for child in &intent.owes {
