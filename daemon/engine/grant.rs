@@ -147,7 +147,8 @@ impl Engine {
         vertex.place = Place::Nowhere;
         vertex.look = false;
         vertex.ticket = 0;
-        let refresh = !look && (vertex.owed.0 > 0 || vertex.causes.has(Causes::SUPPOSED));
+        let supposed = vertex.meta.noop && vertex.causes.has(Causes::SUPPOSED);
+        let refresh = !look && (vertex.owed.0 > 0 || supposed);
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
         vertex.phase = Phase::Running(begun);

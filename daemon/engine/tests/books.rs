@@ -171,8 +171,8 @@ impl Vertex {
     pub(crate) fn may(&mut self, when: When) {
         if self.need == Need::No {
             self.need = Need::Maybe(when);
-            self.cause = None;
         }
+        self.cause = None;
     }
 
     /// E-10: a new budget, certainly or possibly.

@@ -216,7 +216,7 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
         if polled
-            && vertex.running.is_none()
+            && !vertex.is_running()
             && !matches!(standing, Some(Standing::Settled | Standing::Held(_)))
         {
             if vertex.need == Need::No {

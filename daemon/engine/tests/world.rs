@@ -214,6 +214,9 @@ impl World {
     fn wait(&mut self, length: Duration) -> bool {
         let end = self.now.after(length);
         for _ in 0..100_000 {
+            if !self.oracle.books.violations.is_empty() {
+                return true;
+            }
             match self.engine.next_wakeup() {
                 Some(tick) if tick <= end => {
                     self.now = self.now.max(tick);

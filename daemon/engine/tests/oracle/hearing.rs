@@ -184,7 +184,6 @@ impl Books {
         let clock = self.clock;
         for child in self.notified(id) {
             if let Some(vertex) = self.vertices.get_mut(&child) {
-                vertex.owed_unsure |= vertex.declared.meta.noop;
                 if vertex.declared.meta.noop {
                     vertex.may(clock);
                     self.back_poke(child);

@@ -15,18 +15,19 @@ impl Books {
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
+        // By the edges there were: where the graph changes, either reading of *below* will do.
+        let mut poked: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
             let left = self.leaving.remove(&declared.id);
+            let came_back = left.is_some();
             let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
-                Some(before)
-                    if before.declared.definition == declared.definition
-                        && !before.running.as_ref().is_some_and(|run| run.obsolete) =>
-                {
+                Some(before) if before.declared.definition == declared.definition && !came_back => {
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
                     self.was_quiet(&before);
+                    poked.extend(before.ancestors.iter().copied());
                     (self.redefined(&before, declared), &mut taken.1)
                 }
             };
@@ -51,6 +52,14 @@ impl Books {
         let above: BTreeMap<VertexId, Vec<VertexId>> =
             self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
         self.take_graph(&swap.graph);
+        for id in poked {
+            let clock = self.clock;
+            if let Some(vertex) = self.vertices.get_mut(&id)
+                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
+            {
+                vertex.may(clock);
+            }
+        }
         let all = self.order.clone();
         if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
             self.announced = None;
