@@ -130,8 +130,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let kinds = Kinds::new(vec![&FILE], Vec::new());
-    for (count, rounds) in [(1_000, 31), (10_000, 21), (100_000, 9)] {
-        let text = graph(count);
+    // The last is the same graph with something in it that makes the slow reader look, too.
+    let rounds = [(1_000, 31, false), (10_000, 21, false), (100_000, 9, false), (10_000, 9, true)];
+    for (count, rounds, careful) in rounds {
+        let text = if careful { format!("# !\n{}", graph(count)) } else { graph(count) };
         let path: PathBuf = folder.path().join("graph.yaml");
         std::fs::write(&path, &text).expect("room for the graph");
         let paths = [path];

@@ -1,7 +1,7 @@
 //! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
 //!
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
-//! that knows where everything stands and looks only when the fast one declines. Both end in the same [`raw::File`],
+//! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
 //! `select`), and what is said (`problem`, `render`, `code`).
@@ -172,19 +172,21 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
     if problems.errors() > errors {
         return Some(file);
     }
-    if let Err(error) = fast::accepts(source) {
-        problems.push(syntax::disagreement(source, &error));
-        return Some(file);
-    }
-    if let Some(other) = fast::read(source, kinds) {
-        let spots = file.spots.take();
-        if file != other {
+    let spots = file.spots.take();
+    match fast::read(source, kinds) {
+        Some(other) if file != other => {
             let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
             let hint = "write it more plainly: quote texts, and put one key on each line";
             problems.push(problem.hint(hint).at(Some(source.whole())));
         }
-        file.spots = spots;
+        Some(_) => {}
+        None => {
+            if let Err(error) = fast::accepts(source) {
+                problems.push(syntax::disagreement(source, &error));
+            }
+        }
     }
+    file.spots = spots;
     Some(file)
 }
 

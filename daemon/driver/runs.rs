@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Event, RunId, Start, VertexId};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Outcome, Repeat, Resource, Seat, Trouble, Verdict,
+    Answer, Ask, Change, Difference, Outcome, Repeat, Resource, Seat, Source, Trouble, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Live {
     pub(super) vertex: VertexId,
     pub(super) look: bool,
+    /// It was told of a refresh.
+    refresh: bool,
     started: Instant,
     pub(super) cancel: CancellationToken,
     change: Option<Change>,
@@ -49,6 +51,7 @@ impl Driver {
         let live = Live {
             vertex: start.vertex,
             look: start.look,
+            refresh: start.refresh,
             started: Instant::now(),
             cancel,
             change: None,
@@ -105,9 +108,12 @@ impl Driver {
 
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let (id, look) = (live.vertex, live.look);
+        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
         let verdict = match verdict {
             Verdict::Same => {
+                if refreshed {
+                    self.restart_intervals(id);
+                }
                 if !look {
                     self.troubles.remove(&id);
                     self.tell_same(id);
@@ -133,7 +139,7 @@ impl Driver {
 
     pub(super) fn ended(&mut self, run: RunId, outcome: Outcome) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let id = live.vertex;
+        let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
         let outcome = match outcome {
             Outcome::Unchanged => steadfast_engine::Outcome::Unchanged,
@@ -148,9 +154,25 @@ impl Driver {
             }
             Outcome::Interrupted => steadfast_engine::Outcome::Interrupted,
         };
+        let well = matches!(
+            outcome,
+            steadfast_engine::Outcome::Unchanged | steadfast_engine::Outcome::Changed
+        );
+        if refreshed && well {
+            self.restart_intervals(id);
+        }
         self.echo.applied(id);
         self.turn(Event::Ended(run, outcome));
         self.drop_unless_closing(run);
+    }
+
+    /// A refresh of a timer begins its interval anew: its sources are armed again.
+    fn restart_intervals(&self, id: VertexId) {
+        let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
+        let sources = entry.resource.watch();
+        if sources.iter().any(|source| matches!(source, Source::Every(_))) {
+            hub.arm(id, sources);
+        }
     }
 
     /// Forgets a run whose end is not being recorded: there is nothing more to tell of it.

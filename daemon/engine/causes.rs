@@ -40,7 +40,7 @@ impl Engine {
     /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says.
     pub(crate) fn look(&mut self, id: VertexId) {
         let now = self.now;
-        let Some(vertex) = self.vertex_mut(id) else { return };
+        let Some(vertex) = self.vertex_mut(id).filter(|v| v.is_checkable()) else { return };
         match vertex.phase {
             Phase::Failed { until } if until <= now => self.attempt(id),
             Phase::Failed { until } => {
@@ -49,11 +49,10 @@ impl Engine {
                 self.mark(id, Causes::AGAIN);
             }
             Phase::Delayed(_) => {}
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) if vertex.is_checkable() => {
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {
                 vertex.look = true;
                 self.touch(id);
             }
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
         }
     }
 

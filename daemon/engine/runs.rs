@@ -220,6 +220,8 @@ impl Engine {
         let definition = vertex.definition;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
+        // Before it counts as failed: what it owes must not back-poke the one that has just failed.
+        self.owe(id, &owes, stamp, run.station);
         let permitted = run.station == Station::Applying;
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
@@ -230,11 +232,10 @@ impl Engine {
             definition,
             outcome,
             stamp,
-            owes: owes.clone(),
+            owes,
             paid: None,
         };
         self.close(record, run.station, notices);
-        self.owe(id, &owes, stamp, run.station);
     }
 
     /// A run was cut off by a stop or a swap: it is done again, here or after the next start.

@@ -8,7 +8,7 @@ use crate::ids::{SemaphoreId, Stamp, Tick, VertexId};
 use crate::status::Mode;
 use crate::timers::Timer;
 use crate::topology::Topology;
-use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, Vertex, Watch};
+use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,7 +221,7 @@ impl Engine {
         }
         let Some(vertex) = self.vertex_mut(id) else { return };
         let queued = !matches!(vertex.place, Place::Nowhere | Place::Shelf);
-        let running = vertex.run().is_some_and(|r| r.kind == crate::vertex::RunKind::Process);
+        let running = vertex.run().is_some_and(|r| r.kind == RunKind::Process);
         if queued && (before.semaphores != new.meta.semaphores || before.pace != new.meta.pace) {
             self.withdraw(id);
         }
@@ -237,9 +237,18 @@ impl Engine {
             vertex.pace = None;
         }
         let freed = before.noop && !new.meta.noop;
-        let held = matches!(vertex.phase, Phase::Held(h) if h != Holding::Operator);
+        let held = match &vertex.phase {
+            Phase::Held(holding) => *holding != Holding::Operator,
+            Phase::Running(run) => {
+                matches!(run.kind, RunKind::Look(Some(holding)) if holding != Holding::Operator)
+            }
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => false,
+        };
         if freed && held {
-            vertex.phase = Phase::Resting;
+            match vertex.run_mut() {
+                Some(look) => look.kind = RunKind::Look(None),
+                None => vertex.phase = Phase::Resting,
+            }
         }
         if freed && (held || vertex.owed > Stamp::NEVER) {
             self.mark(id, Causes::LOAD);

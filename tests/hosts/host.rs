@@ -78,21 +78,7 @@ impl Host {
 
     /// Waits for a state that must come. What is told with the failure: what was waited for, and the journal.
     pub(crate) fn until(&self, what: &str, reached: impl FnMut() -> bool) {
-        assert!(self.within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.tell());
-    }
-
-    /// Whether a state comes within this time.
-    pub(crate) fn within(&self, patience: Duration, mut reached: impl FnMut() -> bool) -> bool {
-        let limit = Instant::now() + patience;
-        loop {
-            if reached() {
-                return true;
-            }
-            if Instant::now() >= limit {
-                return false;
-            }
-            sleep(Duration::from_millis(20));
-        }
+        assert!(within(PATIENCE, reached), "waited {PATIENCE:?} for {what}\n{}", self.tell());
     }
 
     /// All that explains a failure.
@@ -130,5 +116,19 @@ impl Host {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+}
+
+/// Whether a state comes within this time.
+pub(crate) fn within(patience: Duration, mut reached: impl FnMut() -> bool) -> bool {
+    let limit = Instant::now() + patience;
+    loop {
+        if reached() {
+            return true;
+        }
+        if Instant::now() >= limit {
+            return false;
+        }
+        sleep(Duration::from_millis(20));
     }
 }

@@ -1,6 +1,6 @@
 //! The service starts, stops, starts again, and comes back whatever ends it.
 
-use crate::host::Host;
+use crate::host::{Host, within};
 use crate::service::{GRAPH, ONE_FILE};
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ resources:
     host.signal("TERM");
     let prompt = Duration::from_secs(25);
     assert!(
-        host.within(prompt, || host.property("ActiveState") == "inactive"),
+        within(prompt, || host.property("ActiveState") == "inactive"),
         "a second TERM waits like the first\n{}",
         host.tell()
     );

@@ -45,8 +45,8 @@ fn the_key_is_taken_once_and_used_by_the_driver() {
             continue;
         }
         let code = source.code();
-        let takes = code.matches("MintKey::take()").count();
-        taken.extend(std::iter::repeat_n(source.path.clone(), takes));
+        let count = code.matches("MintKey::take()").count();
+        taken.extend(std::iter::repeat_n(source.path.clone(), count));
         if code.contains(".mint(") && !source.is_in("daemon/driver") {
             wrong.push(format!("{}: mints", source.path));
         }

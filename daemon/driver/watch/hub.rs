@@ -68,14 +68,7 @@ impl Hub {
         lines: Option<Arc<dyn LineSource>>,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            tell,
-            handle,
-            lines,
-            tasks: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(handle, lines, tell));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
             if let Some(shared) = weak.upgrade() {
@@ -150,6 +143,15 @@ impl Drop for Hub {
 }
 
 impl Shared {
+    pub(super) fn new(
+        handle: Handle,
+        lines: Option<Arc<dyn LineSource>>,
+        tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+    ) -> Self {
+        let (state, wake, tasks) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Self { state, wake, tell, handle, lines, tasks }
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -89,19 +89,18 @@ impl Oracle {
         if resumes && due {
             books.resumed(event);
         }
+        books.crossed(event, actions);
         books.happen(event);
-        let told = |wanted: fn(&Notice) -> bool| {
-            actions.iter().any(|action| matches!(action, Action::Tell(notice) if wanted(notice)))
-        };
         if resumes && !due {
             books.resumed(event);
         }
-        if told(|notice| matches!(notice, Notice::Loaded { .. })) {
-            books.load();
-        }
         books.stamp_debts(actions);
-        for action in actions {
+        let load = where_it_loads(actions);
+        for (at, action) in actions.iter().enumerate() {
             books.clock += 1;
+            if load == Some(at) {
+                books.load();
+            }
             books.act(event, action);
         }
         books.clock += 1;
@@ -135,9 +134,33 @@ impl Oracle {
     }
 }
 
+/// The first action that belongs to the new graph: its watches are changed before it is told.
+fn where_it_loads(actions: &[Action]) -> Option<usize> {
+    let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
+    let belongs = |a: &Action| {
+        matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(_)) || loaded(a)
+    };
+    actions.iter().any(loaded).then(|| actions.iter().position(belongs)).flatten()
+}
+
 impl Books {
     pub(crate) fn broken(&mut self, rule: &str, detail: &str) {
         self.violations.push(format!("{rule}\n    {detail}"));
+    }
+
+    /// A cancel that fell due before the event, in the same turn: the answer has crossed it.
+    fn crossed(&mut self, event: &Event, actions: &[Action]) {
+        let (Event::Checked(run, _)
+        | Event::Begun(run)
+        | Event::Refused(run)
+        | Event::Ended(run, _)) = event
+        else {
+            return;
+        };
+        let Some(id) = self.vertex_of(*run) else { return };
+        if actions.contains(&Action::Cancel(*run, id)) {
+            self.cancel(*run, id);
+        }
     }
 
     /// The stamps by which the engine knows what is owed.

@@ -264,7 +264,7 @@ impl World {
                 self.runs.remove(run);
                 None
             }
-            // It crossed the cancel: nothing was begun, and no thread is busy with it.
+            // It crosses the cancel: nothing was begun, and no thread is busy with it.
             Event::Begun(run) => {
                 self.runs.retain(|id, at| id != run || !at.cancelled);
                 None

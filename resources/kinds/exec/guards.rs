@@ -19,12 +19,12 @@ pub(super) struct Guards {
     pub(super) unless: Option<Command>,
 }
 
-/// Why there is something to do: the premise of the run.
+/// Why paths say that there is something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// A file is newer than what the command creates.
+enum Reason {
+    /// A file is newer than what the command creates: no other guard is asked.
     Newer,
-    /// Every guard allows it.
+    /// It is up to the other guards.
     Allowed,
 }
 
@@ -33,35 +33,36 @@ impl Guards {
         self.creates.is_none() && self.only_if.is_none() && self.unless.is_none()
     }
 
-    /// The reason to run, if there is one.
-    pub(super) async fn ask(
+    /// Whether there is something to do.
+    pub(super) async fn allow(
         &self,
         host: &Host,
         cancel: &CancellationToken,
-    ) -> Result<Option<Reason>, Trouble> {
+    ) -> Result<bool, Trouble> {
         let paths = cancel.run_until_cancelled(self.ask_paths(host)).await;
         match paths.unwrap_or_else(|| Err(cut_off()))? {
             Some(Reason::Allowed) => {}
-            answer => return Ok(answer),
+            Some(Reason::Newer) => return Ok(true),
+            None => return Ok(false),
         }
         if let Some(command) = &self.only_if {
             let finished = host.query(command, cancel).await?;
             if !says_yes("ifcmd", command, &finished)? || self.is_equal(&finished) {
-                return Ok(None);
+                return Ok(false);
             }
         }
         if let Some(command) = &self.unless {
             let finished = host.query(command, cancel).await?;
             if says_yes("nifcmd", command, &finished)? {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(Reason::Allowed))
+        Ok(true)
     }
 
-    /// Whether the premise still holds; commands are not asked again.
-    pub(super) async fn still_holds(&self, host: &Host, reason: Reason) -> Result<bool, Trouble> {
-        Ok(reason == Reason::Newer || self.ask_paths(host).await?.is_some())
+    /// Whether there is still something to do, as far as paths can tell; commands are not asked again.
+    pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Trouble> {
+        Ok(self.ask_paths(host).await?.is_some())
     }
 
     async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Trouble> {

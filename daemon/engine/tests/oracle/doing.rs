@@ -27,7 +27,13 @@ impl Books {
             Action::Begin(intent) => self.begin(event, intent),
             Action::Apply(run, id) => self.apply(event, *run, *id),
             Action::End(record) => self.end(record),
-            Action::Cancel(run, id) => self.cancel(*run, *id),
+            Action::Cancel(run, id) => {
+                let crossed = matches!(event, Event::Checked(r, _) | Event::Begun(r)
+                    | Event::Refused(r) | Event::Ended(r, _) if r == run);
+                if !crossed {
+                    self.cancel(*run, *id);
+                }
+            }
             Action::Forget(id) => {
                 if self.vertices.contains_key(id) {
                     self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
@@ -162,6 +168,7 @@ impl Books {
         let was_failed = vertex.phase == Phase::Failed;
         let cause = if start.look { Some(Cause::Look) } else { vertex.cause };
         vertex.look = None;
+        self.drained_first.remove(&start.vertex);
         if !start.look {
             vertex.need = Need::No;
             vertex.polled = false;
@@ -295,7 +302,7 @@ impl Books {
         }
     }
 
-    fn cancel(&mut self, run: RunId, id: VertexId) {
+    pub(super) fn cancel(&mut self, run: RunId, id: VertexId) {
         let now = self.now;
         let suspended = self.is_suspended(id);
         let stop = self.stop_due.is_some_and(|due| due <= now);

@@ -152,10 +152,10 @@ impl Books {
         }
         match verdict {
             Verdict::Same => {
-                let pays = running.saw.is_some() && !running.noop;
+                let sure = running.noop || !vertex.owed_unsure;
+                let pays = sure.then_some(running.saw.is_some() && !running.noop);
                 vertex.went_well(&running);
                 self.paid(id, &running);
-                let pays = if running.noop { Some(false) } else { Some(pays) };
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
             Verdict::Differs if running.noop => vertex.is_held(&running),
@@ -227,10 +227,10 @@ impl Books {
             vertex.owed_unsure |= running.saw.is_some();
             None
         } else if well {
-            let pays = running.saw.is_some();
+            let pays = (!vertex.owed_unsure).then_some(running.saw.is_some());
             vertex.went_well(&running);
             self.paid(id, &running);
-            Some(pays)
+            pays
         } else {
             vertex.fails(&running, stopping || running.cancelled.is_some());
             Some(false)

@@ -150,6 +150,10 @@ impl Books {
         {
             vertex.phase = Phase::Delayed(until);
         }
+        if matches!(before.phase, Phase::JustFailed { .. }) {
+            // Its delay may run on under the new definition.
+            vertex.phase = Phase::Unsure;
+        }
         if declared.nature.check != Check::Events {
             vertex.must(self.clock, Some(Cause::Load));
         } else if before.owed.is_some() {
@@ -157,7 +161,10 @@ impl Books {
         } else {
             vertex.may(self.clock);
         }
-        if before.need != Need::No {
+        if let (Need::Maybe(low) | Need::Must { low, .. }, Need::Must { high, .. }) =
+            (before.need, vertex.need)
+        {
+            vertex.need = Need::Must { low, high };
             vertex.cause = None;
         }
         vertex

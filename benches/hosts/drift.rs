@@ -1,0 +1,94 @@
+//! From the return of another's write to the restored content, with 10 000 files held.
+
+use super::process::{Held, bare};
+use super::report::{Report, Sample};
+use super::tree::{File, Graph, Tree};
+use super::{Bench, Failure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use std::fs;
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// Both hold a tree of their own all the time; writes fall on one and the other in turn.
+pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
+    let (their_tree, our_tree) =
+        (Tree::new(bench, 10_000, false)?, Tree::new(bench, 10_000, false)?);
+    super::process::timed(bare("make", &their_tree, 0)?)?;
+    super::process::timed(super::process::apply(&our_tree))?;
+    let mut bare = Held::start(bare("hold", &their_tree, 0)?)?;
+    bare.says("ready")?;
+    let mut daemon = Held::daemon(&our_tree)?;
+    daemon.converged()?;
+    let their_files = Graph::read(&their_tree.graph)?.resources.file;
+    let our_files = Graph::read(&our_tree.graph)?.resources.file;
+    let (mut theirs, mut ours) = (Sample::default(), Sample::default());
+    let mut dice = Dice(88_172_645_463_325_252);
+    for _ in 0..bench.rounds(1500) {
+        for (files, sample) in [(&their_files, &mut theirs), (&our_files, &mut ours)] {
+            std::thread::sleep(Duration::from_micros(10_000 + dice.below(20_000)));
+            let index = usize::try_from(dice.below(files.len() as u64))?;
+            let file = files.get(index).ok_or("no files")?;
+            sample.add(restored_after(file)?);
+        }
+    }
+    report.ratio("drift put back, 10 000 files, median", &theirs, &ours, 2.5);
+    let at_99 = |sample: &Sample| {
+        let mut one = Sample::default();
+        one.add(Duration::from_secs_f64(sample.at(0.99)));
+        one
+    };
+    report.ratio("drift put back, 10 000 files, at 99 %", &at_99(&theirs), &at_99(&ours), 2.5);
+    Ok(())
+}
+
+/// Writes other bytes into a file and waits for another file in its place.
+fn restored_after(file: &File) -> Result<Duration, Failure> {
+    let name = file.path.file_name().ok_or("a path without a name")?;
+    let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+    let flags = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
+    inotify::add_watch(&watcher, file.path.parent().ok_or("no parent")?, flags)?;
+    // One call, so that it is over when it has been seen.
+    let mut open = fs::OpenOptions::new().write(true).open(&file.path)?;
+    open.write_all(b"damaged")?;
+    let began = Instant::now();
+    loop {
+        wait(&watcher)?;
+        let now = began.elapsed();
+        let mut buffer = [const { MaybeUninit::uninit() }; 4096];
+        let mut events = inotify::Reader::new(&watcher, &mut buffer);
+        loop {
+            let event = events.next()?;
+            if event.file_name().is_some_and(|n| n.to_bytes() == name.as_encoded_bytes())
+                && fs::read(&file.path)? == file.content.as_bytes()
+            {
+                return Ok(now);
+            }
+            if events.is_buffer_empty() {
+                break;
+            }
+        }
+    }
+}
+
+fn wait(watcher: &OwnedFd) -> Result<(), Failure> {
+    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(watcher, PollFlags::IN)], Some(&limit))? {
+        0 => Err("nothing was put back within ten seconds".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Numbers that are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}

@@ -1,0 +1,80 @@
+//! What holding a host costs, beside bare programs that make the same system calls: whole process against whole process.
+//!
+//! `cargo bench --bench hosts` measures everything; `-- idle cold` only these; `-- --check` ends with 1 where a target is missed.
+//! docs/benchmarks.md tells how to read the lines.
+
+mod bare;
+mod drift;
+mod hold;
+mod pass;
+mod process;
+mod report;
+mod tree;
+
+use report::Report;
+use std::process::ExitCode;
+
+/// Why a measurement could not be made.
+type Failure = Box<dyn std::error::Error>;
+
+/// The parts, in their order.
+const PARTS: [(&str, fn(&Bench, &mut Report) -> Result<(), Failure>); 7] = [
+    ("idle", pass::idle),
+    ("cold", pass::cold),
+    ("chain", pass::chain),
+    ("beside", pass::beside),
+    ("load", hold::load),
+    ("rest", hold::rest),
+    ("drift", drift::drift),
+];
+
+/// What all measurements share.
+struct Bench {
+    /// A fresh folder: each run makes its own below it, and all is removed at the very end.
+    folder: tempfile::TempDir,
+    /// Fewer rounds: to try the bench itself.
+    quick: bool,
+}
+
+impl Bench {
+    fn rounds(&self, full: usize) -> usize {
+        if self.quick { full.div_ceil(5) } else { full }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.split_first() {
+        Some((first, rest)) if first == "bare" => bare::main(rest).map(|()| true),
+        _ => measure(&arguments),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            report::complain(&format!("cannot measure: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures what was asked for; false where a target was missed and somebody wanted to know.
+fn measure(arguments: &[String]) -> Result<bool, Failure> {
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let asked: Vec<&String> = arguments.iter().filter(|a| !a.starts_with("--")).collect();
+    if let Some(unknown) = asked.iter().find(|a| PARTS.iter().all(|(name, _)| name != **a)) {
+        let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+        return Err(format!("no part {unknown}: there are {}", names.join(", ")).into());
+    }
+    // Below the target folder: on a disk, where a folder for temporary files may be memory.
+    let folder =
+        tempfile::Builder::new().prefix("hosts-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let bench = Bench { folder, quick: has("--quick") };
+    let mut report = Report::default();
+    for (name, part) in PARTS {
+        if asked.is_empty() || asked.iter().any(|a| *a == name) {
+            part(&bench, &mut report)?;
+        }
+    }
+    Ok(report.all_met() || !has("--check"))
+}

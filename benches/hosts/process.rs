@@ -1,0 +1,119 @@
+//! Processes: started, timed, counted.
+
+use super::Failure;
+use super::tree::Tree;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The product, as cargo built it for this bench.
+pub(crate) const STEADFAST: &str = env!("CARGO_BIN_EXE_steadfast");
+
+/// A bare program on this tree.
+pub(crate) fn bare(program: &str, tree: &Tree, commits: usize) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bare", program]).arg(&tree.graph).arg(commits.to_string());
+    Ok(command)
+}
+
+/// `steadfast apply` on this tree.
+pub(crate) fn apply(tree: &Tree) -> Command {
+    let mut command = Command::new(STEADFAST);
+    command.arg("apply").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
+    command
+}
+
+/// How long it takes from its start to its end. What others still have to write is written before.
+pub(crate) fn timed(mut command: Command) -> Result<Duration, Failure> {
+    rustix::fs::sync();
+    let began = Instant::now();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    let took = began.elapsed();
+    if status.success() { Ok(took) } else { Err(format!("{command:?}: {status}").into()) }
+}
+
+/// How many syncs it makes, as `strace` counts them; none where there is no strace.
+pub(crate) fn syncs(command: &Command, into: &Path) -> Result<Option<usize>, Failure> {
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,syncfs,sync", "-o"]).arg(into);
+    traced.arg(command.get_program()).args(command.get_args());
+    match traced.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(format!("{traced:?}: {status}").into()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let text = fs::read_to_string(into)?;
+    // A call that another interrupts is told in two lines, of which the second says "resumed".
+    let calls = text.lines().filter(|line| line.contains("sync") && !line.contains("resumed>"));
+    Ok(Some(calls.count()))
+}
+
+/// A process that stays, and what it says.
+pub(crate) struct Held {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Held {
+    /// Starts it.
+    pub(crate) fn start(mut command: Command) -> Result<Self, Failure> {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let Some(stdout) = child.stdout.take() else { return Err("no output".into()) };
+        Ok(Self { child, lines: BufReader::new(stdout).lines() })
+    }
+
+    /// The daemon on this tree, without sweeps.
+    pub(crate) fn daemon(tree: &Tree) -> Result<Self, Failure> {
+        let mut command = Command::new(STEADFAST);
+        command.arg("run").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
+        command.args(["--sweep", "0", "--log", "json"]);
+        Self::start(command)
+    }
+
+    /// Waits for a line that holds this.
+    pub(crate) fn says(&mut self, word: &str) -> Result<(), Failure> {
+        for line in &mut self.lines {
+            if line?.contains(word) {
+                return Ok(());
+            }
+        }
+        Err(format!("it ended without saying {word}").into())
+    }
+
+    /// Waits until the daemon has everything as declared.
+    pub(crate) fn converged(&mut self) -> Result<(), Failure> {
+        self.says("\"event\":\"converged\"")
+    }
+
+    /// What it keeps in memory, in bytes.
+    pub(crate) fn memory(&self) -> Result<f64, Failure> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kilobytes.ok_or("no VmRSS")?.trim().parse::<f64>()? * 1024.0)
+    }
+
+    /// How long its threads have run so far; to the nanosecond, where /proc/PID/stat counts hundredths of a second.
+    pub(crate) fn ran(&self) -> Result<Duration, Failure> {
+        let mut sum = 0;
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let text = fs::read_to_string(task?.path().join("schedstat"))?;
+            let first = text.split_whitespace().next().ok_or("an empty schedstat")?;
+            sum += first.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(sum))
+    }
+}
+
+impl Drop for Held {
+    /// Whatever happened, nothing stays behind.
+    fn drop(&mut self) {
+        // Both fail only where it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
