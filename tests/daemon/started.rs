@@ -60,10 +60,18 @@ fn what_happens_during_the_start_is_not_missed() {
         let began = Instant::now();
         while let Some(wrong) = wrong() {
             if began.elapsed() > Duration::from_secs(15) {
-                let log = daemon.log().into_iter().filter(|l| l.resource.ends_with(&format!("f{wrong}]")));
-                let log: Vec<_> = log.map(|l| format!("{:.4} {} {}", l.seconds, l.event, l.message)).collect();
+                let log = daemon
+                    .log()
+                    .into_iter()
+                    .filter(|l| l.resource.ends_with(&format!("f{wrong}]")));
+                let log: Vec<_> =
+                    log.map(|l| format!("{:.4} {} {}", l.seconds, l.event, l.message)).collect();
                 let m = host.metadata(&format!("f{wrong}"));
-                panic!("f{wrong} {:?} {:?} {log:#?}", host.read(&format!("f{wrong}")), m.modified());
+                panic!(
+                    "f{wrong} {:?} {:?} {log:#?}",
+                    host.read(&format!("f{wrong}")),
+                    m.modified()
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }
