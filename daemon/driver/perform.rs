@@ -96,6 +96,7 @@ impl Driver {
                 Outcome::Failed { .. } => Ended::Failed,
                 Outcome::Interrupted => Ended::Interrupted,
             },
+            begun: record.begun.map(|stamp| stamp.0),
             stamp: record.stamp.0,
             owes: record.owes.iter().map(|id| self.identity(*id)).collect(),
             paid: record.paid.map(|stamp| stamp.0),

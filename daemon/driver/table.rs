@@ -174,7 +174,7 @@ impl Table {
         kept.iter()
             .filter_map(|(identity, r)| {
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
-                let recall = Recall { owed, interrupted: r.interrupted, done: r.done };
+                let recall = Recall { owed, interrupted: r.interrupted.is_some(), done: r.done };
                 Some((by_name(identity)?, recall))
             })
             .collect()

@@ -96,9 +96,11 @@ impl Engine {
     /// Lets those at the front of these queues go on to the slots.
     pub(crate) fn admit_waiting(&mut self, ids: &[SemaphoreId]) {
         for id in self.semaphores.front(ids) {
-            let Some(vertex) = self.vertex(id) else { continue };
-            let waits = vertex.place == Place::Semaphores;
-            if waits && self.semaphores.admit(&vertex.meta.semaphores, vertex.ticket) {
+            let Some(vertex) = self.vertex(id).filter(|v| v.place == Place::Semaphores) else {
+                continue;
+            };
+            let (meta, ticket) = (Arc::clone(&vertex.meta), vertex.ticket);
+            if self.semaphores.admit(&meta.semaphores, ticket) {
                 self.push_slot(id);
             }
         }
@@ -123,9 +125,8 @@ impl Engine {
         match vertex.place {
             Place::Look(live) if live == number => self.start(id, true),
             Place::Slot(live) if live == number => {
-                let admitted = vertex.ticket == 0
-                    || self.semaphores.admit(&vertex.meta.semaphores, vertex.ticket);
-                if !admitted {
+                let ticket = vertex.ticket;
+                if ticket != 0 && !self.semaphores.hold(&vertex.meta.semaphores, ticket, id) {
                     vertex.place = Place::Semaphores;
                     return false;
                 }
@@ -146,10 +147,7 @@ impl Engine {
         self.queued -= 1;
         vertex.place = Place::Nowhere;
         vertex.look = false;
-        let ticket = std::mem::replace(&mut vertex.ticket, 0);
-        if ticket != 0 {
-            self.semaphores.hold(&vertex.meta.semaphores, ticket);
-        }
+        vertex.ticket = 0;
         let refresh = !look && (vertex.owed.0 > 0 || vertex.causes.has(Causes::SUPPOSED));
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
@@ -174,7 +172,7 @@ impl Engine {
         let Phase::Running(run) = std::mem::replace(&mut vertex.phase, Phase::Resting) else {
             return None;
         };
-        let lane = self.lanes.of(vertex.nature.slot);
+        let lane = self.lanes.of(run.slot);
         if run.written_off {
             lane.written_off -= 1;
         } else {
@@ -258,6 +256,8 @@ fn new_run(
         written_off: false,
         obsolete: false,
         deadline: timeout.map(|t| now.after(t)),
+        begun: None,
+        slot: vertex.nature.slot,
         owes: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 use crate::action::Holding;
 use crate::graph::Declared;
 use crate::ids::{RunId, Stamp, Tick, VertexId};
-use crate::meta::{Check, Interrupted, Meta, Nature, Poll};
+use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,6 +88,10 @@ pub(crate) struct Run {
     /// Its vertex was changed or removed while it was stuck: what it answers counts for nothing.
     pub(crate) obsolete: bool,
     pub(crate) deadline: Option<Tick>,
+    /// The stamp of its intent, if that was recorded.
+    pub(crate) begun: Option<Stamp>,
+    /// What it occupies: its vertex may get another nature while it is stuck.
+    pub(crate) slot: SlotClass,
     /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).
     pub(crate) owes: Vec<VertexId>,
 }
