@@ -12,6 +12,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 use steadfast_engine::{Slots, Standing};
 use steadfast_resources::{Host, MintKey};
+use tokio::runtime::Runtime;
 
 /// How long runs may still take when ^C is pressed once.
 const GRACE: Duration = Duration::from_secs(30);
@@ -19,9 +20,18 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
+    super::on_runtime(|runtime| once(args, signals, key, runtime))
+}
+
+fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
-    let loaded = match graph::read(&args.graph, false) {
-        Ok(loaded) => loaded,
+    let read = runtime.block_on(graph::read_unless_stopped(&args.graph, &mut signals));
+    let loaded = match read {
+        Ok(Some(loaded)) => loaded,
+        Ok(None) => {
+            text::error("stopped before the graph was read: nothing was changed", None);
+            return Exit::Failed;
+        }
         Err(exit) => return exit,
     };
     let directory = state::directory(args.state.state_dir.as_deref());
@@ -33,7 +43,7 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     let noop = args.graph.noop;
     let audience = audience(args);
     let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-    let finished = match super::once(parts, loaded, Some(signals)) {
+    let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
         Ok(finished) => finished,
         Err(error) => {
             text::error(format!("cannot start: {error}"), None);

@@ -5,11 +5,14 @@ use super::{graph, systemd};
 use crate::config;
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Inbox, Input};
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+
+/// How long to wait for the watch of the graph before it is read all the same.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Reads the graph again and hands it to the driver.
 #[derive(Clone, Debug)]
@@ -51,23 +54,42 @@ impl Reloader {
         });
     }
 
-    /// Reloads whenever one of these files, or an entry of a folder that was named, changes; as long as the answer lives.
-    #[must_use]
-    pub(super) fn watch(&self, files: &[PathBuf]) -> Hub {
+    /// No reload reads the graph while this is held.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// Reloads whenever one of the files that were named, or an entry of a folder that was, changes; as long as the answer
+    /// lives. It answers when the watch stands: what is read from then on is not missed.
+    pub(super) async fn watch(&self) -> Hub {
         let this = self.clone();
         let handle = tokio::runtime::Handle::current();
         let entered = handle.clone();
+        let stands = Arc::new(Notify::new());
+        let answered = Arc::clone(&stands);
         let hub = Hub::new(handle, move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
                 let _context = entered.enter();
                 this.reload(false);
             }
+            for signal in &signals {
+                if let Signal::Absent(_, why) = signal {
+                    tracing::warn!(event = "unwatched", "the graph: {}", super::text::plain(why));
+                }
+            }
+            if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {
+                answered.notify_one();
+            }
         });
-        let files = files.iter().map(|path| Source::Path { path: path.clone(), below: false });
-        let folders = self.graph.graphs.iter().filter(|path| path.is_dir());
-        let folders = folders.filter_map(|path| std::path::absolute(path).ok());
-        let folders = folders.map(|path| Source::Path { path, below: true });
-        hub.arm(VertexId(0), files.chain(folders).collect());
+        let named = self.graph.graphs.iter().filter(|path| path.as_os_str() != "-");
+        let sources = named.filter_map(|path| {
+            let path = std::path::absolute(path).ok()?;
+            Some(Source::Path { below: path.is_dir(), path })
+        });
+        hub.arm(VertexId(0), sources.collect());
+        if tokio::time::timeout(LONGEST_WAIT, stands.notified()).await.is_err() {
+            tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
+        }
         hub
     }
 }

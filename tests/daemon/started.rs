@@ -49,32 +49,16 @@ fn what_happens_during_the_start_is_not_missed() {
     let host = Host::with(&format!("graph: many\nresources:\n  file:\n{files}"));
     host.apply().exits(0);
     for round in 0..5 {
-        let daemon = host.run_telling_starts(&["--sweep", "0"]);
+        let daemon = host.run(&["--sweep", "0"]);
         let end = Instant::now() + Duration::from_millis(100 * (round + 1));
         let mut n = 0;
         while Instant::now() < end {
             host.write(&format!("f{}", n % 200), "mine\n");
             n += 1;
         }
-        let wrong = || (0..200).find(|n| host.read(&format!("f{n}")) != "f\n");
-        let began = Instant::now();
-        while let Some(wrong) = wrong() {
-            if began.elapsed() > Duration::from_secs(15) {
-                let log = daemon
-                    .log()
-                    .into_iter()
-                    .filter(|l| l.resource.ends_with(&format!("f{wrong}]")));
-                let log: Vec<_> =
-                    log.map(|l| format!("{:.4} {} {}", l.seconds, l.event, l.message)).collect();
-                let m = host.metadata(&format!("f{wrong}"));
-                panic!(
-                    "f{wrong} {:?} {:?} {log:#?}",
-                    host.read(&format!("f{wrong}")),
-                    m.modified()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        host.wait_until("all as declared", || {
+            (0..200).all(|n| host.read(&format!("f{n}")) == "f\n")
+        });
         daemon.kill();
     }
 }
