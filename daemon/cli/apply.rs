@@ -4,8 +4,7 @@ use super::args::Apply;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, seconds, trouble_words};
 use super::text::{count, out, plain};
-use super::{args, log, state, text};
-use crate::config::Loaded;
+use super::{args, graph, log, state, text};
 use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
 use crate::signals::{Signal, Signals};
 use serde_json::json;
@@ -13,14 +12,28 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 use steadfast_engine::{Holding, Slots, Standing};
 use steadfast_resources::{Host, MintKey};
+use tokio::runtime::Runtime;
 
 /// How long runs may still take when ^C is pressed once.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Applies a graph and answers with the verdict.
-pub(super) fn apply(args: &Apply, loaded: Loaded, signals: Signals, key: MintKey) -> Exit {
+pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
+    super::on_runtime(|runtime| once(args, signals, key, runtime))
+}
+
+fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
+    let read = runtime.block_on(graph::read_unless_stopped(&args.graph, &mut signals));
+    let loaded = match read {
+        Ok(Some(loaded)) => loaded,
+        Ok(None) => {
+            text::error("stopped before the graph was read: nothing was changed", None);
+            return Exit::Failed;
+        }
+        Err(exit) => return exit,
+    };
     let directory = state::directory(args.state.state_dir.as_deref());
     let (store, recalled) = match state::open(&directory) {
         Ok(opened) => opened,
@@ -30,7 +43,7 @@ pub(super) fn apply(args: &Apply, loaded: Loaded, signals: Signals, key: MintKey
     let noop = args.graph.noop;
     let audience = audience(args);
     let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-    let finished = match super::once(parts, loaded, Some(signals)) {
+    let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
         Ok(finished) => finished,
         Err(error) => {
             text::error(format!("cannot start: {error}"), None);
@@ -278,7 +291,7 @@ pub(super) fn settings() -> Settings {
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: Parts,
-    loaded: Loaded,
+    loaded: crate::config::Loaded,
     signals: Option<Signals>,
 ) -> std::io::Result<Finished> {
     let driver = Driver::new(settings(), parts)?;

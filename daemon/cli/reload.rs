@@ -5,13 +5,15 @@ use super::{graph, systemd};
 use crate::config::{self, Loaded};
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Inbox, Input};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+
+/// How long to wait for the watch of the graph before it is read all the same.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a graph file that changes by itself must be left alone before it is read: editors write in steps.
 const QUIET: Duration = Duration::from_millis(100);
@@ -30,14 +32,14 @@ struct Shared {
     /// Who has asked for the reload that has not begun yet.
     asked: AtomicU8,
     /// One at a time, so that the newest file is the last one handed over.
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl Reloader {
     /// For this graph and this driver.
     #[must_use]
     pub(super) fn new(graph: Graph, inbox: Inbox<Input>) -> Self {
-        Self(Arc::new(Shared { graph, inbox, asked: AtomicU8::new(0), turn: Mutex::default() }))
+        Self(Arc::new(Shared { graph, inbox, asked: AtomicU8::new(0), turn: Arc::default() }))
     }
 
     /// Starts a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
@@ -59,23 +61,42 @@ impl Reloader {
         });
     }
 
-    /// Reloads whenever one of these files, or an entry of a folder that was named, changes; as long as the answer lives.
-    #[must_use]
-    pub(super) fn watch(&self, files: &[PathBuf]) -> Hub {
+    /// No reload reads the graph while this is held.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.0.turn).lock_owned().await
+    }
+
+    /// Reloads whenever one of the files that were named, or an entry of a folder that was, changes; as long as the answer
+    /// lives. It answers when the watch stands: what is read from then on is not missed.
+    pub(super) async fn watch(&self) -> Hub {
         let this = self.clone();
         let handle = tokio::runtime::Handle::current();
         let entered = handle.clone();
+        let stands = Arc::new(Notify::new());
+        let answered = Arc::clone(&stands);
         let hub = Hub::new(handle, move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
                 let _context = entered.enter();
                 this.reload(false);
             }
+            for signal in &signals {
+                if let Signal::Absent(_, why) = signal {
+                    tracing::warn!(event = "unwatched", "the graph: {}", super::text::plain(why));
+                }
+            }
+            if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {
+                answered.notify_one();
+            }
         });
-        let files = files.iter().map(|path| Source::Path { path: path.clone(), below: false });
-        let folders = self.0.graph.graphs.iter().filter(|path| path.is_dir());
-        let folders = folders.filter_map(|path| std::path::absolute(path).ok());
-        let folders = folders.map(|path| Source::Path { path, below: true });
-        hub.arm(VertexId(0), files.chain(folders).collect());
+        let named = self.0.graph.graphs.iter().filter(|path| path.as_os_str() != "-");
+        let sources = named.filter_map(|path| {
+            let path = std::path::absolute(path).ok()?;
+            Some(Source::Path { below: path.is_dir(), path })
+        });
+        hub.arm(VertexId(0), sources.collect());
+        if tokio::time::timeout(LONGEST_WAIT, stands.notified()).await.is_err() {
+            tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
+        }
         hub
     }
 }

@@ -4,8 +4,7 @@ use super::args::Run;
 use super::exit::Exit;
 use super::log::Journal;
 use super::reload::Reloader;
-use super::{log, state, systemd, text};
-use crate::config::Loaded;
+use super::{graph, log, state, systemd, text};
 use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use steadfast_resources::{Host, MintKey};
 use tokio::sync::watch;
 
 /// Runs until it is stopped.
-pub(super) fn run(args: &Run, loaded: Loaded, signals: Signals, key: MintKey) -> Exit {
+pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
     let directory = state::directory(args.state.state_dir.as_deref());
     let opened = state::open(&directory);
@@ -22,34 +21,17 @@ pub(super) fn run(args: &Run, loaded: Loaded, signals: Signals, key: MintKey) ->
         Ok(opened) => opened,
         Err(exit) => return exit,
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            text::error(format!("cannot start: {error}"), None);
-            return Exit::Failed;
-        }
-    };
-    let exit = runtime.block_on(async {
-        let (converged, seen) = watch::channel(false);
-        let audience = Box::new(Crier {
-            journal: Journal::new(args.log),
-            notifier: systemd::Notifier::new(),
-            converged,
-        });
-        let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-        hold(args, (loaded, signals), parts, seen).await
+    let (converged, seen) = watch::channel(false);
+    let audience = Box::new(Crier {
+        journal: Journal::new(args.log),
+        notifier: systemd::Notifier::new(),
+        converged,
     });
-    // Tasks that were left behind end here, and their children with them.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    exit
+    let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+    super::on_runtime(|runtime| runtime.block_on(hold(args, signals, parts, seen)))
 }
 
-async fn hold(
-    args: &Run,
-    (first, signals): (Loaded, Signals),
-    parts: Parts,
-    seen: watch::Receiver<bool>,
-) -> Exit {
+async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
     let whole = args.graph.only.is_empty() && args.graph.skip.is_empty();
     let settings = Settings {
         one_shot: false,
@@ -67,8 +49,16 @@ async fn hold(
     };
     let inbox = driver.inbox();
     let reloader = Reloader::new(args.graph.clone(), inbox.clone());
-    let _watch = args.watch.then(|| reloader.watch(&first.files));
-    inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
+    let turn = reloader.turn().await;
+    let _watch = if args.watch { Some(reloader.watch().await) } else { None };
+    match graph::read_unless_stopped(&args.graph, &mut signals).await {
+        Ok(Some(first)) => {
+            inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
+        }
+        Ok(None) => return Exit::Well,
+        Err(exit) => return exit,
+    }
+    drop(turn);
     let grace = Duration::from_secs(args.grace);
     tokio::spawn(obey(signals, inbox.clone(), reloader, grace));
     tokio::spawn(systemd::feed_watchdog(inbox.clone()));

@@ -342,8 +342,9 @@ impl Engine {
         if budget {
             vertex.retries = vertex.retries.saturating_add(1);
         }
-        // An event during the failed run is no new budget, and yet a check must follow it (E-4): it does, after the delay.
-        let notice = if budget || vertex.causes.any() {
+        // An event or a look during the failed run is no new budget, and yet a check must follow (E-4): it does, after the delay.
+        let look = std::mem::take(&mut vertex.look);
+        let notice = if budget || look || vertex.causes.any() {
             let newly = !vertex.causes.any();
             if newly {
                 vertex.dirty_since = stamp;
