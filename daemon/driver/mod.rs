@@ -212,7 +212,10 @@ impl Driver {
             table: Table::default(),
             host: parts.host,
             key: parts.key,
-            pool: Pool::new(most),
+            pool: Pool::new(most, {
+                let inbox = inbox.clone();
+                move || inbox.wake()
+            }),
             hub,
             keeper: journal.transpose()?.map(Keeper::new),
             inbox,

@@ -3,12 +3,18 @@
 //! The engine gives out the slots; this gives each slot a thread. Checks are quick, so a few threads serve them; an apply waits
 //! for the disk, so each gets a thread of its own at once, that many syncs may be in flight. When queued work does not move
 //! (a hung file system), threads are added.
+//!
+//! Waking somebody costs more than a check. So a thread is only woken for a job that no awake one will take, and whoever waits
+//! for the jobs is told when few are left, not after each.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// Fewer waiting jobs than this are few: those who give out jobs are told, and have time to give out more.
+const FEW: usize = 16;
 
 /// How long an idle thread stays.
 const IDLE: Duration = Duration::from_secs(5);
@@ -22,12 +28,15 @@ pub(super) struct Pool(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    /// Tells that jobs are done: soon after each that blocks; of others when few are left.
+    done: Box<dyn Fn() + Send + Sync>,
     base: usize,
     most: usize,
 }
 
 struct State {
-    jobs: VecDeque<Job>,
+    /// Each with whether it blocks.
+    jobs: VecDeque<(bool, Job)>,
     threads: usize,
     idle: usize,
     /// When a job was last taken, or put into an empty queue.
@@ -51,12 +60,14 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool of at most `most` threads.
+    /// A pool of at most `most` threads. `done` is called when jobs are done, from their threads: after each that blocks, and
+    /// after others once few are left. While jobs wait ([`Pool::is_waiting`]), some may be done that nobody was told of.
     #[must_use]
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, done: impl Fn() + Send + Sync + 'static) -> Self {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
         let state = State { jobs: VecDeque::new(), threads: 0, idle: 0, moved: Instant::now() };
-        Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), base, most }))
+        let (state, work, done) = (Mutex::new(state), Condvar::new(), Box::new(done));
+        Self(Arc::new(Shared { state, work, done, base, most }))
     }
 
     /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
@@ -65,7 +76,8 @@ impl Pool {
         if state.jobs.is_empty() {
             state.moved = Instant::now();
         }
-        state.jobs.push_back(Box::new(job));
+        state.jobs.push_back((blocks, Box::new(job)));
+        // As many as wait for work have been woken for the jobs before this one; they will come for it too.
         let waiting = state.jobs.len() > state.idle;
         let few = state.threads < self.0.base;
         let stalled = state.moved.elapsed() > STALL;
@@ -73,7 +85,9 @@ impl Pool {
             self.grow(&mut state);
         }
         drop(state);
-        self.0.work.notify_one();
+        if !waiting {
+            self.0.work.notify_one();
+        }
     }
 
     /// Adds a thread if queued work does not move. Called once in a while.
@@ -105,11 +119,17 @@ impl Pool {
 fn work(shared: &Shared) {
     let mut state = shared.lock();
     loop {
-        if let Some(job) = state.jobs.pop_front() {
+        if let Some((blocks, job)) = state.jobs.pop_front() {
             state.moved = Instant::now();
             drop(state);
             job();
             state = shared.lock();
+            // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
+            if blocks || state.jobs.len() < FEW {
+                drop(state);
+                (shared.done)();
+                state = shared.lock();
+            }
             continue;
         }
         state.idle += 1;
@@ -132,7 +152,7 @@ mod tests {
     /// E-6, F-12: jobs that hang do not keep others from running.
     #[test]
     fn a_hung_job_holds_up_nobody() {
-        let pool = Pool::new(16);
+        let pool = Pool::new(16, || ());
         let (free, hung) = mpsc::channel::<()>();
         let hung = Arc::new(Mutex::new(hung));
         for _ in 0..8 {
