@@ -402,8 +402,8 @@ impl Driver {
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 
-    fn finish(self, moved: Vec<(String, Vec<Difference>)>) -> Finished {
-        let mut changed: Vec<VertexId> = self.changed;
+    fn finish(mut self, moved: Vec<(String, Vec<Difference>)>) -> Finished {
+        let mut changed: Vec<VertexId> = std::mem::take(&mut self.changed);
         changed.sort_unstable();
         changed.dedup();
         let standings = self
@@ -423,12 +423,13 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        if let Some(hub) = self.hub {
+        if let Some(hub) = self.hub.take() {
             hub.close();
         }
-        if let Some(keeper) = self.keeper {
+        if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        leave_to_the_kernel(self);
         Finished {
             standings,
             moved,
@@ -436,6 +437,12 @@ impl Driver {
             converged,
         }
     }
+}
+
+/// A driver ends with its process: to free a hundred thousand vertices one by one would only make the end late.
+#[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
+fn leave_to_the_kernel(driver: Driver) {
+    std::mem::forget(driver);
 }
 
 /// Seconds of the wall clock since 1970: only for what is kept across restarts.

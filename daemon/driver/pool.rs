@@ -19,7 +19,7 @@ const FEW: usize = 16;
 /// How long an idle thread stays.
 const IDLE: Duration = Duration::from_secs(5);
 /// How long queued work may stand still before a thread is added.
-const STALL: Duration = Duration::from_millis(2);
+const STALL: Duration = Duration::from_millis(5);
 
 /// A pool of threads that grows with need up to a bound.
 #[derive(Clone)]
@@ -38,7 +38,12 @@ struct State {
     /// Each with whether it blocks.
     jobs: VecDeque<(bool, Job)>,
     threads: usize,
+    /// Threads that wait for work and have not been woken.
     idle: usize,
+    /// Threads that have been woken and are not there yet.
+    woken: usize,
+    /// Threads in a job that blocks: they come for nothing soon.
+    blocked: usize,
     /// When a job was last taken, or put into an empty queue.
     moved: Instant,
 }
@@ -50,6 +55,12 @@ impl std::fmt::Debug for Pool {
             .field("threads", &state.threads)
             .field("queued", &state.jobs.len())
             .finish()
+    }
+}
+
+impl State {
+    fn is_stalled(&self) -> bool {
+        !self.jobs.is_empty() && self.moved.elapsed() > STALL
     }
 }
 
@@ -65,7 +76,9 @@ impl Pool {
     #[must_use]
     pub(super) fn new(most: usize, done: impl Fn() + Send + Sync + 'static) -> Self {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-        let state = State { jobs: VecDeque::new(), threads: 0, idle: 0, moved: Instant::now() };
+        let moved = Instant::now();
+        let jobs = VecDeque::new();
+        let state = State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved };
         let (state, work, done) = (Mutex::new(state), Condvar::new(), Box::new(done));
         Self(Arc::new(Shared { state, work, done, base, most }))
     }
@@ -77,25 +90,18 @@ impl Pool {
             state.moved = Instant::now();
         }
         state.jobs.push_back((blocks, Box::new(job)));
-        // As many as wait for work have been woken for the jobs before this one; they will come for it too.
-        let waiting = state.jobs.len() > state.idle;
-        let few = state.threads < self.0.base;
-        let stalled = state.moved.elapsed() > STALL;
-        if waiting && (few || blocks || stalled) && state.threads < self.0.most {
-            self.grow(&mut state);
-        }
-        drop(state);
-        if !waiting {
-            self.0.work.notify_one();
+        // Those that are awake come for it, unless it must not wait, or they do not move.
+        let awake = state.threads - state.idle - state.blocked;
+        if blocks || awake < self.0.base || state.is_stalled() {
+            self.add_hands(&mut state);
         }
     }
 
     /// Adds a thread if queued work does not move. Called once in a while.
     pub(super) fn nudge(&self) {
         let mut state = self.0.lock();
-        let stalled = !state.jobs.is_empty() && state.moved.elapsed() > STALL;
-        if stalled && state.threads < self.0.most {
-            self.grow(&mut state);
+        if state.is_stalled() {
+            self.add_hands(&mut state);
         }
     }
 
@@ -103,6 +109,20 @@ impl Pool {
     #[must_use]
     pub(super) fn is_waiting(&self) -> bool {
         !self.0.lock().jobs.is_empty()
+    }
+
+    /// One thread more for the queue, unless as many as there are jobs are on their way.
+    fn add_hands(&self, state: &mut State) {
+        if state.woken >= state.jobs.len() {
+            return;
+        }
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.woken += 1;
+            self.0.work.notify_one();
+        } else if state.threads < self.0.most {
+            self.grow(state);
+        }
     }
 
     fn grow(&self, state: &mut State) {
@@ -121,9 +141,11 @@ fn work(shared: &Shared) {
     loop {
         if let Some((blocks, job)) = state.jobs.pop_front() {
             state.moved = Instant::now();
+            state.blocked += usize::from(blocks);
             drop(state);
             job();
             state = shared.lock();
+            state.blocked -= usize::from(blocks);
             // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
             if blocks || state.jobs.len() < FEW {
                 drop(state);
@@ -136,7 +158,12 @@ fn work(shared: &Shared) {
         let (next, timeout) =
             shared.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
         state = next;
-        state.idle -= 1;
+        // Whichever of them was woken: what counts is how many are still to come.
+        if state.woken > 0 {
+            state.woken -= 1;
+        } else {
+            state.idle -= 1;
+        }
         if timeout.timed_out() && state.jobs.is_empty() {
             state.threads -= 1;
             return;
