@@ -229,7 +229,10 @@ impl Driver {
             table: Table::default(),
             host: parts.host,
             key: parts.key,
-            pool: Pool::new(most),
+            pool: Pool::new(most, {
+                let inbox = inbox.clone();
+                move || inbox.wake()
+            }),
             hub,
             keeper: journal.transpose()?.map(Keeper::new),
             inbox,
@@ -461,10 +464,10 @@ impl Driver {
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 
-    fn finish(self) -> Finished {
-        let mut moved = self.moved;
+    fn finish(mut self) -> Finished {
+        let mut moved = std::mem::take(&mut self.moved);
         moved.sort_by(|a, b| a.0.cmp(&b.0));
-        let changed = self.changed;
+        let changed = std::mem::take(&mut self.changed);
         let standings = self
             .table
             .ids()
@@ -482,12 +485,13 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        if let Some(hub) = self.hub {
+        if let Some(hub) = self.hub.take() {
             hub.close();
         }
-        if let Some(keeper) = self.keeper {
+        if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        leave_to_the_kernel(self);
         Finished {
             standings,
             moved,
@@ -495,6 +499,12 @@ impl Driver {
             converged,
         }
     }
+}
+
+/// A driver ends with its process: to free a hundred thousand vertices one by one would only make the end late.
+#[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
+fn leave_to_the_kernel(driver: Driver) {
+    std::mem::forget(driver);
 }
 
 /// Seconds of the wall clock since 1970: only for what is kept across restarts.

@@ -71,7 +71,7 @@ impl Driver {
         self.spawn(seat, false, async move {
             let verdict =
                 guarded(resource.check(&host, ask)).await.unwrap_or_else(Verdict::Unknown);
-            inbox.put(Input::Checked(run, verdict));
+            inbox.put_quietly(Input::Checked(run, verdict));
         });
     }
 
@@ -91,18 +91,22 @@ impl Driver {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
-            inbox.put(Input::Ended(run, outcome));
+            inbox.put_quietly(Input::Ended(run, outcome));
         });
     }
 
-    /// Runs a future where its kind belongs: on a thread of the pool where it blocks, as a task where it does not.
+    /// Runs a future where its kind belongs: on a thread of the pool where it blocks, as a task where it does not. It leaves its
+    /// result in the inbox without waking us: that is done here.
     fn spawn(&self, seat: Seat, blocks: bool, work: impl Future<Output = ()> + Send + 'static) {
         match seat {
             Seat::Thread => {
                 let handle = tokio::runtime::Handle::current();
                 self.pool.run(blocks, move || handle.block_on(work));
             }
-            Seat::Command => drop(tokio::spawn(work)),
+            Seat::Command => {
+                let inbox = self.inbox.clone();
+                drop(tokio::spawn(work.map(move |()| inbox.wake())));
+            }
         }
     }
 
