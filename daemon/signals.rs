@@ -72,27 +72,41 @@ impl Signals {
             if let Some(signal) = self.waiting.pop_front() {
                 return Ok(signal);
             }
-            if let Some(pipe) = self.unregistered.take() {
-                self.ready = Some(Receiver::from_owned_fd(pipe)?);
-            }
-            let Some(pipe) = &self.ready else {
-                return Err(io::Error::other("the pipe of signals could not be registered"));
-            };
-            pipe.readable().await?;
-            let mut bytes = [0; 512];
-            match pipe.try_read(&mut bytes) {
-                Ok(count) => {
-                    let known = bytes.iter().take(count).filter_map(|byte| meaning(*byte));
-                    self.waiting.extend(known);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-            // A pipe that is not empty may hold a byte that was sent before what spilled.
-            if rustix::io::ioctl_fionread(pipe)? == 0 {
-                self.waiting.extend(self.spilled.take());
-            }
+            self.fill().await?;
         }
+    }
+
+    /// Waits until a stop is among those that wait, and takes none of them. Cancel-safe.
+    pub async fn asked_to_stop(&mut self) -> io::Result<()> {
+        while !self.waiting.contains(&Signal::Stop) {
+            self.fill().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for more, and puts it to those that wait.
+    async fn fill(&mut self) -> io::Result<()> {
+        if let Some(pipe) = self.unregistered.take() {
+            self.ready = Some(Receiver::from_owned_fd(pipe)?);
+        }
+        let Some(pipe) = &self.ready else {
+            return Err(io::Error::other("the pipe of signals could not be registered"));
+        };
+        pipe.readable().await?;
+        let mut bytes = [0; 512];
+        match pipe.try_read(&mut bytes) {
+            Ok(count) => {
+                let known = bytes.iter().take(count).filter_map(|byte| meaning(*byte));
+                self.waiting.extend(known);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        // A pipe that is not empty may hold a byte that was sent before what spilled.
+        if rustix::io::ioctl_fionread(pipe)? == 0 {
+            self.waiting.extend(self.spilled.take());
+        }
+        Ok(())
     }
 }
 

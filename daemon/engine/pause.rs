@@ -217,6 +217,7 @@ impl Engine {
         let quiet = self.in_flight.is_empty() && self.closing.is_empty();
         if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {
             self.mode = Mode::Paused;
+            self.said_converged = false;
             self.tell(Notice::Paused);
         }
         if self.mode == Mode::Stopping && (quiet || self.is_left_behind()) {

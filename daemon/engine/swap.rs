@@ -110,7 +110,9 @@ impl Engine {
             }
         }
         let gone = u32::try_from(removed.len()).unwrap_or(u32::MAX);
-        let differ = u32::try_from(changed.len()).unwrap_or(u32::MAX);
+        // One that was leaving may have gone while its graph waited: it is new again.
+        let still = changed.iter().filter(|id| self.vertex(**id).is_some()).count();
+        let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap);
         self.rewire(&swap.graph, stamp);
         if swap.operator {
@@ -120,7 +122,7 @@ impl Engine {
         self.said_converged = false;
         // Not of the total before: that has those in it which have left and are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
-        let kept = all - added - differ;
+        let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
     }
@@ -233,7 +235,7 @@ impl Engine {
         if running && before.semaphores != new.meta.semaphores {
             // A run in progress holds what it would hold had it started now; new starts obey.
             self.semaphores.release(&before.semaphores);
-            self.semaphores.hold(&new.meta.semaphores, 0);
+            self.semaphores.take_over(&new.meta.semaphores);
             self.admit_waiting(&before.semaphores);
         }
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -249,6 +251,10 @@ impl Engine {
             }
             Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => false,
         };
+        if freed {
+            // What it was found to be in noop says nothing of what it will be.
+            vertex.right = Stamp::NEVER;
+        }
         if freed && held {
             match vertex.run_mut() {
                 Some(look) => look.kind = RunKind::Look(None),
@@ -322,6 +328,13 @@ impl Engine {
         self.rewatch(id);
         if load == AtLoad::Process {
             self.mark(id, Causes::LOAD);
+            if recall.interrupted {
+                // Unknown since the last start: looked at before what was never touched (B-8).
+                self.mark(id, Causes::AGAIN);
+            }
+        }
+        if load == AtLoad::WaitForOperator {
+            self.tell(Notice::Held(id, Holding::Operator));
         }
         if owed {
             self.mark(id, Causes::OWED);

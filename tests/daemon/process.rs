@@ -15,7 +15,7 @@ pub(crate) fn kill_with(folder: &Path) {
     let mut found = all(folder);
     found.sort_by_key(|(_, arguments)| !is_ours(arguments));
     for (pid, _) in found {
-        drop(kill(Pid::from_raw(pid), Signal::SIGKILL));
+        kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
     }
 }
 

@@ -16,7 +16,7 @@ resources:
   - {name: b, path: $DIR/c}
   - {name: d, path: $DIR/x}
   - {name: e, path: !tag $DIR/e}
-  - {name: f, path: $DIR/x/../x}
+  - {name: f, path: $DIR//x}
   pkg: [{name: nginx}]
   noop:
   - {name: x, after: "noop[y]"}

@@ -1,5 +1,6 @@
 //! TERM and INT: what runs may end, nothing else starts; a second one stops at once; no process is left behind.
 
+use crate::daemon::Daemon;
 use crate::host::{Host, is_root};
 use crate::process;
 use nix::sys::signal::Signal::{SIGINT, SIGTERM};
@@ -92,8 +93,9 @@ resources:
     );
     let mut daemon = host.run(&[]);
     host.wait_for_lines("began", 1);
+    daemon.signal(SIGTERM).wait_for("stopping");
     let again = Instant::now();
-    daemon.signal(SIGTERM).signal(SIGTERM);
+    daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
     assert!(again.elapsed() < Duration::from_secs(8), "{:?}", again.elapsed());
     leaves_no_process(&host);
@@ -140,14 +142,13 @@ fn a_daemon_at_rest_stops_at_once() {
 #[test]
 fn an_interrupted_apply_fails() {
     let host = long("1000");
-    let mut command = host.command(&["apply"]);
-    command.stdout(Stdio::null());
-    let mut child = command.spawn().expect("started");
+    let command = host.command(&["apply", "--log", "json"]);
+    let mut apply = Daemon::start(command, &host.path(""));
     host.wait_for_lines("began", 1);
-    let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("a number"));
-    nix::sys::signal::kill(pid, SIGINT).expect("it runs");
-    nix::sys::signal::kill(pid, SIGINT).expect("it runs");
-    assert_eq!(crate::host::ends(&mut child, Duration::from_secs(20)), 1);
+    // Two at one moment are one to the kernel.
+    apply.signal(SIGINT).wait_for("stopping");
+    apply.signal(SIGINT);
+    assert_eq!(apply.ends_within(Duration::from_secs(20)), 1);
     leaves_no_process(&host);
     assert!(!host.exists("next"));
 }
@@ -207,7 +208,8 @@ fn children_of_another_user_are_ended_too() {
     host.chmod("", 0o755);
     let mut daemon = host.run(&[]);
     host.wait_until("it sleeps", || host.processes().len() == 1);
-    daemon.signal(SIGTERM).signal(SIGTERM);
+    daemon.signal(SIGTERM).wait_for("stopping");
+    daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
     leaves_no_process(&host);
 }

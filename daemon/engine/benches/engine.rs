@@ -196,7 +196,10 @@ fn main() {
         say(format_args!("  {name}: {:.2?}", event(&graph, vertex)));
     }
     let leaf = event(&tree(100_000), 99_999);
-    say(format_args!("leaf events per second: {:.0} (at least 1 000 000)", 1.0 / leaf.as_secs_f64()));
+    say(format_args!(
+        "leaf events per second: {:.0} (at least 1 000 000)",
+        1.0 / leaf.as_secs_f64()
+    ));
     say(format_args!("2n beside n (about 2 is linear):"));
     let (few, many) = (tree(50_000), tree(100_000));
     let sorts: [(&str, fn(&Arc<Graph>) -> Duration); 3] =
@@ -206,7 +209,10 @@ fn main() {
         say(format_args!("  {name}: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
     }
     let (n, twice) = (start(&fan_in(50_000)), start(&fan_in(100_000)));
-    say(format_args!("  W-7 start of a fan-in: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
+    say(format_args!(
+        "  W-7 start of a fan-in: {n:.2?}, {twice:.2?}, ratio {:.2}",
+        ratio(twice, n)
+    ));
     let (n, twice) = (start(&layers(30, 20)), start(&layers(60, 20)));
     say(format_args!("  W-6 start of layers: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
     say(format_args!("bytes per vertex besides edges: {} (at most 300)", bytes()));

@@ -18,9 +18,7 @@ fn graphs(count: u32) -> Vec<Shape> {
     for (from, to) in pairs {
         all = all
             .into_iter()
-            .flat_map(|shape| {
-                [shape.clone(), shape.clone().edge(from, to), shape.notify(from, to)]
-            })
+            .flat_map(|shape| [shape.clone(), shape.clone().edge(from, to), shape.notify(from, to)])
             .collect();
     }
     all
@@ -79,7 +77,11 @@ fn model_swap() {
             .flat_map(|shape| {
                 let changed = shape.clone().define(0, 2);
                 let removed = shape.clone().without(count - 1);
-                [vec![shape.clone(), changed], vec![removed.clone(), shape.clone()], vec![shape, removed]]
+                [
+                    vec![shape.clone(), changed],
+                    vec![removed.clone(), shape.clone()],
+                    vec![shape, removed],
+                ]
             })
             .collect()
     };
@@ -105,13 +107,7 @@ fn model_semaphore_and_slot() {
 #[test]
 #[ignore = "takes minutes: cargo test -p steadfast-engine --release --test engine model -- --ignored"]
 fn model_everything_at_once() {
-    let budget = Budget {
-        events: 1,
-        total_events: 2,
-        failures: 1,
-        pauses: 1,
-        crashes: 1,
-        ..Budget::NONE
-    };
+    let budget =
+        Budget { events: 1, total_events: 2, failures: 1, pauses: 1, crashes: 1, ..Budget::NONE };
     explore("all", alone(graphs(2).into_iter().chain(graphs(3)).collect()), budget);
 }

@@ -215,8 +215,10 @@ impl Books {
     fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        if polled && !vertex.is_running()
-            && !matches!(standing, Some(Standing::Settled | Standing::Held(_))) {
+        if polled
+            && !vertex.is_running()
+            && !matches!(standing, Some(Standing::Settled | Standing::Held(_)))
+        {
             if vertex.need == Need::No {
                 vertex.polled = true;
                 vertex.need = Need::Maybe(0);

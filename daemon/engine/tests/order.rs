@@ -30,10 +30,7 @@ impl Books {
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let waits = vertex.need != Need::No
             && !vertex.is_running()
-            && matches!(
-                vertex.phase,
-                Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed
-            );
+            && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed);
         if !waits || vertex.declared.meta.pace.is_none() {
             return (false, false);
         }
@@ -121,7 +118,8 @@ impl Books {
                 .as_ref()
                 .is_some_and(|run| !run.look && run.semaphores.iter().any(|s| s.0 == semaphore))
         };
-        u32::try_from(self.vertices.values().chain(self.leaving.values()).filter(holds).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.vertices.values().chain(self.leaving.values()).filter(holds).count())
+            .unwrap_or(u32::MAX)
     }
 
     /// E-6: runs of that class in progress, and how many of them have held their slot too long.

@@ -90,8 +90,7 @@ impl Books {
                     .values()
                     .any(|v| v.running.is_some() && !v.declared.nature.cancellable);
                 let second = Duration::from_secs(1);
-                let given_up =
-                    self.cancel_asked.is_some_and(|at| at.after(second) <= self.now);
+                let given_up = self.cancel_asked.is_some_and(|at| at.after(second) <= self.now);
                 let over = !running && self.undurable.is_empty() || given_up && !fixed;
                 if over && !self.stopped {
                     self.broken(E16_STOP, "nothing runs, and stopped is not told");

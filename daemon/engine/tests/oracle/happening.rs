@@ -105,8 +105,7 @@ impl Books {
             self.owe(&running);
         }
         let outcome = Outcome::Interrupted;
-        let ending =
-            Ending { running, vertex: id, outcome, pays: None, touched, recorded: false };
+        let ending = Ending { running, vertex: id, outcome, pays: None, touched, recorded: false };
         self.ending = Some(ending);
     }
 

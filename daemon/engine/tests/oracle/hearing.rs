@@ -2,7 +2,8 @@
 
 use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants::{
-    E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
+    E4_EVENT, E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED,
+    HANDSHAKE,
 };
 use std::time::Duration;
 use steadfast_engine::{
@@ -103,9 +104,10 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
         let meta = &vertex.declared.meta;
-        // An event or a tick during the run is no new budget, and yet a check must follow it.
+        // An event, a look or a tick during the run is no new budget, and yet a check must follow it.
         let ticks = matches!(meta.poll, Poll::Every(_));
-        let none_left = vertex.budget.1 == 0 && vertex.need == Need::No && !ticks;
+        let asked = vertex.need != Need::No || vertex.look.is_some() || ticks;
+        let none_left = vertex.budget.1 == 0 && !asked;
         let first = meta.delay.max(Meta::SHORTEST_DELAY);
         let most = meta.delay_max.max(first);
         let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
@@ -140,14 +142,23 @@ impl Books {
     }
 
     pub(super) fn failed_for_good(&mut self, id: VertexId) {
-        let clock = self.clock;
+        let (clock, one_shot) = (self.clock, self.one_shot);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
-        let left = vertex.budget.0;
+        // A plan (one-shot, in noop) retries nothing.
+        let plans = one_shot && vertex.declared.meta.noop;
+        let left = if plans { 0 } else { vertex.budget.0 };
+        let forgotten = just && matches!(vertex.look.take(), Some((_, true)));
         vertex.budget = (0, 0);
         vertex.failed(clock);
         if !just || left > 0 {
             self.broken(E10_FAILURE, &format!("{id} failed for good with {left} retries left"));
+        }
+        if forgotten {
+            self.broken(
+                E4_EVENT,
+                &format!("{id} failed for good, and the look at it is forgotten"),
+            );
         }
     }
 

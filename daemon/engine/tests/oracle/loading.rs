@@ -1,7 +1,7 @@
 //! A swap that is taken, as the books understand it (E-17).
 
-use std::collections::BTreeMap;
 use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
+use std::collections::BTreeMap;
 use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp, VertexId};
 
 impl Books {
@@ -22,10 +22,7 @@ impl Books {
             let came_back = left.is_some();
             let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
-                Some(before)
-                    if before.declared.definition == declared.definition
-                        && !came_back =>
-                {
+                Some(before) if before.declared.definition == declared.definition && !came_back => {
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
