@@ -62,7 +62,9 @@ pub(crate) struct World {
     pub(crate) starts: Vec<Start>,
     /// What happened, for people.
     pub(crate) log: Vec<String>,
-    /// Whether the three lists above are kept (the model checker has no use for them).
+    /// Every turn as the oracle saw it, with the engine after it.
+    pub(crate) turns: Vec<(Tick, Event, Vec<Action>, Engine)>,
+    /// Whether the lists above are kept (the model checker has no use for them).
     pub(crate) recording: bool,
 }
 
@@ -84,6 +86,7 @@ impl World {
             told: Vec::new(),
             starts: Vec::new(),
             log: Vec::new(),
+            turns: Vec::new(),
             recording: true,
         }
     }
@@ -283,6 +286,9 @@ impl World {
             self.perform(action);
         }
         self.oracle.observe(self.now, &event, &actions, &self.engine);
+        if self.recording && self.oracle.enabled {
+            self.turns.push((self.now, event, actions, self.engine.clone()));
+        }
         true
     }
 

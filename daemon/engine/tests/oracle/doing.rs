@@ -267,6 +267,9 @@ impl Books {
         if running.run != record.run || ending.recorded {
             self.broken(HANDSHAKE, &format!("{} is not the run that ends", record.vertex));
         }
+        if running.intent.as_ref().map(|intent| intent.stamp) != record.begun {
+            self.broken(HANDSHAKE, &format!("{} ends another begin", record.vertex));
+        }
         if !begun && ending.pays == Some(false) {
             self.broken(HANDSHAKE, &format!("{} has nothing to record", record.vertex));
         }

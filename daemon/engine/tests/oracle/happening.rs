@@ -87,6 +87,7 @@ impl Books {
             vertex.may(clock);
             vertex.running.take()
         });
+        self.back_poke(id);
         let Some(running) = left.or(here) else { return };
         if running.look {
             return;
@@ -246,6 +247,7 @@ impl Books {
             vertex.owed_unsure |= running.saw.is_some();
         }
         self.ends(id, running, Outcome::Interrupted, None);
+        self.back_poke(id);
     }
 
     pub(crate) fn vertex_of(&self, run: RunId) -> Option<VertexId> {
@@ -401,9 +403,8 @@ impl Books {
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
         let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
-        let busy = |v: &&Vertex| {
-            v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v)
-        };
+        let busy =
+            |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v);
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
         let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
