@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
     /// Each graph with the counts of its semaphores.
-    pub(crate) graphs: Arc<Vec<(Arc<Graph>, Vec<u32>)>>,
+    pub(crate) graphs: Arc<[(Arc<Graph>, Vec<u32>)]>,
     /// The graph that was accepted last: a restart loads it.
     pub(crate) accepted: Option<(Arc<Graph>, Vec<u32>)>,
     pub(crate) running: Option<Arc<Graph>>,
@@ -75,7 +75,7 @@ impl World {
             now: Tick(1_000_000_000),
             slots,
             one_shot,
-            graphs: Arc::new(shapes.iter().map(|s| (s.build(), s.semaphores.clone())).collect()),
+            graphs: shapes.iter().map(|s| (s.build(), s.semaphores.clone())).collect(),
             accepted: None,
             running: None,
             runs: BTreeMap::new(),
