@@ -215,6 +215,8 @@ pub(crate) struct Books {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
     pub(crate) clock: When,
+    /// The clock at the event of this turn: what follows from it was marked then, before the starts of the turn.
+    pub(crate) since: When,
     pub(crate) now: Tick,
     pub(crate) vertices: BTreeMap<VertexId, Vertex>,
     /// Left the graph while stuck, and still counted until they return.
@@ -271,6 +273,7 @@ impl Books {
             slots,
             one_shot,
             clock: 0,
+            since: 0,
             now: Tick(0),
             vertices: BTreeMap::new(),
             leaving: BTreeMap::new(),

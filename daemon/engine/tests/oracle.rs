@@ -76,6 +76,7 @@ impl Oracle {
         let passed = now > books.now;
         books.now = now;
         books.clock += 1;
+        books.since = books.clock;
         books.ending = None;
         books.durable_now = None;
         books.started_as.clear();
@@ -252,7 +253,7 @@ impl Books {
 
     /// Where the rules leave it open, the engine decides.
     fn reconcile(&mut self, id: VertexId, standing: Option<&Standing>) {
-        let clock = self.clock;
+        let clock = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.phase = match standing {
             Some(Standing::Delayed(at)) => {

@@ -274,7 +274,8 @@ impl Books {
         if !begun && ending.pays == Some(false) {
             self.broken(HANDSHAKE, &format!("{} has nothing to record", record.vertex));
         }
-        if begun && ending.outcome != record.outcome && running.cancelled.is_none() {
+        let sure = running.cancelled.is_none() && !running.obsolete;
+        if begun && ending.outcome != record.outcome && sure {
             self.broken(HANDSHAKE, &format!("{} ended as {:?}", record.vertex, ending.outcome));
         }
         let intended = running.intent.as_ref().map(|i| i.owes.clone()).unwrap_or_default();

@@ -214,7 +214,15 @@ impl Books {
                 self.paid(id, &running);
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
-            Verdict::Differs if running.noop => vertex.is_held(&running),
+            Verdict::Differs if running.noop => {
+                let before = vertex.failures;
+                vertex.is_held(&running);
+                if !vertex.declared.meta.noop {
+                    // Neither good nor bad: it is run again.
+                    vertex.failures = before;
+                    vertex.backoff_sure = false;
+                }
+            }
             Verdict::Differs => vertex.running = Some(running),
             Verdict::Unknown => {
                 if running.noop {

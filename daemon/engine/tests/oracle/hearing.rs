@@ -42,6 +42,8 @@ impl Books {
                     | Event::Refused(r) | Event::Ended(r, _) if r == run);
                 if !answers {
                     self.stuck(*id, *run);
+                } else if let Some(running) = self.running_mut(*run) {
+                    running.stuck = true;
                 }
             }
             Notice::Diverged(id) => {
@@ -100,7 +102,7 @@ impl Books {
     }
 
     pub(super) fn retrying(&mut self, id: VertexId, at: Tick) {
-        let (now, clock) = (self.now, self.clock);
+        let (now, clock) = (self.now, self.since);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
         let meta = &vertex.declared.meta;

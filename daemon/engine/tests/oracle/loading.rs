@@ -97,15 +97,22 @@ impl Books {
         let ran = recall.done == Some(declared.definition);
         let nature = declared.nature;
         let runs = match nature.check {
-            Check::State | Check::EachStart => true,
-            Check::Once if recall.interrupted => match nature.interrupted {
+            Check::State => true,
+            Check::Once | Check::EachStart if recall.interrupted => match nature.interrupted {
                 Interrupted::Again => true,
+                // Taken as done, and yet due at each start: either will do.
+                Interrupted::Skip if nature.check == Check::EachStart => {
+                    vertex.phase = Phase::Unsure;
+                    vertex.may(self.clock);
+                    false
+                }
                 Interrupted::Skip => false,
                 Interrupted::Wait => {
                     vertex.phase = Phase::Operator;
                     false
                 }
             },
+            Check::EachStart => true,
             Check::Once => !ran,
             Check::Events => {
                 if recall.interrupted {
