@@ -245,7 +245,9 @@ impl Books {
 
     /// The check ended just before its cancel arrived: the rules leave open what that is.
     fn cancelled_check(&mut self, id: VertexId, running: Running, verdict: Verdict) {
+        let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.may(clock);
         let was_failed = running.was_failed;
         vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
         vertex.failures += 1;

@@ -221,6 +221,11 @@ impl Books {
             vertex.need = Need::Must { low, high };
             vertex.cause = None;
         }
+        if let (Need::Maybe(low) | Need::Must { low, .. }, Need::Maybe(_)) =
+            (before.need, vertex.need)
+        {
+            vertex.need = Need::Maybe(low);
+        }
         if before.owed.is_some() || before.owed_unsure {
             vertex.cause = None;
         }
