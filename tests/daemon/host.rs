@@ -116,6 +116,15 @@ impl Host {
         self
     }
 
+    /// In one step, so that nobody repairs the one before the other is there.
+    pub(crate) fn exchange(&self, one: &str, other: &str) -> &Self {
+        let (one, other) = (self.path(one), self.path(other));
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, flags)
+            .expect("exchanged");
+        self
+    }
+
     pub(crate) fn chmod(&self, name: &str, mode: u32) -> &Self {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(self.path(name), permissions).expect("mode");
