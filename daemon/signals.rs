@@ -94,6 +94,16 @@ impl Signals {
         Ok(())
     }
 
+    /// Whether a stop was sent up to now. Takes none of them.
+    pub async fn is_asked_to_stop(&mut self) -> io::Result<bool> {
+        while let Some(pipe) = &self.ready
+            && rustix::io::ioctl_fionread(pipe)? > 0
+        {
+            self.fill().await?;
+        }
+        Ok(self.waiting.contains(&Signal::Stop))
+    }
+
     /// Waits for more, and puts it to those that wait.
     async fn fill(&mut self) -> io::Result<()> {
         if let Some(pipe) = self.unregistered.take() {

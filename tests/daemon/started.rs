@@ -80,7 +80,11 @@ fn the_state_directory_is_for_us_alone() {
 #[test]
 fn the_log_is_json_line_by_line() {
     let host = Host::with(
-        "graph: g\nresources: {exec: [{name: e, shell: /bin/sh, cmd: \"printf 'a\\033[2Jb' >&2\"}]}\n",
+        r#"
+graph: g
+resources:
+  exec: [{name: e, shell: /bin/sh, cmd: 'printf "a\033[2Jb" >&2'}]
+"#,
     );
     let mut daemon = host.run(&["--converged-timeout", "0"]);
     assert_eq!(daemon.ends(), 0);
