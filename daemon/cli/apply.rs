@@ -10,7 +10,7 @@ use crate::signals::{Signal, Signals};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
-use steadfast_engine::{Slots, Standing};
+use steadfast_engine::{Holding, Slots, Standing};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
@@ -94,6 +94,7 @@ impl Verdict {
             match stand.standing {
                 Standing::Settled => {}
                 Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
+                Standing::Held(Holding::Operator) => sum.waiting += 1,
                 Standing::Held(_) => sum.held += 1,
                 _ => sum.waiting += 1,
             }

@@ -48,8 +48,17 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     let failed: Vec<(String, String)> = finished
         .standings
         .into_iter()
-        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)))
-        .map(|stand| (stand.identity, stand.trouble.map(|t| t.what).unwrap_or_default()))
+        .filter_map(|stand| {
+            let why = match stand.standing {
+                Standing::Held(Holding::Operator) => "waits for the operator".to_owned(),
+                Standing::Settled | Standing::Held(_) => return None,
+                _ if !stand.waits_for.is_empty() => {
+                    format!("waits for {}", stand.waits_for.join(", "))
+                }
+                _ => stand.trouble.map(|t| t.what).unwrap_or_default(),
+            };
+            Some((stand.identity, why))
+        })
         .collect();
     steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
     let plan = Planned { graph: name, total: order.len(), steps, failed };
@@ -93,6 +102,9 @@ impl Audience for Collector {
         let News::Held { identity, holding, until, differences, destructive, .. } = news else {
             return;
         };
+        if *holding == Holding::Operator {
+            return;
+        }
         let step = Step {
             resource: (*identity).to_owned(),
             differences: differences.to_vec(),

@@ -1,6 +1,6 @@
 //! Where everything that happens outside the driver is put down: many writers, one reader, nothing lost, one wake-up for many.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The inbox of the driver. Cheap to clone.
@@ -9,8 +9,15 @@ pub struct Inbox<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
 struct Shared<T> {
-    items: Mutex<Vec<T>>,
+    items: Mutex<Items<T>>,
     filled: Notify,
+}
+
+#[derive(Debug)]
+struct Items<T> {
+    list: Vec<T>,
+    /// The reader has been woken since it last took all.
+    woken: bool,
 }
 
 impl<T> Clone for Inbox<T> {
@@ -21,7 +28,8 @@ impl<T> Clone for Inbox<T> {
 
 impl<T> Default for Inbox<T> {
     fn default() -> Self {
-        Self(Arc::new(Shared { items: Mutex::new(Vec::new()), filled: Notify::new() }))
+        let items = Mutex::new(Items { list: Vec::new(), woken: false });
+        Self(Arc::new(Shared { items, filled: Notify::new() }))
     }
 }
 
@@ -33,10 +41,20 @@ impl<T> Inbox<T> {
 
     /// Puts several down, in this order.
     pub fn put_all(&self, more: impl IntoIterator<Item = T>) {
-        let mut items = self.0.items.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = items.is_empty();
-        items.extend(more);
-        let wake = was_empty && !items.is_empty();
+        self.lock().list.extend(more);
+        self.wake();
+    }
+
+    /// Puts one item down for when the reader comes by. Who does this sees to it that somebody calls [`Inbox::wake`] soon.
+    pub fn put_quietly(&self, item: T) {
+        self.lock().list.push(item);
+    }
+
+    /// Wakes the reader if there is something that it has not been woken for.
+    pub fn wake(&self) {
+        let mut items = self.lock();
+        let wake = !items.woken && !items.list.is_empty();
+        items.woken |= wake;
         drop(items);
         if wake {
             self.0.filled.notify_one();
@@ -45,8 +63,13 @@ impl<T> Inbox<T> {
 
     /// Takes all there is into an empty list, and leaves that list's memory for the next.
     pub fn take(&self, into: &mut Vec<T>) {
-        let mut items = self.0.items.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *items, into);
+        let mut items = self.lock();
+        std::mem::swap(&mut items.list, into);
+        items.woken = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Items<T>> {
+        self.0.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something may be there.

@@ -23,7 +23,7 @@ pub use news::{Audience, News, Progress};
 
 use crate::config::Loaded;
 use crate::store::Journal;
-use crate::store::{Entry, Recalled, Store};
+use crate::store::{Ended, Entry, Recalled, Store};
 use echo::Echo;
 use keeper::Keeper;
 use pool::Pool;
@@ -31,8 +31,12 @@ use runs::Runs;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
+use steadfast_engine::{
+    Counts, Engine, Event, Mode, Recall, Slots, Standing, Swap, Tick, VertexId,
+};
+use steadfast_resources::{
+    Difference, Host, MintKey, OnInterrupt, Outcome, Repeat, Trouble, Verdict,
+};
 use sweep::Sweep;
 use table::Table;
 use watch::{Hub, Signal};
@@ -147,13 +151,23 @@ pub struct Driver {
     /// Those for which there are no events, and where the looks at them stand.
     unwatched: BTreeSet<VertexId>,
     unwatched_sweep: Sweep,
+    /// Those whose watch was asked for and not answered yet, and since when, oldest first.
+    asked: BTreeSet<VertexId>,
+    asked_at: VecDeque<(Instant, VertexId)>,
+    /// Those whose watch was closed before: an answer may be that of an earlier one.
+    rearmed: BTreeSet<VertexId>,
     audience: Box<dyn Audience>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
     /// Events that follow from performing actions, before anything else is taken.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Trouble>,
-    changed: Vec<VertexId>,
+    /// What was changed (one-shot only).
+    changed: BTreeSet<VertexId>,
+    /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
+    looks_back: bool,
+    /// What that found.
+    moved: Vec<(String, Vec<Difference>)>,
     pause_reason: String,
     progress_at: Instant,
 }
@@ -207,12 +221,18 @@ impl Driver {
             sweep: Sweep::new(settings.sweep),
             unwatched: BTreeSet::new(),
             unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
+            asked: BTreeSet::new(),
+            asked_at: VecDeque::new(),
+            rearmed: BTreeSet::new(),
             settings,
             began: Instant::now(),
             table: Table::default(),
             host: parts.host,
             key: parts.key,
-            pool: Pool::new(most),
+            pool: Pool::new(most, {
+                let inbox = inbox.clone();
+                move || inbox.wake()
+            }),
             hub,
             keeper: journal.transpose()?.map(Keeper::new),
             inbox,
@@ -222,7 +242,9 @@ impl Driver {
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
-            changed: Vec::new(),
+            changed: BTreeSet::new(),
+            looks_back: false,
+            moved: Vec::new(),
             pause_reason: String::new(),
             progress_at: Instant::now() + PROGRESS,
         })
@@ -241,19 +263,19 @@ impl Driver {
         loop {
             self.inbox.take(&mut batch);
             if batch.is_empty() {
-                if self.is_over() {
+                if self.is_over() && !self.look_once_more() {
                     break;
                 }
-                self.wait().await;
+                if !self.is_over() {
+                    self.wait().await;
+                }
             }
             for input in batch.drain(..) {
                 self.take(input);
             }
             self.keep_time();
         }
-        let looks = self.settings.one_shot && self.engine.mode() != Mode::Stopped;
-        let moved = if looks { self.last_look().await } else { Vec::new() };
-        self.finish(moved)
+        self.finish()
     }
 
     fn is_over(&self) -> bool {
@@ -268,6 +290,7 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
+            self.watch_due(),
             self.unwatched_sweep.next().filter(|_| !self.unwatched.is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -289,6 +312,7 @@ impl Driver {
             keeper.retry(now);
         }
         self.pool.nudge();
+        self.give_up_watches(now);
         self.sweep_some(now);
         if self.audience.wants_progress() && self.progress_at <= now {
             self.progress_at = now + PROGRESS;
@@ -334,25 +358,41 @@ impl Driver {
     fn turn(&mut self, event: Event) {
         self.next.push_back(event);
         while let Some(event) = self.next.pop_front() {
+            if let Event::Refused(run) = event {
+                self.note_refusal(run);
+            }
             let actions = self.engine.handle(self.now(), event);
             self.perform(actions);
         }
     }
 
     fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
-        if let Some(why) = refused {
+        let Some(keeper) = &mut self.keeper else { return };
+        let was_sound = keeper.is_sound();
+        let events = keeper.answered(tickets, refused.is_none());
+        let sound = keeper.is_sound();
+        if let Some(why) = refused
+            && was_sound
+        {
             self.audience.hear(&News::Unkept(why));
         }
-        let Some(keeper) = &mut self.keeper else { return };
-        for event in keeper.answered(tickets, refused.is_none()) {
-            let refused = match event {
-                Event::Refused(run) => Some(run),
-                _ => None,
-            };
+        for event in events {
             self.turn(event);
-            if let Some(run) = refused {
-                self.drop_unless_closing(run);
-            }
+        }
+        if sound && !was_sound {
+            self.try_failed_again();
+        }
+    }
+
+    /// State can be kept again: what was refused meanwhile gets one more attempt.
+    fn try_failed_again(&mut self) {
+        let failed: Vec<VertexId> = self
+            .table
+            .ids()
+            .filter(|id| self.engine.standing(*id) == Some(Standing::Failed))
+            .collect();
+        for id in failed {
+            self.turn(Event::Look(id));
         }
     }
 
@@ -370,11 +410,34 @@ impl Driver {
         let recall = match self.recalled.take() {
             Some(recalled) => {
                 self.forget_strangers(&recalled);
-                self.table.recall(&recalled.resources)
+                let recall = self.table.recall(&recalled.resources);
+                self.take_skipped_as_done(&recall);
+                recall
             }
             None => BTreeMap::new(),
         };
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
+    }
+
+    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
+    fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
+            if let Some(entry) = self.table.waiting(id)
+                && entry.nature.on_interrupt == OnInterrupt::Skip
+                && entry.nature.repeat != Repeat::State
+            {
+                keeper.other(Entry::End {
+                    identity: Arc::clone(&entry.identity),
+                    definition: entry.definition,
+                    outcome: Ended::Well,
+                    begun: None,
+                    stamp: 0,
+                    owes: Vec::new(),
+                    paid: None,
+                });
+            }
+        }
     }
 
     /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
@@ -394,15 +457,17 @@ impl Driver {
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
         let left = kept.until_unix.saturating_sub(unix_now());
-        let until = self.now().after(Duration::from_secs(left));
+        // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
+        let left = Duration::from_secs(left).min(self.settings.pause_limit);
+        let until = self.now().after(left);
         self.pause_reason = kept.reason;
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 
-    fn finish(self, moved: Vec<(String, Vec<Difference>)>) -> Finished {
-        let mut changed: Vec<VertexId> = self.changed;
-        changed.sort_unstable();
-        changed.dedup();
+    fn finish(mut self) -> Finished {
+        let mut moved = std::mem::take(&mut self.moved);
+        moved.sort_by(|a, b| a.0.cmp(&b.0));
+        let changed = std::mem::take(&mut self.changed);
         let standings = self
             .table
             .ids()
@@ -420,12 +485,13 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        if let Some(hub) = self.hub {
+        if let Some(hub) = self.hub.take() {
             hub.close();
         }
-        if let Some(keeper) = self.keeper {
+        if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        leave_to_the_kernel(self);
         Finished {
             standings,
             moved,
@@ -433,6 +499,12 @@ impl Driver {
             converged,
         }
     }
+}
+
+/// A driver ends with its process: to free a hundred thousand vertices one by one would only make the end late.
+#[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
+fn leave_to_the_kernel(driver: Driver) {
+    std::mem::forget(driver);
 }
 
 /// Seconds of the wall clock since 1970: only for what is kept across restarts.

@@ -3,6 +3,9 @@
 //! The engine gives out the slots; this gives each slot a thread. Checks are quick, so a few threads serve them; an apply waits
 //! for the disk, so each gets a thread of its own at once, that many syncs may be in flight. When queued work does not move
 //! (a hung file system), threads are added.
+//!
+//! Waking somebody costs more than a check. So a thread is only woken for a job that no awake one will take, and whoever waits
+//! for the jobs is told when few are left, not after each.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,10 +13,13 @@ use std::time::{Duration, Instant};
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Fewer waiting jobs than this are few: those who give out jobs are told, and have time to give out more.
+const FEW: usize = 16;
+
 /// How long an idle thread stays.
 const IDLE: Duration = Duration::from_secs(5);
 /// How long queued work may stand still before a thread is added.
-const STALL: Duration = Duration::from_millis(2);
+const STALL: Duration = Duration::from_millis(5);
 
 /// A pool of threads that grows with need up to a bound.
 #[derive(Clone)]
@@ -22,14 +28,22 @@ pub(super) struct Pool(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    /// Tells that jobs are done: soon after each that blocks; of others when few are left.
+    done: Box<dyn Fn() + Send + Sync>,
     base: usize,
     most: usize,
 }
 
 struct State {
-    jobs: VecDeque<Job>,
+    /// Each with whether it blocks.
+    jobs: VecDeque<(bool, Job)>,
     threads: usize,
+    /// Threads that wait for work and have not been woken.
     idle: usize,
+    /// Threads that have been woken and are not there yet.
+    woken: usize,
+    /// Threads in a job that blocks: they come for nothing soon.
+    blocked: usize,
     /// When a job was last taken, or put into an empty queue.
     moved: Instant,
 }
@@ -44,6 +58,12 @@ impl std::fmt::Debug for Pool {
     }
 }
 
+impl State {
+    fn is_stalled(&self) -> bool {
+        !self.jobs.is_empty() && self.moved.elapsed() > STALL
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,12 +71,16 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool of at most `most` threads.
+    /// A pool of at most `most` threads. `done` is called when jobs are done, from their threads: after each that blocks, and
+    /// after others once few are left. While jobs wait ([`Pool::is_waiting`]), some may be done that nobody was told of.
     #[must_use]
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize, done: impl Fn() + Send + Sync + 'static) -> Self {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-        let state = State { jobs: VecDeque::new(), threads: 0, idle: 0, moved: Instant::now() };
-        Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), base, most }))
+        let moved = Instant::now();
+        let jobs = VecDeque::new();
+        let state = State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved };
+        let (state, work, done) = (Mutex::new(state), Condvar::new(), Box::new(done));
+        Self(Arc::new(Shared { state, work, done, base, most }))
     }
 
     /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
@@ -65,23 +89,19 @@ impl Pool {
         if state.jobs.is_empty() {
             state.moved = Instant::now();
         }
-        state.jobs.push_back(Box::new(job));
-        let waiting = state.jobs.len() > state.idle;
-        let few = state.threads < self.0.base;
-        let stalled = state.moved.elapsed() > STALL;
-        if waiting && (few || blocks || stalled) && state.threads < self.0.most {
-            self.grow(&mut state);
+        state.jobs.push_back((blocks, Box::new(job)));
+        // Those that are awake come for it, unless it must not wait, or they do not move.
+        let awake = state.threads - state.idle - state.blocked;
+        if blocks || awake < self.0.base || state.is_stalled() {
+            self.add_hands(&mut state);
         }
-        drop(state);
-        self.0.work.notify_one();
     }
 
     /// Adds a thread if queued work does not move. Called once in a while.
     pub(super) fn nudge(&self) {
         let mut state = self.0.lock();
-        let stalled = !state.jobs.is_empty() && state.moved.elapsed() > STALL;
-        if stalled && state.threads < self.0.most {
-            self.grow(&mut state);
+        if state.is_stalled() {
+            self.add_hands(&mut state);
         }
     }
 
@@ -89,6 +109,20 @@ impl Pool {
     #[must_use]
     pub(super) fn is_waiting(&self) -> bool {
         !self.0.lock().jobs.is_empty()
+    }
+
+    /// One thread more for the queue, unless as many as there are jobs are on their way.
+    fn add_hands(&self, state: &mut State) {
+        if state.woken >= state.jobs.len() {
+            return;
+        }
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.woken += 1;
+            self.0.work.notify_one();
+        } else if state.threads < self.0.most {
+            self.grow(state);
+        }
     }
 
     fn grow(&self, state: &mut State) {
@@ -105,18 +139,31 @@ impl Pool {
 fn work(shared: &Shared) {
     let mut state = shared.lock();
     loop {
-        if let Some(job) = state.jobs.pop_front() {
+        if let Some((blocks, job)) = state.jobs.pop_front() {
             state.moved = Instant::now();
+            state.blocked += usize::from(blocks);
             drop(state);
             job();
             state = shared.lock();
+            state.blocked -= usize::from(blocks);
+            // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
+            if blocks || state.jobs.len() < FEW {
+                drop(state);
+                (shared.done)();
+                state = shared.lock();
+            }
             continue;
         }
         state.idle += 1;
         let (next, timeout) =
             shared.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
         state = next;
-        state.idle -= 1;
+        // Whichever of them was woken: what counts is how many are still to come.
+        if state.woken > 0 {
+            state.woken -= 1;
+        } else {
+            state.idle -= 1;
+        }
         if timeout.timed_out() && state.jobs.is_empty() {
             state.threads -= 1;
             return;
@@ -132,7 +179,7 @@ mod tests {
     /// E-6, F-12: jobs that hang do not keep others from running.
     #[test]
     fn a_hung_job_holds_up_nobody() {
-        let pool = Pool::new(16);
+        let pool = Pool::new(16, || ());
         let (free, hung) = mpsc::channel::<()>();
         let hung = Arc::new(Mutex::new(hung));
         for _ in 0..8 {

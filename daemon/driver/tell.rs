@@ -64,7 +64,9 @@ impl Driver {
         let live = self.runs.0.remove(&run);
         match outcome {
             Outcome::Changed => {
-                self.changed.push(id);
+                if self.settings.one_shot {
+                    self.changed.insert(id);
+                }
                 let identity = self.table.name(id);
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),

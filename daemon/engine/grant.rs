@@ -49,12 +49,11 @@ impl Engine {
     }
 
     /// Third gate: a slot.
-    fn push_slot(&mut self, id: VertexId) {
+    pub(crate) fn push_slot(&mut self, id: VertexId) {
         let number = self.next_entry;
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.place = Place::Slot(number);
-        let priority =
-            if vertex.causes.only(Causes::LOAD) { Priority::Load } else { Priority::Drift };
+        let priority = if vertex.causes.can_wait() { Priority::Load } else { Priority::Drift };
         let class = vertex.nature.slot;
         self.next_entry += 1;
         self.lanes.of(class).push(priority, number, id);
@@ -148,7 +147,8 @@ impl Engine {
         vertex.place = Place::Nowhere;
         vertex.look = false;
         vertex.ticket = 0;
-        let refresh = !look && (vertex.owed.0 > 0 || vertex.causes.has(Causes::SUPPOSED));
+        let supposed = vertex.meta.noop && vertex.causes.has(Causes::SUPPOSED);
+        let refresh = !look && (vertex.owed.0 > 0 || supposed);
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
         vertex.phase = Phase::Running(begun);
@@ -252,6 +252,7 @@ fn new_run(
         quiet,
         refresh,
         cancelled: None,
+        returns: None,
         stuck: false,
         written_off: false,
         obsolete: false,

@@ -99,6 +99,7 @@ impl Engine {
         }
         let Some(pending) = self.pending.take() else { return false };
         let Pending { swap, changed, removed, .. } = pending;
+        let stamp = self.stamp;
         for id in &removed {
             self.remove(*id);
         }
@@ -113,12 +114,13 @@ impl Engine {
         let still = changed.iter().filter(|id| self.vertex(**id).is_some()).count();
         let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap);
-        self.rewire(&swap.graph);
+        self.rewire(&swap.graph, stamp);
         if swap.operator {
             self.encourage_all();
         }
         self.started = true;
         self.said_converged = false;
+        // Not of the total before: that has those in it which have left and are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
         let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
@@ -337,7 +339,7 @@ impl Engine {
     }
 
     /// Takes the new edges: one pass, parents before children.
-    fn rewire(&mut self, graph: &Graph) {
+    fn rewire(&mut self, graph: &Graph, before: Stamp) {
         self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
         let topology = Arc::clone(&self.topology);
         for id in topology.order() {
@@ -350,7 +352,9 @@ impl Engine {
         self.admit_waiting(&semaphores);
         if self.counts.failed > 0 {
             for id in topology.order() {
-                if self.vertex(*id).is_some_and(|v| v.causes.has(Causes::LOAD)) {
+                // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
+                let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
+                if self.vertex(*id).is_some_and(newly) {
                     self.back_poke(*id);
                 }
             }

@@ -41,6 +41,12 @@ impl Causes {
         self.0 == other.0
     }
 
+    /// Whether it takes its turn among what was loaded: drift, the operator's requests and what was cut off go before (E-6).
+    pub(crate) fn can_wait(self) -> bool {
+        let first = Self(Self::EVENT.0 | Self::OPERATOR.0 | Self::AGAIN.0);
+        self.has(Self::LOAD) && !self.has(first)
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -82,6 +88,8 @@ pub(crate) struct Run {
     pub(crate) quiet: bool,
     pub(crate) refresh: bool,
     pub(crate) cancelled: Option<Cancelled>,
+    /// When it is called stuck if it has not returned from its cancel.
+    pub(crate) returns: Option<Tick>,
     pub(crate) stuck: bool,
     /// Its slot was written off: another one takes its place until it returns.
     pub(crate) written_off: bool,

@@ -63,15 +63,15 @@ impl Rows for Kept {
 
 impl Kept {
     /// What a start is told, once nothing is in flight any more.
-    pub(super) fn recalled(&self) -> Recalled {
-        let tell = |record: &Record| Remembered {
+    pub(super) fn recalled(self) -> Recalled {
+        let tell = |record: Record| Remembered {
             done: record.done,
-            owed: record.owed.clone(),
-            interrupted: record.flight.as_ref().map(|f| f.definition).or(record.interrupted),
+            owed: record.owed,
+            interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
         };
         Recalled {
-            resources: self.records.iter().map(|(name, kept)| (name.clone(), tell(kept))).collect(),
-            pause: self.whole.pause.clone(),
+            resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
+            pause: self.whole.pause,
             stamp: self.whole.stamp,
         }
     }

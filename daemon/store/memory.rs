@@ -25,7 +25,7 @@ impl Store for MemoryStore {
         for identity in kept.in_flight() {
             settle(&identity, &mut *kept)?;
         }
-        Ok(kept.recalled())
+        Ok(kept.clone().recalled())
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {

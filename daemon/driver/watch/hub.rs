@@ -15,6 +15,9 @@ use steadfast_resources::Source;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+/// How long the thread may take to end.
+const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// All sources of events. Its orders return at once; the answers come through `tell`.
 pub struct Hub {
     shared: Arc<Shared>,
@@ -121,9 +124,17 @@ impl Hub {
         }
         self.shared.lock().work.closed = true;
         self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
+        let Some(thread) = self.thread.take() else { return };
+        // A thread that a hung file system holds is left behind: it must not hold up the stop (E-16).
+        let limit = std::time::Instant::now() + LEAVE;
+        while !thread.is_finished() {
+            if std::time::Instant::now() > limit {
+                tracing::warn!("the watch thread does not answer and is left behind");
+                return;
+            }
+            std::thread::sleep(LEAVE / 100);
+        }
+        if thread.join().is_err() {
             tracing::error!("the thread for watching panicked");
         }
     }

@@ -73,6 +73,7 @@ impl Oracle {
             return;
         }
         let books = &mut self.books;
+        let passed = now > books.now;
         books.now = now;
         books.clock += 1;
         books.ending = None;
@@ -82,6 +83,9 @@ impl Oracle {
             if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
                 vertex.phase = Phase::Rest;
             }
+        }
+        if passed {
+            books.may_tick();
         }
         // What is due by the clock comes before what has just happened.
         let resumes = actions.contains(&Action::SavePause(None));
@@ -190,7 +194,7 @@ impl Books {
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id));
                 }
-                Phase::Rest => self.ticked(id, face.standing(id)),
+                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id)),
                 _ => {}
             }
         }
@@ -198,11 +202,23 @@ impl Books {
         self.is_recorded();
     }
 
+    /// A tick may have fallen, and a tick back-pokes like any mark.
+    fn may_tick(&mut self) {
+        for id in self.order.clone() {
+            if matches!(self.vertices[&id].declared.meta.poll, Poll::Every(_)) {
+                self.back_poke(id);
+            }
+        }
+    }
+
     /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
     fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        if polled && vertex.running.is_none() && standing != Some(Standing::Settled) {
+        if polled
+            && !vertex.is_running()
+            && !matches!(standing, Some(Standing::Settled | Standing::Held(_)))
+        {
             if vertex.need == Need::No {
                 vertex.polled = true;
                 vertex.need = Need::Maybe(0);

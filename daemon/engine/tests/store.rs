@@ -40,7 +40,13 @@ impl Durable {
     pub(crate) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Begin(intent) => {
-                self.vertices.entry(intent.vertex).or_default().open = Some(intent.clone());
+                // An open one is of an earlier life and will never see its end: what it would owe is owed.
+                let kept = self.vertices.entry(intent.vertex).or_default();
+                if let Some(lost) = kept.open.replace(intent.clone()) {
+                    for child in &lost.owes {
+                        self.owe(*child, lost.stamp, lost.vertex);
+                    }
+                }
             }
             Entry::End(record) => self.end(record),
             Entry::Forget(vertex) => {
@@ -131,6 +137,15 @@ impl Store {
         }
         self.written.clear();
         if let Some(graph) = graph {
+            // What has left is forgotten, but what it owes outlives it.
+            let gone =
+                |kept: &Kept| kept.open.clone().filter(|i| !graph.order().contains(&i.vertex));
+            let lost: Vec<Intent> = self.durable.vertices.values().filter_map(gone).collect();
+            for intent in lost {
+                for child in &intent.owes {
+                    self.durable.owe(*child, intent.stamp, intent.vertex);
+                }
+            }
             self.durable.vertices.retain(|id, _| graph.order().contains(id));
         }
     }

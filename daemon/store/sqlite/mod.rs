@@ -22,6 +22,9 @@ const SCHEMA: i64 = 1;
 pub struct SqliteStore {
     /// None between a handle that was given up and the next that could be opened.
     connection: Option<Connection>,
+    /// What was read when the database was verified, until it is told or anything is written: reading it all twice would
+    /// cost a start as much again.
+    verified: Option<Kept>,
     path: PathBuf,
     moved_aside: Option<PathBuf>,
     /// Held as long as this value lives.
@@ -35,8 +38,8 @@ impl SqliteStore {
         let lock = directory::lock(state_directory)?;
         let path = state_directory.join(directory::DATABASE);
         let mut moved_aside = None;
-        let connection = match connect(&path) {
-            Ok(connection) => connection,
+        let (connection, verified) = match connect(&path) {
+            Ok(connected) => connected,
             Err(Fault::Refused(why)) => return Err(refusal(&path, why)),
             Err(Fault::Damaged(why)) => {
                 let aside = move_aside(&path).map_err(|error| refusal(&path, error.to_string()))?;
@@ -48,7 +51,8 @@ impl SqliteStore {
                 connect(&path).map_err(|fault| refusal(&path, fault.to_string()))?
             }
         };
-        Ok(Self { connection: Some(connection), path, moved_aside, _lock: lock })
+        let (connection, verified) = (Some(connection), Some(verified));
+        Ok(Self { connection, verified, path, moved_aside, _lock: lock })
     }
 
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
@@ -91,7 +95,10 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn recall(&mut self) -> Result<Recalled, StoreError> {
-        let mut kept = self.with(|connection| rows::read_all(connection))?;
+        let mut kept = match self.verified.take() {
+            Some(verified) => verified,
+            None => self.with(|connection| rows::read_all(connection))?,
+        };
         let in_flight = kept.in_flight();
         if in_flight.is_empty() {
             return Ok(kept.recalled());
@@ -109,6 +116,7 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+        self.verified = None;
         self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -124,8 +132,9 @@ impl Store for SqliteStore {
     fn reopen(&mut self) -> Result<(), StoreError> {
         // Dropped first: after a failed sync nothing may be asked of the old handle again.
         drop(self.connection.take());
+        self.verified = None;
         match connect(&self.path) {
-            Ok(connection) => {
+            Ok((connection, _)) => {
                 self.connection = Some(connection);
                 Ok(())
             }
@@ -151,7 +160,7 @@ fn write_settled(
 }
 
 /// Opens the database, makes its tables where it is new, and verifies everything in it.
-fn connect(path: &Path) -> Result<Connection, Fault> {
+fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
     let refused = |error: std::io::Error| Fault::Refused(error.to_string());
     let new = !path.exists();
     let length = directory::private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
@@ -187,8 +196,8 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     if answer != "ok" {
         return Err(Fault::Damaged(answer));
     }
-    rows::read_all(&connection)?;
-    Ok(connection)
+    let verified = rows::read_all(&connection)?;
+    Ok((connection, verified))
 }
 
 /// Gives the database and what belongs to it another name, so that somebody can look into it.

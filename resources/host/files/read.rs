@@ -2,8 +2,9 @@
 
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, Mode, OFlags, fstat, openat, readlinkat};
-use rustix::io::{Errno, read};
+use rustix::io::{Errno, read, retry_on_intr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -24,16 +25,14 @@ impl Spot<'_> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
         let mut left = content;
-        let mut buffer = [0_u8; CHUNK];
+        // One byte more than is expected tells of a file that has grown.
+        let mut buffer = Vec::with_capacity(CHUNK.min(content.len() + 1));
         loop {
-            let count = read_some(&file, &mut buffer)?;
-            let Some((expected, rest)) = left.split_at_checked(count) else { return Ok(false) };
-            if buffer.get(..count) != Some(expected) {
-                return Ok(false);
-            }
+            read_some(&file, &mut buffer)?;
+            let Some(rest) = left.strip_prefix(buffer.as_slice()) else { return Ok(false) };
             left = rest;
             // A regular file gives less than was asked for only at its end.
-            if count < CHUNK {
+            if buffer.len() < buffer.capacity() {
                 return Ok(left.is_empty());
             }
             if cancel.is_cancelled() {
@@ -47,12 +46,13 @@ impl Spot<'_> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
         let mut content = Vec::new();
-        let mut buffer = [0_u8; CHUNK];
+        let mut buffer = Vec::with_capacity(CHUNK);
         loop {
-            match read_some(&file, &mut buffer)? {
-                0 => return Ok(Some(content)),
-                count => content.extend_from_slice(&buffer[..count]),
+            read_some(&file, &mut buffer)?;
+            if buffer.is_empty() {
+                return Ok(Some(content));
             }
+            content.extend_from_slice(&buffer);
             if content.len() > at_most {
                 return Ok(None);
             }
@@ -95,11 +95,8 @@ pub(super) fn seen(file: &OwnedFd) -> Result<Seen, Fault> {
     fstat(file).map(|stat| Seen::of(&stat)).map_err(Fault::os("look at"))
 }
 
-fn read_some(file: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Fault> {
-    loop {
-        match read(file, &mut *buffer) {
-            Err(Errno::INTR) => {}
-            other => return other.map_err(Fault::os("read")),
-        }
-    }
+/// Reads as much as the buffer has room for, in the place of what it held.
+fn read_some(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<(), Fault> {
+    buffer.clear();
+    retry_on_intr(|| read(file, spare_capacity(buffer))).map(drop).map_err(Fault::os("read"))
 }

@@ -4,6 +4,7 @@ use super::fault::{Fault, said};
 use super::spot::{Seen, Spot};
 use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, statat, statx};
 use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// With all that lies above them.
@@ -84,7 +85,13 @@ pub fn is_sacred(path: &Path) -> bool {
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    SACRED.iter().any(|sacred| Path::new(sacred).starts_with(&plain))
+    let plain = plain.as_os_str().as_bytes();
+    // As bytes: this is asked for every file of a graph, and comparing paths part by part took a fifth of the time to load one.
+    let covers = |sacred: &&str| match sacred.as_bytes().strip_prefix(plain) {
+        Some(rest) => rest.is_empty() || rest.starts_with(b"/"),
+        None => false,
+    };
+    plain == b"/" || SACRED.iter().any(covers)
 }
 
 /// Refuses what may not go: by name, by identity (a bind mount, a link above), and where something is mounted.

@@ -31,6 +31,14 @@ impl Books {
                 }
                 self.mark(*id, Some(Cause::Drift), Some(true));
             }
+            Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
+                if self.is_obsolete(*run) =>
+            {
+                self.obsolete(*run, true);
+            }
+            Event::Ended(run, outcome) if self.is_obsolete(*run) => {
+                self.obsolete(*run, !unproven(*outcome));
+            }
             Event::Checked(run, verdict) => self.checked(*run, *verdict),
             Event::Begun(run) => {
                 let Some(running) = self.running_mut(*run) else { return };
@@ -60,6 +68,45 @@ impl Books {
             }
             Event::Resume | Event::Wake => {}
         }
+    }
+
+    fn is_obsolete(&self, run: RunId) -> bool {
+        let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run && r.obsolete);
+        self.vertices.values().chain(self.leaving.values()).any(this)
+    }
+
+    /// A stuck run has returned whose vertex was taken away meanwhile: what it may have changed is owed, no more.
+    fn obsolete(&mut self, run: RunId, proven: bool) {
+        let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run);
+        let (vertices, leaving) = (self.vertices.iter(), self.leaving.iter());
+        let found = vertices.chain(leaving).find(|(_, v)| this(v)).map(|(id, _)| *id);
+        let Some(id) = found else { return };
+        let left = self.leaving.remove(&id).and_then(|vertex| vertex.running);
+        let clock = self.clock;
+        let here = self.vertices.get_mut(&id).and_then(|vertex| {
+            vertex.may(clock);
+            vertex.running.take()
+        });
+        let Some(running) = left.or(here) else { return };
+        if running.look {
+            return;
+        }
+        let touched = running.applying;
+        if touched && proven {
+            for child in running.intent.iter().flat_map(|intent| intent.owes.clone()) {
+                if let Some(vertex) = self.vertices.get_mut(&child) {
+                    vertex.owed_unsure = true;
+                    vertex.cause = None;
+                    vertex.may(clock);
+                    vertex.refill(false);
+                }
+            }
+        } else if touched {
+            self.owe(&running);
+        }
+        let outcome = Outcome::Interrupted;
+        let ending = Ending { running, vertex: id, outcome, pays: None, touched, recorded: false };
+        self.ending = Some(ending);
     }
 
     fn check_of(&self, id: VertexId) -> Option<Check> {
@@ -130,12 +177,11 @@ impl Books {
             if vertex.phase == Phase::Held {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
+            } else if running.cancelled.is_some() {
+                vertex.may(clock);
+                self.back_poke(id);
             } else if verdict != Verdict::Same {
-                if running.cancelled.is_some() {
-                    vertex.may(clock);
-                } else {
-                    self.mark(id, Some(Cause::Drift), Some(false));
-                }
+                self.mark(id, Some(Cause::Drift), Some(false));
             }
             return;
         }
@@ -154,7 +200,12 @@ impl Books {
             Verdict::Same => {
                 let sure = running.noop || !vertex.owed_unsure;
                 let pays = sure.then_some(running.saw.is_some() && !running.noop);
+                let before = vertex.good.0;
                 vertex.went_well(&running);
+                if running.noop && (running.refresh || running.saw.is_some()) {
+                    // It would be refreshed: settled for order while it rests, no more.
+                    vertex.good.0 = before;
+                }
                 self.paid(id, &running);
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
@@ -171,6 +222,7 @@ impl Books {
                     vertex.failures += 1;
                 } else {
                     vertex.fails(&running, stopping);
+                    self.back_poke(id);
                 }
                 self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
             }
@@ -209,8 +261,7 @@ impl Books {
             return;
         }
         let well = matches!(outcome, Outcome::Unchanged | Outcome::Changed);
-        let unproven = !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false });
-        let touched = running.applying && unproven;
+        let touched = running.applying && unproven(outcome);
         if touched {
             self.owe(&running);
         }
@@ -233,6 +284,7 @@ impl Books {
             pays
         } else {
             vertex.fails(&running, stopping || running.cancelled.is_some());
+            self.back_poke(id);
             Some(false)
         };
         if outcome == Outcome::Changed {
@@ -259,10 +311,12 @@ impl Books {
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {
                 vertex.owed_unsure = true;
+                vertex.cause = None;
                 vertex.refill(false);
                 let clock = self.clock;
                 vertex.may(clock);
             }
+            self.back_poke(*child);
         }
         for child in intent.owes.clone() {
             let clock = self.clock;
@@ -273,6 +327,7 @@ impl Books {
                 if let Some(vertex) = self.vertices.get_mut(&child) {
                     vertex.may(clock);
                 }
+                self.back_poke(child);
             } else {
                 let running = self.vertices[&child].is_running();
                 self.mark(child, None, Some(!running));
@@ -281,16 +336,13 @@ impl Books {
     }
 
     /// A good run was told of what was owed to it when it started, and pays it.
-    fn paid(&mut self, id: VertexId, running: &Running) {
+    pub(super) fn paid(&mut self, id: VertexId, running: &Running) {
         if running.noop {
             return;
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if vertex.owed == running.saw {
             vertex.owed = None;
-        }
-        if running.refresh || vertex.owed.is_none() {
-            vertex.owed_unsure = false;
         }
         if running.refresh && self.debts.get(&id).is_some_and(|since| *since < running.start) {
             self.debts.remove(&id);
@@ -361,6 +413,10 @@ impl Books {
             vertex.active = now;
         }
     }
+}
+
+fn unproven(outcome: Outcome) -> bool {
+    !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false })
 }
 
 impl Vertex {

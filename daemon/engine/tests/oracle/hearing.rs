@@ -33,13 +33,17 @@ impl Books {
                 }
             }
             Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
-            Notice::Recovered(id) => {
-                if self.vertices.get(id).is_some_and(|v| v.good.1 == 0 && v.loaded != self.now) {
-                    self.broken(E10_FAILURE, &format!("{id} has recovered and never was right"));
+            // It may be history by the time at which it is durable.
+            Notice::Recovered(_) => {}
+            Notice::Held(id, holding) => self.held(*id, *holding),
+            Notice::Stuck(id, run) => {
+                // Its answer comes late, in the very turn in which its time is over.
+                let answers = matches!(event, Event::Checked(r, _) | Event::Begun(r)
+                    | Event::Refused(r) | Event::Ended(r, _) if r == run);
+                if !answers {
+                    self.stuck(*id, *run);
                 }
             }
-            Notice::Held(id, holding) => self.held(*id, *holding),
-            Notice::Stuck(id, run) => self.stuck(*id, *run),
             Notice::Diverged(id) => {
                 if self.announced != Some(true) {
                     self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));
@@ -76,6 +80,7 @@ impl Books {
             .vertices
             .iter()
             .filter(|(id, v)| v.is_running() && self.is_suspended(**id))
+            .filter(|(_, v)| v.running.as_ref().is_some_and(|run| !run.stuck))
             .map(|(id, _)| *id)
             .collect();
         let may = |id: &VertexId| {
@@ -137,10 +142,12 @@ impl Books {
     }
 
     pub(super) fn failed_for_good(&mut self, id: VertexId) {
-        let clock = self.clock;
+        let (clock, one_shot) = (self.clock, self.one_shot);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
-        let left = vertex.budget.0;
+        // A plan (one-shot, in noop) retries nothing.
+        let plans = one_shot && vertex.declared.meta.noop;
+        let left = if plans { 0 } else { vertex.budget.0 };
         let forgotten = just && matches!(vertex.look.take(), Some((_, true)));
         vertex.budget = (0, 0);
         vertex.failed(clock);
@@ -186,9 +193,9 @@ impl Books {
         let clock = self.clock;
         for child in self.notified(id) {
             if let Some(vertex) = self.vertices.get_mut(&child) {
-                vertex.owed_unsure |= vertex.declared.meta.noop;
                 if vertex.declared.meta.noop {
                     vertex.may(clock);
+                    self.back_poke(child);
                 }
             }
         }
@@ -229,7 +236,7 @@ impl Books {
 
     fn is_paused(&mut self) {
         let asked = matches!(self.asked, Asked::Pausing { .. });
-        let running = self.vertices.values().any(|v| v.running.is_some());
+        let running = self.is_anything_running();
         if !asked || running || self.paused || self.unsaved > 0 {
             let detail = format!("asked {asked}, running {running}, unsaved {}", self.unsaved);
             self.broken(E15_PAUSE, &format!("paused is told wrongly: {detail}"));
@@ -238,7 +245,7 @@ impl Books {
     }
 
     fn has_stopped(&mut self) {
-        let running = self.vertices.values().any(|v| v.running.is_some());
+        let running = self.is_anything_running();
         let given_up =
             self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
         if self.asked != Asked::Stopping || self.stopped || (running && !given_up) {
