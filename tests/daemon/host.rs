@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything that must happen may take on a machine that is busy with other things.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Nobody, where we are root and may become it.
 const NOBODY: u32 = 65534;
@@ -221,7 +221,8 @@ impl Host {
     pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let end = Instant::now() + LIMIT;
         while !is_so() {
-            assert!(Instant::now() < end, "after a minute it is still not so: {what}");
+            let late = Instant::now() >= end;
+            assert!(!late, "after a minute it is still not so: {what}; {:?}", self.processes());
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -44,8 +44,9 @@ fn an_empty_graph_converges_at_once() {
 /// A change of the world before the watch stands is not missed, whatever moment it falls into.
 #[test]
 fn what_happens_during_the_start_is_not_missed() {
-    let files: String =
+    let files: Vec<_> =
         (0..200).map(|n| format!("  - {{name: $DIR/f{n}, content: \"f\\n\"}}\n")).collect();
+    let files = files.join("");
     let host = Host::with(&format!("graph: many\nresources:\n  file:\n{files}"));
     host.apply().exits(0);
     for round in 0..5 {
