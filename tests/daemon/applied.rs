@@ -101,7 +101,7 @@ fn only_and_skip_choose() {
     host.ask(&["apply", "--only=file[gone]"]).exits(0).prints("changed file[gone]");
     assert!(!host.exists("gone") && !host.exists("a/b"));
     host.ask(&["apply", "--only=file[nowhere]"]).exits(65).says("nowhere");
-    host.ask(&["apply", "--skip=file"]).exits(0);
+    host.ask(&["apply", "--skip=file"]).exits(65).says("leave no resource");
     assert!(!host.exists("a/b"));
 }
 
