@@ -3,6 +3,7 @@
 //! The handler writes one byte into a pipe: unlike a set of flags, a pipe keeps order and repeats, and what is sent before
 //! anybody listens waits in it. Only signals that the kernel holds pending at one and the same moment come in its order.
 
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
@@ -59,11 +60,20 @@ impl Signals {
             waiting: VecDeque::new(),
             actions: Vec::new(),
         };
+        // Between the system's knowing of a handler and the handler's knowing what to do, a signal would be lost: those
+        // that come meanwhile are held back.
+        let before = known().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let registered = signals.register_all(&write, &spilled);
+        before.thread_set_mask()?;
+        registered.map(|()| signals)
+    }
+
+    fn register_all(&mut self, write: &Arc<OwnedFd>, spilled: &Arc<Spill>) -> io::Result<()> {
         for (number, meaning) in MEANINGS {
-            let pass_on = (Arc::clone(&write), Arc::clone(&spilled));
-            signals.actions.push(register(number, move || pass(meaning, &pass_on.0, &pass_on.1))?);
+            let pass_on = (Arc::clone(write), Arc::clone(spilled));
+            self.actions.push(register(number, move || pass(meaning, &pass_on.0, &pass_on.1))?);
         }
-        Ok(signals)
+        Ok(())
     }
 
     /// The next signal, in the order sent. Cancel-safe. Fails only where the runtime cannot wait for a pipe.
@@ -82,6 +92,16 @@ impl Signals {
             self.fill().await?;
         }
         Ok(())
+    }
+
+    /// Whether a stop was sent up to now. Takes none of them.
+    pub async fn is_asked_to_stop(&mut self) -> io::Result<bool> {
+        while let Some(pipe) = &self.ready
+            && rustix::io::ioctl_fionread(pipe)? > 0
+        {
+            self.fill().await?;
+        }
+        Ok(self.waiting.contains(&Signal::Stop))
     }
 
     /// Waits for more, and puts it to those that wait.
@@ -148,6 +168,14 @@ impl Spill {
         let stop = (self.stop.swap(0, Ordering::SeqCst) == 1).then_some(Signal::Stop);
         [reload, last, stop].into_iter().flatten()
     }
+}
+
+/// The signals that mean something.
+fn known() -> SigSet {
+    MEANINGS
+        .iter()
+        .filter_map(|(number, _)| nix::sys::signal::Signal::try_from(*number).ok())
+        .collect()
 }
 
 fn meaning(byte: u8) -> Option<Signal> {

@@ -40,15 +40,19 @@ pub(super) async fn read_unless_stopped(
 ) -> Result<Option<Loaded>, Exit> {
     let graph = graph.clone();
     let reading = tokio::task::spawn_blocking(move || read(&graph, false));
-    tokio::select! {
+    let read = tokio::select! {
         biased;
-        _ = signals.asked_to_stop() => Ok(None),
-        read = reading => match read {
-            Ok(read) => read.map(Some),
-            Err(panic) => {
-                text::error(format!("reading the graph panicked: {panic}"), None);
-                Err(Exit::Failed)
-            }
-        },
+        _ = signals.asked_to_stop() => return Ok(None),
+        read = reading => read,
+    };
+    if signals.is_asked_to_stop().await.unwrap_or(true) {
+        return Ok(None);
+    }
+    match read {
+        Ok(read) => read.map(Some),
+        Err(panic) => {
+            text::error(format!("reading the graph panicked: {panic}"), None);
+            Err(Exit::Failed)
+        }
     }
 }

@@ -96,12 +96,12 @@ fn noop_changes_nothing_and_says_what_would_be() {
 fn only_and_skip_choose() {
     let host = Host::with(&files());
     host.write("gone", "x");
-    host.ask(&["apply", "--skip", "file[gone]", "--only", "file[a]", "file[gone]"]).exits(0);
+    host.ask(&["apply", "--skip", "file[gone]", "--only", "file[a],file[gone]"]).exits(0);
     assert!(host.exists("a") && host.exists("gone") && !host.exists("a/b"));
     host.ask(&["apply", "--only=file[gone]"]).exits(0).prints("changed file[gone]");
     assert!(!host.exists("gone") && !host.exists("a/b"));
     host.ask(&["apply", "--only=file[nowhere]"]).exits(65).says("nowhere");
-    host.ask(&["apply", "--skip=file"]).exits(0);
+    host.ask(&["apply", "--skip=file"]).exits(65).says("leave no resource");
     assert!(!host.exists("a/b"));
 }
 

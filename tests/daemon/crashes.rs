@@ -70,20 +70,17 @@ resources:
 /// F-1: killed again and again at arbitrary moments during load and repair, it is right in the end, and nothing is torn.
 #[test]
 fn killed_at_arbitrary_moments_it_is_right_in_the_end() {
-    let files: String = (0..30)
-        .map(|n| {
-            format!(
-                "  - {{name: f{n}, path: $DIR/f{n}, content: \"{}\\n\"}}\n",
-                "declared ".repeat(n + 1)
-            )
-        })
-        .collect();
+    let whole = |n: usize| format!("{}\n", "declared ".repeat(n + 1));
+    let file = |n: usize| {
+        let content = whole(n).replace('\n', "\\n");
+        format!("  - {{name: f{n}, path: $DIR/f{n}, content: \"{content}\"}}\n")
+    };
+    let files = (0..30).map(file).collect::<String>();
     let graph = format!(
         "graph: often\nresources:\n  file:\n{files}  exec: [{{name: e, shell: /bin/sh, cmd: \"cat $DIR/f? $DIR/f?? | wc -c > $DIR/size\", refresh_only: true, subscribe: [{}]}}]\n",
         (0..30).map(|n| format!("\"file[f{n}]\"")).collect::<Vec<_>>().join(", ")
     );
     let host = Host::with(&graph);
-    let whole = |n: usize| format!("{}\n", "declared ".repeat(n + 1));
     for round in 0..25_u64 {
         for n in 0..30 {
             let found = host.read(&format!("f{n}"));

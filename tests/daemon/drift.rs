@@ -25,7 +25,7 @@ fn held() -> (Host, Daemon) {
 
 /// Breaks something and waits until the resource is repaired and all is as declared.
 #[track_caller]
-fn repaired(resource: &str, breaks: impl FnOnce(&Host)) {
+fn repaired(resource: &str, breaks: impl FnOnce(&Host) -> &Host) {
     let (host, daemon) = held();
     breaks(&host);
     daemon.wait_for_of("changed", resource);
@@ -64,27 +64,27 @@ fn rests(host: &Host, daemon: &Daemon) {
 
 #[test]
 fn a_deleted_file_comes_back() {
-    repaired("file[f]", |host| drop(host.remove("folder/f")));
+    repaired("file[f]", |host| host.remove("folder/f"));
 }
 
 #[test]
 fn an_edited_file_is_put_back() {
-    repaired("file[f]", |host| drop(host.write("folder/f", "mine\n")));
+    repaired("file[f]", |host| host.write("folder/f", "mine\n"));
 }
 
 #[test]
 fn an_appended_line_is_removed() {
-    repaired("file[f]", |host| drop(host.append("folder/f", "and mine\n")));
+    repaired("file[f]", |host| host.append("folder/f", "and mine\n"));
 }
 
 #[test]
 fn a_changed_mode_is_put_back() {
-    repaired("file[f]", |host| drop(host.chmod("folder/f", 0o777)));
+    repaired("file[f]", |host| host.chmod("folder/f", 0o777));
 }
 
 #[test]
 fn a_changed_mode_of_a_directory_is_put_back() {
-    repaired("file[folder]", |host| drop(host.chmod("folder", 0o700)));
+    repaired("file[folder]", |host| host.chmod("folder", 0o700));
 }
 
 /// Needs root: others cannot give files away.
@@ -107,8 +107,9 @@ fn a_changed_owner_is_put_back() {
 #[test]
 fn a_link_in_place_of_a_file_is_replaced() {
     repaired("file[f]", |host| {
-        host.write("elsewhere", "theirs\n").remove("folder/f");
-        symlink(host.path("elsewhere"), host.path("folder/f")).expect("a link");
+        host.write("elsewhere", "theirs\n");
+        symlink(host.path("elsewhere"), host.path("new")).expect("a link");
+        host.rename("new", "folder/f")
     });
 }
 
@@ -116,8 +117,9 @@ fn a_link_in_place_of_a_file_is_replaced() {
 #[test]
 fn what_a_link_led_to_is_left_alone() {
     let (host, daemon) = held();
-    host.write("elsewhere", "theirs\n").chmod("elsewhere", 0o604).remove("folder/f");
-    symlink(host.path("elsewhere"), host.path("folder/f")).expect("a link");
+    host.write("elsewhere", "theirs\n").chmod("elsewhere", 0o604);
+    symlink(host.path("elsewhere"), host.path("new")).expect("a link");
+    host.rename("new", "folder/f");
     daemon.wait_for_of("changed", "file[f]");
     host.wait_until("everything as declared", || is_right(&host));
     assert_eq!((host.read("elsewhere").as_str(), host.mode("elsewhere")), ("theirs\n", 0o604));
@@ -125,35 +127,32 @@ fn what_a_link_led_to_is_left_alone() {
 
 #[test]
 fn an_empty_directory_in_place_of_a_file_is_replaced() {
-    repaired("file[f]", |host| drop(host.remove("folder/f").make_directory("folder/f")));
+    repaired("file[f]", |host| host.make_directory("new").exchange("new", "folder/f"));
 }
 
 #[test]
 fn a_changed_link_is_put_back() {
     repaired("file[link]", |host| {
-        host.remove("link");
-        symlink("elsewhere", host.path("link")).expect("a link");
+        symlink("elsewhere", host.path("new")).expect("a link");
+        host.rename("new", "link")
     });
 }
 
 #[test]
 fn what_must_not_be_there_goes() {
-    repaired("file[gone]", |host| drop(host.write("gone", "here again\n")));
+    repaired("file[gone]", |host| host.write("gone", "here again\n"));
 }
 
 #[test]
 fn a_file_renamed_over_it_is_replaced() {
-    repaired("file[f]", |host| drop(host.write("new", "mine\n").rename("new", "folder/f")));
+    repaired("file[f]", |host| host.write("new", "mine\n").rename("new", "folder/f"));
 }
 
 /// S-15: what holds something is not removed without consent in the graph.
 #[test]
 fn a_directory_with_content_needs_force() {
     let (host, daemon) = held();
-    host.make_directory("full").write("full/theirs", "precious\n").remove("folder/f");
-    daemon.wait_for_of("changed", "file[f]");
-    daemon.wait_for("converged");
-    host.rename("folder/f", "old").rename("full", "folder/f");
+    host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "folder/f");
     let line = daemon.wait_for_of("failed", "file[f]");
     assert!(line.message.contains("force"), "it says what to do: {line:?}");
     assert_eq!(host.read("folder/f/theirs"), "precious\n");
@@ -167,7 +166,7 @@ fn a_directory_with_content_needs_force() {
 
 #[test]
 fn a_parent_moved_away_is_made_again() {
-    repaired("file[f]", |host| drop(host.rename("folder", "moved")));
+    repaired("file[f]", |host| host.rename("folder", "moved"));
 }
 
 /// F-7: away and back, while the daemon makes another in its place, or before it does.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything that must happen may take on a machine that is busy with other things.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Nobody, where we are root and may become it.
 const NOBODY: u32 = 65534;
@@ -116,6 +116,15 @@ impl Host {
         self
     }
 
+    /// In one step, so that nobody repairs the one before the other is there.
+    pub(crate) fn exchange(&self, one: &str, other: &str) -> &Self {
+        let (one, other) = (self.path(one), self.path(other));
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, flags)
+            .expect("exchanged");
+        self
+    }
+
     pub(crate) fn chmod(&self, name: &str, mode: u32) -> &Self {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(self.path(name), permissions).expect("mode");
@@ -212,7 +221,8 @@ impl Host {
     pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let end = Instant::now() + LIMIT;
         while !is_so() {
-            assert!(Instant::now() < end, "after a minute it is still not so: {what}");
+            let late = Instant::now() >= end;
+            assert!(!late, "after a minute it is still not so: {what}; {:?}", self.processes());
             std::thread::sleep(Duration::from_millis(5));
         }
     }

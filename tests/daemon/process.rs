@@ -15,7 +15,8 @@ pub(crate) fn kill_with(folder: &Path) {
     let mut found = all(folder);
     found.sort_by_key(|(_, arguments)| !is_ours(arguments));
     for (pid, _) in found {
-        kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
+        // It may have ended by itself meanwhile.
+        if kill(Pid::from_raw(pid), Signal::SIGKILL).is_err() {}
     }
 }
 
