@@ -148,7 +148,8 @@ impl Engine {
         let Some((id, now)) = self.run_of(run) else { return };
         let (station, cancelled, kind) = (now.station, now.cancelled, now.kind);
         if now.obsolete {
-            self.cut_off(id, station);
+            let proven = matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false });
+            self.cut_off(id, station, !proven);
             self.leave(id);
             return;
         }
@@ -160,10 +161,10 @@ impl Engine {
         match outcome {
             Outcome::Unchanged | Outcome::Changed => self.well(id, outcome),
             Outcome::Interrupted if cancelled == Some(Cancelled::Withdrawn) => {
-                self.cut_off(id, station);
+                self.cut_off(id, station, true);
             }
             Outcome::Failed { .. } if cancelled == Some(Cancelled::Withdrawn) && !applied => {
-                self.cut_off(id, station);
+                self.cut_off(id, station, true);
             }
             Outcome::Failed { touched } => self.failed(id, touched && applied),
             Outcome::Interrupted => self.failed(id, applied),
@@ -242,12 +243,13 @@ impl Engine {
     }
 
     /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
-    fn cut_off(&mut self, id: VertexId, station: Station) {
+    fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
-        let touched = station == Station::Applying;
+        let applied = station == Station::Applying;
+        let touched = applied && unproven;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = if touched { Outcome::Interrupted } else { Outcome::Failed { touched } };
         let record = Record {
@@ -260,7 +262,7 @@ impl Engine {
             owes: owes.clone(),
             paid: None,
         };
-        let notices = touched.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
+        let notices = applied.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
         self.mark(id, Causes::AGAIN);
@@ -290,7 +292,9 @@ impl Engine {
     /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since.
     fn debts(&self, id: VertexId, run: &Run) -> Vec<VertexId> {
         let mut owes = self.notified(id);
-        owes.extend(run.owes.iter().filter(|child| self.vertex(**child).is_some()));
+        owes.extend(
+            run.owes.iter().filter(|child| self.vertex(**child).is_some_and(|v| !v.leaving)),
+        );
         owes.sort_unstable();
         owes.dedup();
         owes

@@ -366,6 +366,9 @@ impl Engine {
 
     /// The operator's reload: new budgets, and one more try for what had failed.
     fn encourage_all(&mut self) {
+        for vertex in self.vertices.iter_mut().flatten() {
+            vertex.retries = 0;
+        }
         let failing: Vec<VertexId> = self
             .vertices
             .iter()
@@ -374,9 +377,6 @@ impl Engine {
             .map(|(_, id)| VertexId(id))
             .collect();
         for id in failing {
-            if let Some(vertex) = self.vertex_mut(id) {
-                vertex.retries = 0;
-            }
             self.attempt(id);
         }
     }

@@ -291,8 +291,8 @@ fn restful(world: &World) -> Option<Step> {
         if run.cancelled {
             return Some(Step::Ended(id, Outcome::Interrupted));
         }
-        let odd = run.start.run.0 % 2 == 1 && !is_polled(world, id);
-        let differs = check_of(world, id) != Check::State || odd;
+        let odd = run.start.run.0 % 2 == 1;
+        let differs = !is_polled(world, id) && (check_of(world, id) != Check::State || odd);
         match run.station {
             Station::Check if differs => return Some(Step::Checked(id, Verdict::Differs)),
             Station::Check => return Some(Step::Checked(id, Verdict::Same)),

@@ -155,6 +155,15 @@ impl Books {
 
     /// A cancel that fell due before the event, in the same turn: the answer has crossed it.
     fn crossed(&mut self, event: &Event, actions: &[Action]) {
+        if matches!(event, Event::Swap(_)) {
+            // It was due by the graph that waited until now.
+            for action in actions {
+                if let Action::Cancel(run, id) = action {
+                    self.cancel(*run, *id);
+                }
+            }
+            return;
+        }
         let (Event::Checked(run, _)
         | Event::Begun(run)
         | Event::Refused(run)
@@ -195,7 +204,9 @@ impl Books {
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id).as_ref());
                 }
-                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id).as_ref()),
+                Phase::Rest | Phase::Held | Phase::Failed => {
+                    self.ticked(id, face.standing(id).as_ref());
+                }
                 _ => {}
             }
         }
@@ -216,10 +227,17 @@ impl Books {
     fn ticked(&mut self, id: VertexId, standing: Option<&Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        let waits = !matches!(standing, Some(Standing::Settled | Standing::Held(_)));
+        let rests = matches!(
+            standing,
+            Some(Standing::Settled | Standing::Held(_) | Standing::Failed | Standing::Stuck(..))
+        );
+        let waits = !rests;
         if polled && waits && !vertex.is_running() && vertex.need == Need::No {
             vertex.polled = true;
             vertex.need = Need::Maybe(0);
+            if vertex.phase == Phase::Failed {
+                vertex.phase = Phase::Unsure;
+            }
             self.back_poke(id);
         }
     }

@@ -28,7 +28,8 @@ impl Books {
 
     /// Certainly, and possibly, waiting for its limiter and nothing else.
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
-        let waits = vertex.need != Need::No
+        let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
+        let waits = (vertex.need != Need::No || ticks)
             && !vertex.is_running()
             && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed);
         if !waits || vertex.declared.meta.pace.is_none() {
@@ -36,6 +37,7 @@ impl Books {
         }
         let empty = !self.has_token(vertex);
         let sure = empty
+            && vertex.running.is_none()
             && !vertex.bucket_unsure
             && matches!(vertex.phase, Phase::Rest)
             && self.is_ready(vertex, known)

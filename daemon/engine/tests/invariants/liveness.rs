@@ -2,7 +2,7 @@
 
 use super::{E2_POKE, E4_EVENT, E6_ONCE};
 use crate::books::{Asked, Books, Cause, Need, Phase};
-use steadfast_engine::{Action, VertexId};
+use steadfast_engine::{Action, Notice, VertexId};
 
 impl Books {
     /// Nothing in flight and no timer due: no vertex that may start is left unstarted.
@@ -64,6 +64,11 @@ impl Books {
 
     /// E-6: drift and operator's requests before load, load before looks.
     pub(super) fn priorities(&mut self, actions: &[Action]) {
+        let loads = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
+        if actions.iter().any(loads) {
+            // What starts before the new graph is taken, starts by the order of the old one.
+            return;
+        }
         let all = self.clearances();
         let mut wrong = Vec::new();
         for action in actions {

@@ -29,8 +29,13 @@ impl Books {
             Action::Apply(run, id) => self.apply(event, *run, *id),
             Action::End(record) => self.end(record),
             Action::Cancel(run, id) => {
-                let crossed = matches!(event, Event::Checked(r, _) | Event::Begun(r)
-                    | Event::Refused(r) | Event::Ended(r, _) if r == run);
+                let crossed = match event {
+                    Event::Checked(r, _)
+                    | Event::Begun(r)
+                    | Event::Refused(r)
+                    | Event::Ended(r, _) => r == run,
+                    _ => matches!(event, Event::Swap(_)),
+                };
                 if !crossed {
                     self.cancel(*run, *id);
                 }

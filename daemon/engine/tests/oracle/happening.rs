@@ -93,16 +93,8 @@ impl Books {
             return;
         }
         let touched = running.applying;
-        if touched && proven {
-            for child in running.intent.iter().flat_map(|intent| intent.owes.clone()) {
-                if let Some(vertex) = self.vertices.get_mut(&child) {
-                    vertex.owed_unsure = true;
-                    vertex.cause = None;
-                    vertex.may(clock);
-                    vertex.refill(false);
-                }
-            }
-        } else if touched {
+        let touched = touched && !proven;
+        if touched {
             self.owe(&running);
         }
         let outcome = Outcome::Interrupted;
@@ -234,6 +226,7 @@ impl Books {
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
                     vertex.backoff_sure = false;
+                    self.back_poke(id);
                 } else {
                     vertex.fails(&running, stopping);
                     self.back_poke(id);
@@ -276,6 +269,7 @@ impl Books {
         if running.look {
             let clock = self.clock;
             vertex.may(clock);
+            self.back_poke(id);
             return;
         }
         let clock = self.clock;
@@ -340,12 +334,15 @@ impl Books {
                 let clock = self.clock;
                 vertex.may(clock);
             }
+            self.drainable.insert(*child);
             self.back_poke(*child);
         }
         for child in intent.owes.clone() {
             let clock = self.clock;
             let Some(vertex) = self.vertices.get_mut(&child) else { continue };
             vertex.owed = Some(clock);
+            // It is poked by what drains.
+            self.drainable.insert(child);
             self.debts.insert(child, clock);
             if self.vertices[&child].declared.meta.noop {
                 if let Some(vertex) = self.vertices.get_mut(&child) {

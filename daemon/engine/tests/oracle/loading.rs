@@ -2,7 +2,8 @@
 
 use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
-use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp, VertexId};
+use std::sync::Arc;
+use steadfast_engine::{Check, Declared, Graph, Interrupted, Poll, Recall, Stamp, VertexId};
 
 impl Books {
     /// The graph that waits runs now.
@@ -23,6 +24,9 @@ impl Books {
             let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
                 Some(before) if before.declared.definition == declared.definition && !came_back => {
+                    if before.declared.meta.noop != declared.meta.noop {
+                        poked.extend(before.ancestors.iter().copied());
+                    }
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
@@ -36,6 +40,7 @@ impl Books {
         }
         for (id, before) in &old {
             self.debts.remove(id);
+            self.drained_first.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
             if before.running.is_some() {
@@ -51,10 +56,21 @@ impl Books {
         let vertices = &self.vertices;
         self.debts.retain(|id, _| vertices.contains_key(id));
         self.taken = taken;
+        if self.counts != self.given {
+            // Who was let in by the old counts is in; who waits, waits anew.
+            for vertex in self.vertices.values_mut() {
+                vertex.ticket = (None, None);
+            }
+        }
         self.counts.clone_from(&self.given);
+        self.rewire(&swap.graph, poked);
+    }
+
+    /// Takes the edges; whoever failed above what is marked now may get an attempt.
+    fn rewire(&mut self, graph: &Arc<Graph>, poked: Vec<VertexId>) {
         let above: BTreeMap<VertexId, Vec<VertexId>> =
             self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
-        self.take_graph(&swap.graph);
+        self.take_graph(graph);
         for id in poked {
             let clock = self.clock;
             if let Some(vertex) = self.vertices.get_mut(&id)
