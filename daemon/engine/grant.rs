@@ -151,7 +151,7 @@ impl Engine {
         let refresh = !look && (vertex.owed.0 > 0 || supposed);
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
-        vertex.phase = Phase::Running(begun);
+        vertex.phase = Phase::Running(Box::new(begun));
         let noop = vertex.meta.noop;
         let class = vertex.nature.slot;
         self.lanes.of(class).used += 1;
@@ -191,7 +191,7 @@ impl Engine {
             self.admit_waiting(&meta.semaphores);
         }
         self.touch(id);
-        Some(run)
+        Some(*run)
     }
 
     /// Writes off the slots of runs that do not come back, as long as there are spare ones (E-6).

@@ -61,8 +61,8 @@ impl Causes {
 pub(crate) enum Phase {
     /// Nothing; settled if there is no cause to process it.
     Resting,
-    /// A run is in progress.
-    Running(Run),
+    /// A run is in progress. Apart, so that the many that rest stay small.
+    Running(Box<Run>),
     /// It failed; a retry follows.
     Delayed(Tick),
     /// It failed, and no retries are left. `until` is when a look may try it once more.
