@@ -216,6 +216,9 @@ impl Engine {
         if !settled {
             self.mark(id, Causes::LOAD);
         }
+        if self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER) {
+            self.mark(id, Causes::OWED);
+        }
     }
 
     /// Takes the metaparams of a kept or changed vertex.

@@ -222,12 +222,18 @@ impl Table {
     ) {
         let Some(directory) = self.directories.get(&directory) else { return };
         for route in directory.steps.get(name).into_iter().flatten() {
-            let whole = self.routes.get(route).is_some_and(|route| route.walked.end.is_some());
+            let known = self.routes.get(route);
+            let whole = known.filter(|route| route.walked.end.is_some());
             match (structural, whole) {
                 (true, _) => work.walk(*route, Reason::Changed),
                 // New rights may open a way that was shut.
-                (false, false) => work.walk(*route, Reason::Verify),
-                (false, true) => {}
+                (false, None) => work.walk(*route, Reason::Verify),
+                // Or they let happen what was denied below.
+                (false, Some(route)) => {
+                    for leaf in route.leaves.values() {
+                        self.tell_leaf(leaf, Signal::Suspect, signals, LINKS);
+                    }
+                }
             }
         }
         for id in &directory.ends {

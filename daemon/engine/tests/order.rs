@@ -68,6 +68,8 @@ impl Books {
     pub(crate) fn surely_blocking(&self, id: VertexId) -> Vec<VertexId> {
         let Some(vertex) = self.vertices.get(&id) else { return Vec::new() };
         let low = match vertex.need {
+            // A tick may have marked it before.
+            _ if matches!(vertex.declared.meta.poll, Poll::Every(_)) => 0,
             Need::No => 0,
             Need::Maybe(low) | Need::Must { low, .. } => low,
         };

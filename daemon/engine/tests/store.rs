@@ -136,16 +136,16 @@ impl Store {
             self.commit();
         }
         self.written.clear();
-        if let Some(graph) = graph {
-            // What has left is forgotten, but what it owes outlives it.
-            let gone =
-                |kept: &Kept| kept.open.clone().filter(|i| !graph.order().contains(&i.vertex));
-            let lost: Vec<Intent> = self.durable.vertices.values().filter_map(gone).collect();
-            for intent in lost {
-                for child in &intent.owes {
-                    self.durable.owe(*child, intent.stamp, intent.vertex);
-                }
+        // A begin that will never see its end: its vertex is interrupted, and what it would owe is owed from now on.
+        let lost: Vec<Intent> =
+            self.durable.vertices.values_mut().filter_map(|kept| kept.open.take()).collect();
+        for intent in lost {
+            self.durable.vertices.entry(intent.vertex).or_default().interrupted = true;
+            for child in &intent.owes {
+                self.durable.owe(*child, intent.stamp, intent.vertex);
             }
+        }
+        if let Some(graph) = graph {
             self.durable.vertices.retain(|id, _| graph.order().contains(id));
         }
     }

@@ -191,6 +191,10 @@ impl Books {
         }
         let mut running = running;
         if running.noop != vertex.declared.meta.noop {
+            self.back_poke(id);
+        }
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if running.noop != vertex.declared.meta.noop {
             // A swap has changed its mind meanwhile: whoever says *check only* wins.
             running.noop = true;
             vertex.owed_unsure |= vertex.owed.is_some();
@@ -220,6 +224,7 @@ impl Books {
                     };
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
+                    vertex.backoff_sure = false;
                 } else {
                     vertex.fails(&running, stopping);
                     self.back_poke(id);
@@ -235,6 +240,7 @@ impl Books {
         let was_failed = running.was_failed;
         vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
         vertex.failures += 1;
+        vertex.backoff_sure = false;
         if verdict == Verdict::Same {
             vertex.good.1 = running.start;
             vertex.owed_unsure |= running.saw.is_some();
@@ -260,6 +266,7 @@ impl Books {
             vertex.may(clock);
             return;
         }
+        let clock = self.clock;
         let well = matches!(outcome, Outcome::Unchanged | Outcome::Changed);
         let touched = running.applying && unproven(outcome);
         if touched {
@@ -275,6 +282,7 @@ impl Books {
             };
             vertex.good.1 = running.start;
             vertex.failures += 1;
+            vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
             None
         } else if well {
@@ -283,6 +291,10 @@ impl Books {
             self.paid(id, &running);
             pays
         } else {
+            if running.cancelled.is_some() {
+                // Cut off for a swap that came to nothing, it is done again at once.
+                vertex.may(clock);
+            }
             vertex.fails(&running, stopping || running.cancelled.is_some());
             self.back_poke(id);
             Some(false)
@@ -388,7 +400,10 @@ impl Books {
     /// What is dirty or runs now, and all below.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
-        let busy = |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure;
+        let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
+        let busy = |v: &&Vertex| {
+            v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v)
+        };
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
         let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
@@ -435,6 +450,8 @@ impl Vertex {
         self.good.1 = running.start;
         self.phase = Phase::Held;
         self.failures = 0;
+        self.refill(false);
+        self.backoff_sure = true;
         self.owed_unsure |= self.owed.is_some();
     }
 

@@ -47,6 +47,9 @@ impl Books {
                 self.leaving.insert(*id, before);
             }
         }
+        // Only the removal of the child ends what is owed to it, also where a crash has hidden the removal.
+        let vertices = &self.vertices;
+        self.debts.retain(|id, _| vertices.contains_key(id));
         self.taken = taken;
         self.counts.clone_from(&self.given);
         let above: BTreeMap<VertexId, Vec<VertexId>> =
@@ -111,6 +114,10 @@ impl Books {
                 false
             }
         };
+        if !runs {
+            // It has been right before this daemon began.
+            vertex.good.1 = 1;
+        }
         if runs {
             vertex.must(self.clock, Some(Cause::Load));
         } else if vertex.phase == Phase::Operator || declared.meta.noop {
@@ -201,6 +208,9 @@ impl Books {
             (before.need, vertex.need)
         {
             vertex.need = Need::Must { low, high };
+            vertex.cause = None;
+        }
+        if before.owed.is_some() || before.owed_unsure {
             vertex.cause = None;
         }
         vertex
