@@ -25,8 +25,9 @@ fn second() -> String {
 }
 
 fn sleeper(host: &Host) -> i32 {
-    host.wait_until("the exec sleeps", || host.processes().len() == 1);
-    host.processes().first().expect("it sleeps").0
+    let find = || host.processes().into_iter().find(|(_, words)| words.contains("/sleep 1000"));
+    host.wait_until("the exec sleeps", || find().is_some());
+    find().expect("it sleeps").0
 }
 
 /// E-17: unchanged resources keep everything, also a run in progress.

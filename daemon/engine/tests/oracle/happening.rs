@@ -401,9 +401,8 @@ impl Books {
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
         let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
-        let busy = |v: &&Vertex| {
-            v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v)
-        };
+        let busy =
+            |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v);
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
         let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
