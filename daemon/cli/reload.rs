@@ -6,13 +6,13 @@ use crate::config::{self, Loaded};
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Inbox, Input};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
 
-/// How long to wait for the watch of the graph before it is read all the same.
+/// How long to wait for the watch of the graph, or for its files to be left alone, before it is read all the same.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a graph file that changes by itself must be left alone before it is read: editors write in steps.
@@ -31,6 +31,8 @@ struct Shared {
     inbox: Inbox<Input>,
     /// Who has asked for the reload that has not begun yet.
     asked: AtomicU8,
+    /// How often anybody has.
+    events: AtomicU64,
     /// One at a time, so that the newest file is the last one handed over.
     turn: Arc<Mutex<()>>,
 }
@@ -39,12 +41,14 @@ impl Reloader {
     /// For this graph and this driver.
     #[must_use]
     pub(super) fn new(graph: Graph, inbox: Inbox<Input>) -> Self {
-        Self(Arc::new(Shared { graph, inbox, asked: AtomicU8::new(0), turn: Arc::default() }))
+        let (asked, events) = (AtomicU8::new(0), AtomicU64::new(0));
+        Self(Arc::new(Shared { graph, inbox, asked, events, turn: Arc::default() }))
     }
 
     /// Starts a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
     pub(super) fn reload(&self, operator: bool) {
         let who = if operator { OPERATOR } else { AUTOMATIC };
+        self.0.events.fetch_add(1, Ordering::SeqCst);
         if self.0.asked.fetch_or(who, Ordering::SeqCst) != 0 {
             return;
         }
@@ -52,9 +56,7 @@ impl Reloader {
         let this = Arc::clone(&self.0);
         tokio::spawn(async move {
             let _turn = this.turn.lock().await;
-            if this.asked.load(Ordering::SeqCst) == AUTOMATIC {
-                tokio::time::sleep(QUIET).await;
-            }
+            this.left_alone().await;
             let operator = this.asked.swap(0, Ordering::SeqCst) & OPERATOR != 0;
             let graph = this.read().await;
             this.inbox.put(Input::Graph { graph, operator });
@@ -102,6 +104,20 @@ impl Reloader {
 }
 
 impl Shared {
+    /// Waits until the files have been left alone for a while: the beginning of a graph is a graph, with fewer resources (F-20).
+    /// An operator has said that they are complete.
+    async fn left_alone(&self) {
+        let began = tokio::time::Instant::now();
+        let is_automatic = || self.asked.load(Ordering::SeqCst) == AUTOMATIC;
+        while is_automatic() && began.elapsed() < LONGEST_WAIT {
+            let before = self.events.load(Ordering::SeqCst);
+            tokio::time::sleep(QUIET).await;
+            if self.events.load(Ordering::SeqCst) == before {
+                return;
+            }
+        }
+    }
+
     async fn read(&self) -> Result<Box<Loaded>, String> {
         let graph = self.graph.clone();
         let read = tokio::task::spawn_blocking(move || {

@@ -6,7 +6,9 @@ use super::source::{Source, whole};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The largest graph file, in bytes.
 pub(super) const LARGEST: u64 = 64 << 20;
@@ -81,7 +83,7 @@ fn file_once(
             return None;
         }
     }
-    let bytes = match fs::File::open(path).and_then(bounded) {
+    let bytes = match steady(path) {
         Ok(bytes) => bytes,
         Err(error) => {
             problems.push(unreadable(&display, &error));
@@ -106,6 +108,32 @@ fn standard_input(problems: &mut Problems) -> Option<Source> {
             None
         }
     }
+}
+
+/// How often a file is read again that changed while it was read, and how long after.
+const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
+
+/// The content of a file at one moment: whoever writes it in place lets a reader see the beginning alone, and the beginning of a
+/// graph is a graph, with fewer resources (F-20).
+fn steady(path: &Path) -> io::Result<Vec<u8>> {
+    for _ in 0..AGAIN.0 {
+        let file = fs::File::open(path)?;
+        let before = file.metadata()?;
+        let bytes = bounded(&file)?;
+        let after = file.metadata()?;
+        // What is made up while it is read, such as in /proc, has no length.
+        let length = bytes.len() as u64;
+        let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
+        if !after.is_file() || (is_all && version(&before) == version(&after)) {
+            return Ok(bytes);
+        }
+        std::thread::sleep(AGAIN.1);
+    }
+    Err(io::Error::other("somebody keeps writing it"))
+}
+
+fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {
+    (of.len(), (of.mtime(), of.mtime_nsec()), (of.ctime(), of.ctime_nsec()))
 }
 
 /// All of it, or one byte more than is allowed.

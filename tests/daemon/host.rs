@@ -131,6 +131,14 @@ impl Host {
         self
     }
 
+    /// To nobody, where we are root.
+    pub(crate) fn give_away(&self, name: &str) -> &Self {
+        if self.nobody {
+            chown(self.path(name), Some(NOBODY), Some(NOBODY)).expect("given to nobody");
+        }
+        self
+    }
+
     pub(crate) fn metadata(&self, name: &str) -> std::fs::Metadata {
         self.path(name).symlink_metadata().expect("there")
     }

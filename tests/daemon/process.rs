@@ -22,8 +22,17 @@ pub(crate) fn kill_with(folder: &Path) {
 
 /// Signals that a process catches, as a mask.
 pub(crate) fn caught(pid: u32) -> u64 {
+    mask(pid, "SigCgt:")
+}
+
+/// Signals that were sent to a process and that it has not taken yet, as a mask.
+pub(crate) fn pending(pid: u32) -> u64 {
+    mask(pid, "ShdPnd:")
+}
+
+fn mask(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 

@@ -1,8 +1,11 @@
 //! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one goes on.
 
 use crate::host::Host;
+use crate::process;
 use nix::sys::signal::Signal::{SIGHUP, SIGUSR1, SIGUSR2};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
 
 const GRAPH: &str = r#"
 graph: first
@@ -25,8 +28,9 @@ fn second() -> String {
 }
 
 fn sleeper(host: &Host) -> i32 {
-    host.wait_until("the exec sleeps", || host.processes().len() == 1);
-    host.processes().first().expect("it sleeps").0
+    let find = || host.processes().into_iter().find(|(_, words)| words.contains("/sleep 1000"));
+    host.wait_until("the exec sleeps", || find().is_some());
+    find().expect("it sleeps").0
 }
 
 /// E-17: unchanged resources keep everything, also a run in progress.
@@ -178,8 +182,9 @@ fn signals_stormed_during_reloads_leave_nothing_half_done() {
             daemon.signal(signal);
         }
     }
-    daemon.skip_to_now();
     host.graph(&graph(61));
+    // What is pending at one moment has no order: the last word comes alone.
+    host.wait_until("all signals are taken", || process::pending(daemon.pid()) == 0);
     daemon.signal(SIGUSR2).signal(SIGHUP);
     host.wait_until("the last graph runs", || {
         ["a", "b", "c"].iter().all(|f| host.read(f) == "61\n")
@@ -192,4 +197,47 @@ fn signals_stormed_during_reloads_leave_nothing_half_done() {
         .filter(|line| !line.message.contains("3 changed") && !line.message.contains("3 kept"))
         .collect();
     assert!(half.is_empty(), "each graph differs in all three or in none: {half:?}");
+}
+
+/// F-20: a graph that is being written in place is not taken for the shorter graph that its beginning is.
+#[test]
+fn the_beginning_of_a_graph_is_no_graph() {
+    let files: Vec<_> =
+        (0..400).map(|n| format!("  - {{name: f{n}, path: $DIR/f{n}, state: absent}}\n")).collect();
+    let text = format!("graph: long\nresources:\n  file:\n{}", files.concat());
+    let host = Host::with(&text);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    let whole = host.full(&text);
+    let mut first = 0;
+    // A writer that is itself held up for as long as a graph must be left alone proves nothing.
+    let calm = (0..5).any(|_| {
+        daemon.signal(SIGHUP).wait_for("loaded");
+        daemon.wait_for("converged");
+        first = daemon.log().len();
+        longest_pause(&host, whole.as_bytes()) < Duration::from_millis(80)
+    });
+    assert!(calm, "this machine is too busy to write without a pause");
+    host.write("f0", "").wait_until("and it holds", || !host.exists("f0"));
+    daemon.signal(SIGHUP);
+    daemon.wait_for("loaded");
+    daemon.wait_for("converged");
+    let loaded = daemon.log().into_iter().skip(first).filter(|line| line.event == "loaded");
+    let less: Vec<_> = loaded.filter(|line| !line.message.contains("400 kept")).collect();
+    assert!(less.is_empty(), "{less:?}");
+}
+
+/// Writes the graph in place and in parts, again and again for a second. Answers with the longest pause.
+fn longest_pause(host: &Host, whole: &[u8]) -> Duration {
+    let (began, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+    while began.elapsed() < Duration::from_secs(1) {
+        let mut file = std::fs::File::create(host.path("graph.yaml")).expect("truncated");
+        for part in whole.chunks(whole.len() / 8) {
+            std::thread::sleep(Duration::from_millis(1));
+            file.write_all(part).expect("written");
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+        }
+    }
+    longest
 }
