@@ -18,7 +18,7 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
         (Tree::new(bench, 10_000, false)?, Tree::new(bench, 10_000, false)?);
     super::process::timed(bare("make", &their_tree, 0)?)?;
     super::process::timed(super::process::apply(&our_tree))?;
-    let mut bare = Held::start(bare("hold", &their_tree, 0)?)?;
+    let mut bare = Held::bare("hold", &their_tree)?;
     bare.says("ready")?;
     let mut daemon = Held::daemon(&our_tree)?;
     daemon.converged()?;
