@@ -3,6 +3,7 @@
 //! The handler writes one byte into a pipe: unlike a set of flags, a pipe keeps order and repeats, and what is sent before
 //! anybody listens waits in it. Only signals that the kernel holds pending at one and the same moment come in its order.
 
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
@@ -59,11 +60,20 @@ impl Signals {
             waiting: VecDeque::new(),
             actions: Vec::new(),
         };
+        // Between the system's knowing of a handler and the handler's knowing what to do, a signal would be lost: those
+        // that come meanwhile are held back.
+        let before = known().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let registered = signals.register_all(&write, &spilled);
+        before.thread_set_mask()?;
+        registered.map(|()| signals)
+    }
+
+    fn register_all(&mut self, write: &Arc<OwnedFd>, spilled: &Arc<Spill>) -> io::Result<()> {
         for (number, meaning) in MEANINGS {
-            let pass_on = (Arc::clone(&write), Arc::clone(&spilled));
-            signals.actions.push(register(number, move || pass(meaning, &pass_on.0, &pass_on.1))?);
+            let pass_on = (Arc::clone(write), Arc::clone(spilled));
+            self.actions.push(register(number, move || pass(meaning, &pass_on.0, &pass_on.1))?);
         }
-        Ok(signals)
+        Ok(())
     }
 
     /// The next signal, in the order sent. Cancel-safe. Fails only where the runtime cannot wait for a pipe.
@@ -72,27 +82,51 @@ impl Signals {
             if let Some(signal) = self.waiting.pop_front() {
                 return Ok(signal);
             }
-            if let Some(pipe) = self.unregistered.take() {
-                self.ready = Some(Receiver::from_owned_fd(pipe)?);
-            }
-            let Some(pipe) = &self.ready else {
-                return Err(io::Error::other("the pipe of signals could not be registered"));
-            };
-            pipe.readable().await?;
-            let mut bytes = [0; 512];
-            match pipe.try_read(&mut bytes) {
-                Ok(count) => {
-                    let known = bytes.iter().take(count).filter_map(|byte| meaning(*byte));
-                    self.waiting.extend(known);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-            // A pipe that is not empty may hold a byte that was sent before what spilled.
-            if rustix::io::ioctl_fionread(pipe)? == 0 {
-                self.waiting.extend(self.spilled.take());
-            }
+            self.fill().await?;
         }
+    }
+
+    /// Waits until a stop is among those that wait, and takes none of them. Cancel-safe.
+    pub async fn asked_to_stop(&mut self) -> io::Result<()> {
+        while !self.waiting.contains(&Signal::Stop) {
+            self.fill().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a stop was sent up to now. Takes none of them.
+    pub async fn is_asked_to_stop(&mut self) -> io::Result<bool> {
+        while let Some(pipe) = &self.ready
+            && rustix::io::ioctl_fionread(pipe)? > 0
+        {
+            self.fill().await?;
+        }
+        Ok(self.waiting.contains(&Signal::Stop))
+    }
+
+    /// Waits for more, and puts it to those that wait.
+    async fn fill(&mut self) -> io::Result<()> {
+        if let Some(pipe) = self.unregistered.take() {
+            self.ready = Some(Receiver::from_owned_fd(pipe)?);
+        }
+        let Some(pipe) = &self.ready else {
+            return Err(io::Error::other("the pipe of signals could not be registered"));
+        };
+        pipe.readable().await?;
+        let mut bytes = [0; 512];
+        match pipe.try_read(&mut bytes) {
+            Ok(count) => {
+                let known = bytes.iter().take(count).filter_map(|byte| meaning(*byte));
+                self.waiting.extend(known);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        // A pipe that is not empty may hold a byte that was sent before what spilled.
+        if rustix::io::ioctl_fionread(pipe)? == 0 {
+            self.waiting.extend(self.spilled.take());
+        }
+        Ok(())
     }
 }
 
@@ -136,6 +170,14 @@ impl Spill {
     }
 }
 
+/// The signals that mean something.
+fn known() -> SigSet {
+    MEANINGS
+        .iter()
+        .filter_map(|(number, _)| nix::sys::signal::Signal::try_from(*number).ok())
+        .collect()
+}
+
 fn meaning(byte: u8) -> Option<Signal> {
     [Signal::Reload, Signal::Pause, Signal::Resume, Signal::Stop].get(usize::from(byte)).copied()
 }
@@ -147,7 +189,7 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
     }
 }
 
-/// The one unsafe call of the program (docs/decisions/unsafe-signals.md).
+/// The one unsafe call of the program (docs/decisions/0007-one-unsafe-call.md).
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
     // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action

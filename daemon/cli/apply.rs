@@ -10,8 +10,9 @@ use crate::signals::{Signal, Signals};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
-use steadfast_engine::{Slots, Standing};
+use steadfast_engine::{Holding, Slots, Standing};
 use steadfast_resources::{Host, MintKey};
+use tokio::runtime::Runtime;
 
 /// How long runs may still take when ^C is pressed once.
 const GRACE: Duration = Duration::from_secs(30);
@@ -19,9 +20,18 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     log::set_up(args.log);
+    super::on_runtime(|runtime| once(args, signals, key, runtime))
+}
+
+fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
-    let loaded = match graph::read(&args.graph, false) {
-        Ok(loaded) => loaded,
+    let read = runtime.block_on(graph::read_unless_stopped(&args.graph, &mut signals));
+    let loaded = match read {
+        Ok(Some(loaded)) => loaded,
+        Ok(None) => {
+            text::error("stopped before the graph was read: nothing was changed", None);
+            return Exit::Failed;
+        }
         Err(exit) => return exit,
     };
     let directory = state::directory(args.state.state_dir.as_deref());
@@ -33,7 +43,7 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
     let noop = args.graph.noop;
     let audience = audience(args);
     let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-    let finished = match super::once(parts, loaded, Some(signals)) {
+    let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
         Ok(finished) => finished,
         Err(error) => {
             text::error(format!("cannot start: {error}"), None);
@@ -84,6 +94,7 @@ impl Verdict {
             match stand.standing {
                 Standing::Settled => {}
                 Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
+                Standing::Held(Holding::Operator) => sum.waiting += 1,
                 Standing::Held(_) => sum.held += 1,
                 _ => sum.waiting += 1,
             }

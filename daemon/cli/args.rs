@@ -35,10 +35,10 @@ pub struct Graph {
     #[arg(long, visible_aliases = ["dry-run", "what-if"])]
     pub noop: bool,
     /// Only these resources: `file[motd]`, or `file` for all of a kind
-    #[arg(long, value_name = "RES", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub only: Vec<String>,
     /// All but these resources
-    #[arg(long, value_name = "RES", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "RES", value_delimiter = ',')]
     pub skip: Vec<String>,
     /// At most N resources at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -14,14 +14,13 @@ mod state;
 mod systemd;
 mod text;
 
-use crate::config::Loaded;
-use crate::driver::{Finished, Parts};
 use crate::signals::Signals;
 use args::{Cli, Command};
 use clap::Parser as _;
 use exit::Exit;
 use std::time::Duration;
 use steadfast_resources::MintKey;
+use tokio::runtime::Runtime;
 
 /// Does what the command line says. Called once, from `main`, before any thread is started.
 #[must_use]
@@ -58,10 +57,16 @@ fn with_signals(command: impl FnOnce(Signals) -> Exit) -> Exit {
     }
 }
 
-/// Runs a graph once, on a runtime of its own.
-fn once(parts: Parts, loaded: Loaded, signals: Option<Signals>) -> std::io::Result<Finished> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let finished = runtime.block_on(apply::drive(parts, loaded, signals));
+/// Does something on a runtime of its own. Tasks that are left behind end with it, and their children with them.
+fn on_runtime(work: impl FnOnce(&Runtime) -> Exit) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            text::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let exit = work(&runtime);
     runtime.shutdown_timeout(Duration::from_millis(100));
-    finished
+    exit
 }

@@ -3,17 +3,22 @@
 use super::args::Plan;
 use super::exit::Exit;
 use super::text::{count, out, plain};
-use super::{args, graph, log, state, text};
+use super::{apply, args, graph, log, state, text};
 use crate::driver::{Audience, News, Parts};
 use crate::store::SqliteStore;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_engine::{Holding, Standing};
 use steadfast_resources::{Difference, Host, MintKey};
+use tokio::runtime::Runtime;
 
 /// Shows the plan.
 pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
     log::set_up(args::Log::Human);
+    super::on_runtime(|runtime| once(args, key, runtime))
+}
+
+fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     let loaded = match graph::read(&args.graph, true) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -32,7 +37,7 @@ pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
     let steps = Steps::default();
     let audience = Box::new(Collector(steps.clone()));
     let parts = Parts { host: Host::default(), key, store: None, recalled, audience };
-    let finished = match super::once(parts, loaded, None) {
+    let finished = match runtime.block_on(apply::drive(parts, loaded, None)) {
         Ok(finished) => finished,
         Err(error) => {
             text::error(format!("cannot start: {error}"), None);
@@ -43,8 +48,17 @@ pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
     let failed: Vec<(String, String)> = finished
         .standings
         .into_iter()
-        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)))
-        .map(|stand| (stand.identity, stand.trouble.map(|t| t.what).unwrap_or_default()))
+        .filter_map(|stand| {
+            let why = match stand.standing {
+                Standing::Held(Holding::Operator) => "waits for the operator".to_owned(),
+                Standing::Settled | Standing::Held(_) => return None,
+                _ if !stand.waits_for.is_empty() => {
+                    format!("waits for {}", stand.waits_for.join(", "))
+                }
+                _ => stand.trouble.map(|t| t.what).unwrap_or_default(),
+            };
+            Some((stand.identity, why))
+        })
         .collect();
     steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
     let plan = Planned { graph: name, total: order.len(), steps, failed };
@@ -88,6 +102,9 @@ impl Audience for Collector {
         let News::Held { identity, holding, until, differences, destructive, .. } = news else {
             return;
         };
+        if *holding == Holding::Operator {
+            return;
+        }
         let step = Step {
             resource: (*identity).to_owned(),
             differences: differences.to_vec(),

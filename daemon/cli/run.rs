@@ -21,29 +21,17 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         Ok(opened) => opened,
         Err(exit) => return exit,
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            text::error(format!("cannot start: {error}"), None);
-            return Exit::Failed;
-        }
-    };
-    let exit = runtime.block_on(async {
-        let (converged, seen) = watch::channel(false);
-        let audience = Box::new(Crier {
-            journal: Journal::new(args.log),
-            notifier: systemd::Notifier::new(),
-            converged,
-        });
-        let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-        hold(args, signals, parts, seen).await
+    let (converged, seen) = watch::channel(false);
+    let audience = Box::new(Crier {
+        journal: Journal::new(args.log),
+        notifier: systemd::Notifier::new(),
+        converged,
     });
-    // Tasks that were left behind end here, and their children with them.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    exit
+    let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+    super::on_runtime(|runtime| runtime.block_on(hold(args, signals, parts, seen)))
 }
 
-async fn hold(args: &Run, signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
+async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
     let whole = args.graph.only.is_empty() && args.graph.skip.is_empty();
     let settings = Settings {
         one_shot: false,
@@ -60,13 +48,17 @@ async fn hold(args: &Run, signals: Signals, parts: Parts, seen: watch::Receiver<
         }
     };
     let inbox = driver.inbox();
-    let first = match graph::read(&args.graph, false) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
     let reloader = Reloader::new(args.graph.clone(), inbox.clone());
-    let _watch = args.watch.then(|| reloader.watch(&first.files));
-    inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
+    let turn = reloader.turn().await;
+    let _watch = if args.watch { Some(reloader.watch().await) } else { None };
+    match graph::read_unless_stopped(&args.graph, &mut signals).await {
+        Ok(Some(first)) => {
+            inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
+        }
+        Ok(None) => return Exit::Well,
+        Err(exit) => return exit,
+    }
+    drop(turn);
     let grace = Duration::from_secs(args.grace);
     tokio::spawn(obey(signals, inbox.clone(), reloader, grace));
     tokio::spawn(systemd::feed_watchdog(inbox.clone()));

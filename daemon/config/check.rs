@@ -47,6 +47,8 @@ pub(super) struct Checker<'a> {
     pub(super) ties: Vec<Tie>,
     pub(super) suggested: usize,
     claims: HashMap<Claim, usize>,
+    /// Where identities are put together.
+    identity: String,
     metas: Metas,
     semaphores: Semaphores,
 }
@@ -77,6 +79,7 @@ pub(super) fn check(
         ties: Vec::new(),
         suggested: 0,
         claims: HashMap::new(),
+        identity: String::new(),
         metas: Metas::new(options.noop, reserved),
         semaphores,
     };
@@ -95,18 +98,35 @@ pub(super) fn check(
     super::select::select(Loaded { name, comment, ..loaded }, options, problems)
 }
 
+/// What is wrong with a name, if anything is.
+pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
+    if name.is_empty() {
+        return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
+    }
+    if name.starts_with("@@") {
+        let what = format!("`{}` needs a world that hosts share", quoted(name));
+        let hint = "names that begin with @@ are exported to other hosts; this build has no world";
+        return Some(Problem::new(Code::World, what).hint(hint));
+    }
+    name.chars().any(char::is_control).then(|| {
+        let what = format!("the name `{}` has a control character", quoted(name));
+        Problem::new(Code::Name, what).hint("names are one line of visible characters")
+    })
+}
+
 /// The short edges of a resource, with its file, its number there, and its vertex.
 type LinksOf = (usize, usize, usize, Box<[raw::Link]>);
 
 impl Checker<'_> {
     fn graph_name(&mut self, files: &[raw::File]) -> String {
+        let given = |spots: &Option<raw::Spots>| spots.as_ref().is_some_and(|s| s.name.is_some());
         let at = |file| Where { file, part: Part::Graph };
         let mut named = files.iter().enumerate().filter_map(|(n, f)| Some((n, f.name.as_ref()?)));
         let Some((first, name)) = named.next() else {
-            if self.whole {
+            if self.whole && !self.atlas.spots.iter().any(given) {
                 let problem =
                     Problem::new(Code::GraphName, "the graph has no name: expected `graph:`")
-                        .hint("give it one: graph: web");
+                        .hint("begin with `graph: NAME` and `resources:`");
                 let place = files.first().and_then(|_| self.atlas.place(at(0)));
                 self.problems.push(problem.at(place));
             }
@@ -156,10 +176,16 @@ impl Checker<'_> {
         place: &Place,
     ) -> Option<usize> {
         let at = Where { file, part: Part::Name(index) };
-        self.check_name(given.spec.kind, &given.name, at)?;
-        let identity: Arc<str> = [given.spec.kind, "[", &given.name, "]"].concat().into();
-        if let Some(first) = self.numbers.get(&identity).and_then(|first| self.vertices.get(*first))
-        {
+        if let Some(problem) = wrong_name(given.spec.kind, &given.name) {
+            self.problems.push(problem.at(self.atlas.place(at)));
+            return None;
+        }
+        self.identity.clear();
+        self.identity.extend([given.spec.kind, "[", &given.name, "]"]);
+        let identity: Arc<str> = self.identity.as_str().into();
+        let vertex = self.vertices.len();
+        let first = *self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
+        if let Some(first) = self.vertices.get(first) {
             let problem = format!("`{}` is declared twice", quoted(&identity));
             let problem =
                 Problem::new(Code::Duplicate, problem).hint("give one of them another name");
@@ -168,8 +194,6 @@ impl Checker<'_> {
             self.problems.push(problem);
             return None;
         }
-        let vertex = self.vertices.len();
-        self.numbers.insert(Arc::clone(&identity), vertex);
         let definition =
             Stable::new().text(given.spec.kind).text(&given.name).number(given.given.sum);
         let definition = if given.given.relative {
@@ -178,16 +202,12 @@ impl Checker<'_> {
             definition
         };
         let (meta, rewatch) = self.meta(given.meta, file, index);
-        let resource = if given.broken {
-            None
-        } else {
-            match (given.spec.build)(&given.name, given.given.fields, place) {
-                Ok(resource) => Some(resource),
-                Err(invalid) => {
-                    self.invalid(&invalid, &identity, file, index);
-                    None
-                }
+        let resource = match given.built {
+            None if !given.broken => {
+                let built = (given.spec.build)(&given.name, given.given.fields, place);
+                built.map_err(|invalid| self.invalid(&invalid, &identity, file, index)).ok()
             }
+            built => built,
         };
         if let Some(resource) = &resource {
             self.claim(resource.as_ref(), vertex, &identity, at);
@@ -198,24 +218,6 @@ impl Checker<'_> {
         Some(vertex)
     }
 
-    fn check_name(&mut self, kind: &str, name: &str, at: Where) -> Option<()> {
-        let problem = if name.is_empty() {
-            Problem::new(Code::Name, format!("the name of a {kind} is empty"))
-        } else if name.starts_with("@@") {
-            Problem::new(Code::World, format!("`{}` needs a world that hosts share", quoted(name)))
-                .hint(
-                    "names that begin with @@ are exported to other hosts; this build has no world",
-                )
-        } else if name.chars().any(char::is_control) {
-            Problem::new(Code::Name, format!("the name `{}` has a control character", quoted(name)))
-                .hint("names are one line of visible characters")
-        } else {
-            return Some(());
-        };
-        self.problems.push(problem.at(self.atlas.place(at)));
-        None
-    }
-
     fn meta(
         &mut self,
         given: Option<Box<raw::Given>>,
@@ -223,30 +225,30 @@ impl Checker<'_> {
         index: usize,
     ) -> (Arc<Meta>, bool) {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
-        let place = |name| atlas.place(Where { file, part: Part::Meta(index, name) });
-        let semaphores = &mut self.semaphores;
-        let at = Where { file, part: Part::Meta(index, "sema") };
-        self.metas.make(
-            given,
-            &mut |text, say| match semaphores.take(text, at) {
-                Ok(id) => Some(id),
-                Err(Refused::Wrong(problem)) => {
-                    say("sema", problem);
-                    None
+        let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
+        let mut take = |text: &str, number| {
+            let at = Where { file, part: Part::Semaphore(index, number) };
+            match semaphores.take(text, at, &own) {
+                Ok(id) => {
+                    own.push(id);
+                    return Some(id);
                 }
+                Err(Refused::Wrong(problem)) => refused.push(problem.at(atlas.place(at))),
                 Err(Refused::Conflict(problem, first)) => {
                     let first = first.and_then(|first| atlas.labelled(first, "the other count"));
-                    // The place to look at comes first: the one of this resource.
-                    say("sema", problem.at(place("sema")).at(first));
-                    None
+                    refused.push(problem.at(atlas.place(at)).at(first));
                 }
-            },
-            &mut |name, problem| {
-                let problem =
-                    if problem.places.is_empty() { problem.at(place(name)) } else { problem };
-                problems.push(problem);
-            },
-        )
+            }
+            None
+        };
+        let made = self.metas.make(given, &mut take, &mut |name, problem| {
+            let at = Where { file, part: Part::Meta(index, name) };
+            problems.push(problem.at(atlas.place(at)));
+        });
+        for problem in refused {
+            self.problems.push(problem);
+        }
+        made
     }
 
     fn invalid(&mut self, invalid: &[Invalid], identity: &str, file: usize, index: usize) {

@@ -142,11 +142,9 @@ fn parts(vertices: usize, outgoing: &Outgoing<'_>) -> Vec<usize> {
                 low[*parent] = low[*parent].min(low[vertex]);
             }
             if low[vertex] == order[vertex] {
-                while let Some(member) = waiting.pop() {
+                let from = waiting.iter().rposition(|member| *member == vertex).unwrap_or_default();
+                for member in waiting.drain(from..) {
                     part[member] = count;
-                    if member == vertex {
-                        break;
-                    }
                 }
                 count += 1;
             }
@@ -179,4 +177,51 @@ fn shortest(start: usize, part: &[usize], outgoing: &Outgoing<'_>) -> Vec<usize>
         }
     }
     Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tie, cycles};
+    use crate::config::place::{Part, Where};
+    use proptest::prelude::*;
+
+    fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<Tie> {
+        let at = Where { file: 0, part: Part::Graph };
+        let tie = |(from, to)| Tie { from, to, notify: false, at };
+        let mut ties: Vec<Tie> = edges.into_iter().map(tie).collect();
+        ties.sort_by_key(|tie| (tie.from, tie.to));
+        ties
+    }
+
+    /// F-13: a ring of 10^6 is found without recursion.
+    #[test]
+    fn a_ring_of_a_million() {
+        let length = 1_000_000;
+        let ties = ties((0..length).map(|at| (at, (at + 1) % length)));
+        let found = cycles(length, &ties);
+        assert_eq!((found.len(), found[0].len()), (1, length));
+    }
+
+    proptest! {
+        /// What is found are cycles, one for each knot; where none is found there is an order.
+        #[test]
+        fn cycles_are_cycles(edges in prop::collection::vec((0..12_usize, 0..12_usize), 0..30)) {
+            let ties = ties(edges.into_iter().filter(|(from, to)| from != to));
+            let found = cycles(12, &ties);
+            for cycle in &found {
+                prop_assert!(cycle.len() > 1);
+                for (number, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+                    prop_assert_eq!(ties[*number].to, ties[*next].from);
+                }
+            }
+            let mut left = ties;
+            let mut before = usize::MAX;
+            while left.len() < before {
+                before = left.len();
+                let has_need: Vec<bool> = (0..12).map(|v| left.iter().any(|t| t.to == v)).collect();
+                left.retain(|tie| has_need[tie.from]);
+            }
+            prop_assert_eq!(found.is_empty(), left.is_empty());
+        }
+    }
 }

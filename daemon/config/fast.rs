@@ -4,17 +4,18 @@
 use super::kinds::Kinds;
 use super::meta::META;
 use super::raw::{Edge, End, File, Given, Link, Relation, Resource, Seen};
-use super::seed::{Entries, Items, List, Map, OneOrMany, Plain, Reader, declined};
+use super::seed::{Entries, Items, List, Map, OneOrMany, Reader, declined};
 use super::source::Source;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
-use steadfast_resources::{FieldSpec, Spec};
+use steadfast_resources::{FieldSpec, Place, Spec};
 
 /// The file, unless something in it needs the slow reader.
 pub(super) fn read(source: &Source, kinds: &Kinds) -> Option<File> {
     let deserializer = serde_yaml::Deserializer::from_str(&source.text);
-    Map(Top(Reader { source, kinds })).deserialize(deserializer).ok().flatten()
+    let place = Place { base: source.base.clone() };
+    Map(Top(Reader { source, kinds, place: &place })).deserialize(deserializer).ok().flatten()
 }
 
 /// Whether the text is YAML at all for `serde_yaml`, and one document.
@@ -32,11 +33,11 @@ impl<'de> Entries<'de> for Top<'_> {
         while let Some(key) = self.0.key(&mut map)? {
             let index = match key.text.as_ref() {
                 "graph" => {
-                    file.name = Some(self.0.text(&mut map)?);
+                    file.name = Some(self.0.text(&key, &mut map)?);
                     0
                 }
                 "comment" => {
-                    file.comment = map.next_value_seed(Plain(self.0))?.map(|s| s.text.into_owned());
+                    file.comment = self.0.scalar(&key, &mut map)?.map(|s| s.text.into_owned());
                     1
                 }
                 "resources" => {
@@ -109,11 +110,11 @@ impl<'de> Entries<'de> for One<'_> {
         let (mut links, mut given) = (Vec::new(), Given::default());
         while let Some(key) = self.reader.key(&mut map)? {
             if at.is_none() {
-                let Cow::Borrowed(text) = key.text else { return Err(declined()) };
+                let Cow::Borrowed(text) = &key.text else { return Err(declined()) };
                 at = self.reader.offset(text);
             }
             let first = if key.text == "name" {
-                name = Some(self.reader.text(&mut map)?);
+                name = Some(self.reader.text(&key, &mut map)?);
                 own.first(0)
             } else if key.text == "meta" {
                 meta = map.next_value_seed(Map(Table { reader: self.reader, table: META }))?;
@@ -125,7 +126,7 @@ impl<'de> Entries<'de> for One<'_> {
             } else {
                 let index = position(self.spec.fields, &key.text).ok_or_else(declined)?;
                 let field = self.spec.fields.get(index).ok_or_else(declined)?;
-                if let Some(value) = self.reader.field(field, &mut map)? {
+                if let Some(value) = self.reader.field(field, &key, &mut map)? {
                     given.insert(field, value);
                 }
                 seen.first(index)
@@ -135,10 +136,18 @@ impl<'de> Entries<'de> for One<'_> {
             }
         }
         let (Some(name), Some(at)) = (name, at) else { return Err(declined()) };
+        // Built here, so that the fields of one resource at a time are held.
+        if super::check::wrong_name(self.spec.kind, &name).is_some() {
+            return Err(declined());
+        }
+        let fields = std::mem::take(&mut given.fields);
+        let built = (self.spec.build)(&name, fields, self.reader.place);
+        let built = built.ok().ok_or_else(declined::<A::Error>)?;
         Ok(Resource {
             spec: self.spec,
             name,
             given,
+            built: Some(built),
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
             line: self.reader.source.line(u32::try_from(at).unwrap_or(u32::MAX)),
@@ -167,7 +176,7 @@ impl<'de> Entries<'de> for Table<'_> {
             if !seen.first(index) {
                 return Err(declined());
             }
-            if let Some(value) = self.reader.field(field, &mut map)? {
+            if let Some(value) = self.reader.field(field, &key, &mut map)? {
                 given.insert(field, value);
             }
         }
@@ -198,7 +207,7 @@ impl<'de> Entries<'de> for OneEdge<'_> {
         while let Some(key) = self.0.key(&mut map)? {
             let index = match key.text.as_ref() {
                 "name" => {
-                    map.next_value_seed(Plain(self.0))?;
+                    self.0.scalar(&key, &mut map)?;
                     0
                 }
                 "from" => {
@@ -210,7 +219,7 @@ impl<'de> Entries<'de> for OneEdge<'_> {
                     2
                 }
                 "notify" => {
-                    if let Some(scalar) = map.next_value_seed(Plain(self.0))? {
+                    if let Some(scalar) = self.0.scalar(&key, &mut map)? {
                         notify = scalar.boolean().ok_or_else(declined)?;
                     }
                     3
@@ -238,7 +247,7 @@ impl<'de> Entries<'de> for OneEnd<'_> {
                 "name" => &mut name,
                 _ => return Err(declined()),
             };
-            if slot.replace(self.0.text(&mut map)?).is_some() {
+            if slot.replace(self.0.text(&key, &mut map)?).is_some() {
                 return Err(declined());
             }
         }

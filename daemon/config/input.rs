@@ -91,7 +91,7 @@ fn file_once(
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let text = text(&display, bytes, problems)?;
-    Some(Source::new(display, path, base, text))
+    Some(Source::new(&display, path, base, text))
 }
 
 fn standard_input(problems: &mut Problems) -> Option<Source> {
@@ -99,7 +99,7 @@ fn standard_input(problems: &mut Problems) -> Option<Source> {
     match bounded(io::stdin().lock()) {
         Ok(bytes) => {
             let text = text("-", bytes, problems)?;
-            Some(Source::new("-".to_owned(), PathBuf::from("-"), base, text))
+            Some(Source::new("-", PathBuf::from("-"), base, text))
         }
         Err(error) => {
             problems.push(unreadable("-", &error));
@@ -156,7 +156,7 @@ fn not_utf8(display: &str, error: &std::string::FromUtf8Error) -> Problem {
     let at = error.utf8_error().valid_up_to();
     let byte = error.as_bytes().get(at).copied().unwrap_or_default();
     let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-    let source = Source::new(display.to_owned(), PathBuf::new(), PathBuf::new(), text);
+    let source = Source::new(display, PathBuf::new(), PathBuf::new(), text);
     Problem::new(Code::Encoding, format!("expected UTF-8, found the byte 0x{byte:02x}"))
         .hint("save the file as UTF-8; binary content belongs into a file of its own (`source`)")
         .at(Some(source.place(super::source::Span::new(at, at + 1))))

@@ -69,7 +69,9 @@ impl Checker<'_> {
             let what = format!("expected a resource as kind[name], found `{}`", quoted(target));
             Problem::new(Code::Reference, what)
         };
-        let problem = problem.hint_if(suggestion).at(self.atlas.place(at));
+        let usual = "a resource is named by kind and name, as in file[motd]";
+        let usual = named.is_none().then(|| usual.to_owned());
+        let problem = problem.hint_if(suggestion.or(usual)).at(self.atlas.place(at));
         self.problems.push(problem);
         None
     }

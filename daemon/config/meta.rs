@@ -3,7 +3,6 @@
 use super::code::Code;
 use super::problem::Problem;
 use super::raw::Given;
-use super::semaphore::Semaphores;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +64,7 @@ impl Metas {
     pub(super) fn make(
         &mut self,
         given: Option<Box<Given>>,
-        semaphores: &mut dyn FnMut(&str, Say<'_>) -> Option<SemaphoreId>,
+        semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
     ) -> (Arc<Meta>, bool) {
         let Some(mut fields) = given.map(|given| given.fields) else {
@@ -78,16 +77,11 @@ impl Metas {
         let rewatch = fields.bool("rewatch").unwrap_or(true);
         let (delay, delay_max) = delays(&mut fields, say);
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
-        for text in fields.texts("sema").unwrap_or_default() {
-            if let Some(id) = semaphores(&text, say) {
-                if ids.contains(&id) {
-                    say("sema", Semaphores::twice(&text));
-                } else {
-                    ids.push(id);
-                }
-            }
+        for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
+            ids.extend(semaphores(text, number));
         }
         ids.sort_unstable();
+        ids.dedup();
         let meta = Meta {
             noop: fields.bool("noop").unwrap_or_default() || self.noop,
             retry: retry(&mut fields, say),
@@ -178,17 +172,16 @@ fn delays(fields: &mut Fields, say: Say<'_>) -> (Duration, Duration) {
 }
 
 fn poll(fields: &mut Fields, say: Say<'_>) -> Poll {
-    match fields.int("poll").unwrap_or_default() {
-        -1 => Poll::Once,
-        0 => Poll::Never,
-        given => match u32::try_from(given) {
-            Ok(seconds) => Poll::Every(Duration::from_secs(u64::from(seconds))),
-            Err(_) => {
-                let wants = format!("-1 (once), 0 (watch) or seconds up to {}", u32::MAX);
-                say("poll", out_of_range("poll", &wants, given));
-                Poll::Never
-            }
-        },
+    let given = fields.int("poll").unwrap_or_default();
+    match (given, u32::try_from(given)) {
+        (-1, _) => Poll::Once,
+        (0, _) => Poll::Never,
+        (_, Ok(seconds)) => Poll::Every(Duration::from_secs(u64::from(seconds))),
+        (_, Err(_)) => {
+            let wants = format!("-1 (once), 0 (watch) or seconds up to {}", u32::MAX);
+            say("poll", out_of_range("poll", &wants, given));
+            Poll::Never
+        }
     }
 }
 
@@ -218,12 +211,10 @@ fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
     let burst = burst.and_then(|burst| u32::try_from(burst).ok()).unwrap_or(1);
     let period = Duration::try_from_secs_f64(1.0 / limit).ok().map(|period| period.as_nanos());
     let period = period.and_then(|nanos| u64::try_from(nanos.max(1)).ok());
-    match period.filter(|period| period.checked_mul(u64::from(burst)).is_some_and(|n| n < 1 << 62))
-    {
-        Some(period_ns) => Some(Pace { period_ns, burst }),
-        None => {
-            let what = format!("`limit: {limit}` with `burst: {burst}` spans more than 146 years");
-            refuse("limit", what, "raise the limit or lower the burst")
-        }
+    let bounded = |period: &u64| period.checked_mul(u64::from(burst)).is_some_and(|n| n < 1 << 62);
+    if let Some(period_ns) = period.filter(bounded) {
+        return Some(Pace { period_ns, burst });
     }
+    let what = format!("`limit: {limit:e}` with `burst: {burst}` spans more than 146 years");
+    refuse("limit", what, "raise the limit or lower the burst")
 }

@@ -1,11 +1,13 @@
 //! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
 //!
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
-//! that knows where everything stands and looks only when the fast one declines. Both end in the same [`raw::File`],
+//! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
 //! `select`), and what is said (`problem`, `render`, `code`).
 
+#[cfg(test)]
+mod agreement;
 mod check;
 mod code;
 mod cycle;
@@ -148,7 +150,7 @@ fn slow(
     for (source, scan) in sources.iter().zip(scans) {
         let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
         refuse_characters(source, scan, &mut problems);
-        if file.is_none() {
+        if file.as_ref().is_none_or(|file| file.unread) {
             whole = check::Whole::No;
         }
         files.push(file.unwrap_or_default());
@@ -170,19 +172,21 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
     if problems.errors() > errors {
         return Some(file);
     }
-    if let Err(error) = fast::accepts(source) {
-        problems.push(syntax::disagreement(source, &error));
-        return Some(file);
-    }
-    if let Some(other) = fast::read(source, kinds) {
-        let spots = file.spots.take();
-        if file != other {
+    let spots = file.spots.take();
+    match fast::read(source, kinds) {
+        Some(other) if file != other => {
             let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
             let hint = "write it more plainly: quote texts, and put one key on each line";
             problems.push(problem.hint(hint).at(Some(source.whole())));
         }
-        file.spots = spots;
+        Some(_) => {}
+        None => {
+            if let Err(error) = fast::accepts(source) {
+                problems.push(syntax::disagreement(source, &error));
+            }
+        }
     }
+    file.spots = spots;
     Some(file)
 }
 

@@ -11,6 +11,7 @@ pub(super) enum Part {
     Name(usize),
     Field(usize, &'static str),
     Meta(usize, &'static str),
+    Semaphore(usize, usize),
     Link(usize, usize),
     From(usize),
     To(usize),
@@ -53,6 +54,9 @@ impl Atlas<'_> {
                 .map(|spots| of(&spots.fields, name).unwrap_or(spots.name)),
             Part::Meta(index, name) => {
                 spots.resources.get(index).map(|spots| of(&spots.meta, name).unwrap_or(spots.name))
+            }
+            Part::Semaphore(index, number) => {
+                spots.resources.get(index).and_then(|spots| spots.semaphores.get(number).copied())
             }
             Part::Link(index, link) => {
                 spots.resources.get(index).and_then(|spots| spots.links.get(link).copied())

@@ -3,6 +3,7 @@
 use super::hash::Stable;
 use super::source::Span;
 use super::value;
+use std::sync::Arc;
 use steadfast_resources::{FieldSpec, Fields, Spec, Value};
 
 /// One file.
@@ -14,6 +15,8 @@ pub(super) struct File {
     pub(super) edges: Vec<Edge>,
     /// Identities that are declared but cannot be checked further (kinds that are not known): edges may name them.
     pub(super) strangers: Vec<String>,
+    /// It holds something else than a graph: what it would have declared is not known.
+    pub(super) unread: bool,
     /// Where things stand, for the reader that knows.
     pub(super) spots: Option<Spots>,
 }
@@ -24,6 +27,8 @@ pub(super) struct Resource {
     pub(super) spec: &'static Spec,
     pub(super) name: String,
     pub(super) given: Given,
+    /// The resource itself, where it was made while it was read; then its fields are used up.
+    pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
     pub(super) meta: Option<Box<Given>>,
     pub(super) links: Box<[Link]>,
     /// The line it begins on.
@@ -32,11 +37,13 @@ pub(super) struct Resource {
     pub(super) broken: bool,
 }
 
+/// Whether both were written alike; fields are compared by their hash.
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
         self.spec.kind == other.spec.kind
             && self.name == other.name
-            && self.given == other.given
+            && self.given.sum == other.given.sum
+            && self.given.relative == other.given.relative
             && self.meta == other.meta
             && self.links == other.links
             && self.line == other.line
@@ -157,6 +164,7 @@ pub(super) struct ResourceSpots {
     pub(super) fields: Vec<(&'static str, Span)>,
     pub(super) meta: Vec<(&'static str, Span)>,
     pub(super) links: Vec<Span>,
+    pub(super) semaphores: Vec<Span>,
 }
 
 /// Where the parts of an edge stand.

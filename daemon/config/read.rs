@@ -39,16 +39,13 @@ const END: [&str; 2] = ["kind", "name"];
 impl<'t> Reader<'t, '_> {
     fn file(&mut self) -> File {
         let mut file = File { spots: Some(Spots::default()), ..File::default() };
+        // An empty file adds nothing; a graph of nothing but empty files has no name, and that is said.
         let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
-            self.say(
-                Problem::new(Code::MissingKey, "the file is empty: expected a graph")
-                    .hint("begin with `graph: NAME` and `resources:`")
-                    .at(Some(self.source.whole())),
-            );
             return file;
         };
-        let Some(entries) = self.map(root, "the file", "the keys graph, resources and edges")
-        else {
+        let wants = "a map with graph, resources, edges";
+        let Some(entries) = self.map(root, "the file", wants) else {
+            file.unread = true;
             return file;
         };
         for entry in entries {
@@ -99,11 +96,10 @@ impl<'t> Reader<'t, '_> {
             let problems = self.problems.errors();
             for entry in entries {
                 match entry.key {
-                    "name" if self.is_null(entry.value) => {}
+                    "name" | "notify" if self.is_null(entry.value) => {}
                     "name" => drop(self.text(entry, "`name` of an edge")),
                     "from" => (from, spots.from) = self.end(entry),
                     "to" => (to, spots.to) = self.end(entry),
-                    "notify" if self.is_null(entry.value) => {}
                     "notify" => notify = self.truth(entry).unwrap_or_default(),
                     key => self.unknown(key, entry.key_span, "an edge", &EDGE),
                 }

@@ -62,13 +62,14 @@ impl<'t> Reader<'t, '_> {
 
     fn resource(&mut self, spec: &'static Spec, item: usize, file: &mut File) {
         let problems = self.problems.errors();
-        let kind = format!("a {}", spec.kind);
+        let kind = format!("an entry of `{}`", spec.kind);
         let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
         let named = entries.iter().find(|entry| entry.key == "name").copied();
-        let what = match named.and_then(|entry| self.scalar(entry.value)) {
-            Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
-            None => kind,
-        };
+        let what =
+            match named.and_then(|entry| self.scalar(entry.value)).filter(|name| !name.is_null()) {
+                Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
+                None => kind,
+            };
         let mut spots = ResourceSpots::default();
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
         let mut given = Given::default();
@@ -79,16 +80,22 @@ impl<'t> Reader<'t, '_> {
             } else if entry.key == "meta" {
                 meta = self.meta(entry, &what, &mut spots);
             } else if let Some(relation) = Relation::parse(entry.key) {
-                self.links(relation, entry, &what, &mut links, &mut spots.links);
+                for (target, span) in self.links(entry, &what) {
+                    links.push(Link { relation, target });
+                    spots.links.push(span);
+                }
             } else if let Some(field) = spec.fields.iter().find(|field| field.name == entry.key) {
                 spots.fields.push((field.name, self.value_span(entry)));
-                self.field(spec, field, entry, &what, &mut given);
+                if let Some(value) = self.field(spec, field, entry, &what) {
+                    given.insert(field, value);
+                }
             } else {
                 self.unknown_field(spec, entry, &what);
             }
         }
         let Some(name) = name else {
-            if named.is_none() {
+            // A misspelt `name` was said already.
+            if named.is_none() && self.problems.errors() == problems {
                 self.missing(item, "name", &what);
             }
             return;
@@ -97,6 +104,7 @@ impl<'t> Reader<'t, '_> {
             spec,
             name,
             given,
+            built: None,
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
             line: self.source.line(self.first_byte(item)),
@@ -111,7 +119,7 @@ impl<'t> Reader<'t, '_> {
     fn first_byte(&self, item: usize) -> u32 {
         match self.tree.node(item) {
             Some(Node::Map(pairs)) => {
-                pairs.first().map_or(Span::default(), |(key, _)| self.tree.span(*key))
+                pairs.first().map(|(key, _)| self.tree.span(*key)).unwrap_or_default()
             }
             _ => self.tree.span(item),
         }
@@ -139,8 +147,7 @@ impl<'t> Reader<'t, '_> {
         field: &'static FieldSpec,
         entry: Entry<'t>,
         what: &str,
-        given: &mut Given,
-    ) {
+    ) -> Option<Value> {
         let place = Some(self.source.place(entry.key_span));
         if field.later {
             let problem = format!("`{}` in {what} is not in this build", field.name);
@@ -149,9 +156,10 @@ impl<'t> Reader<'t, '_> {
             // Once for each field and kind: the same words at another place are dropped at the end.
             let problem = format!("`{}` of {} has no effect", field.name, spec.kind);
             self.say(Problem::new(Code::Ignored, problem).warning().hint(why).at(place));
-        } else if let Some(value) = self.value(field, entry, what) {
-            given.insert(field, value);
+        } else {
+            return self.value(field, entry, what);
         }
+        None
     }
 
     /// The value of a field, if it is given and of its type.
@@ -239,6 +247,9 @@ impl<'t> Reader<'t, '_> {
                     if let Some(value) = self.value(field, entry, &what) {
                         given.insert(field, value);
                     }
+                    if field.name == "sema" {
+                        spots.semaphores = self.item_spans(entry);
+                    }
                 }
                 None => self.unknown(entry.key, entry.key_span, &what, &known),
             }
@@ -246,39 +257,34 @@ impl<'t> Reader<'t, '_> {
         Some(given)
     }
 
-    fn links(
-        &mut self,
-        relation: Relation,
-        entry: Entry<'t>,
-        what: &str,
-        links: &mut Vec<Link>,
-        spots: &mut Vec<Span>,
-    ) {
-        let field = &super::meta::LINKS;
-        let targets = match self.tree.node(entry.value) {
-            _ if self.is_null(entry.value) => return,
+    /// Where the items of a list stand, or the one value that stands for a list.
+    fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
+        match self.tree.node(entry.value) {
+            Some(Node::List(items)) => {
+                let given = items.iter().filter(|item| !self.is_null(**item));
+                given.map(|item| self.tree.span(*item)).collect()
+            }
+            _ => vec![self.value_span(entry)],
+        }
+    }
+
+    /// The targets of a short edge, each with its place.
+    fn links(&mut self, entry: Entry<'t>, what: &str) -> Vec<(String, Span)> {
+        match self.tree.node(entry.value) {
+            _ if self.is_null(entry.value) => Vec::new(),
             Some(Node::Scalar(Scalar { text, .. })) => {
                 vec![(text.to_string(), self.value_span(entry))]
             }
-            Some(Node::List(items)) => self.texts(field, items, what),
+            Some(Node::List(items)) => self.texts(&super::meta::LINKS, items, what),
             _ => {
-                let problem = format!(
-                    "`{}` of {what} should be a text or a list of texts, found {}",
-                    entry.key,
-                    self.found(entry.value)
-                );
+                let found = self.found(entry.value);
+                let key = entry.key;
+                let problem = format!("`{key}` of {what} should be resources, found {found}");
                 let place = self.source.place(self.value_span(entry));
-                self.say(
-                    Problem::new(Code::Type, problem)
-                        .hint("write it as [\"kind[name]\"]")
-                        .at(Some(place)),
-                );
-                return;
+                let hint = "write it as [\"kind[name]\"]";
+                self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
+                Vec::new()
             }
-        };
-        for (target, span) in targets {
-            links.push(Link { relation, target });
-            spots.push(span);
         }
     }
 }

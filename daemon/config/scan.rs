@@ -19,7 +19,7 @@ const LISTED: usize = 20;
 pub(super) fn scan(text: &str) -> Scan {
     let bytes = text.as_bytes();
     let mut scan = Scan::default();
-    let mut depth = 0_i32;
+    let (mut depth, mut comment_end) = (0_i32, 0);
     for (at, byte) in bytes.iter().enumerate() {
         if PLAIN[usize::from(*byte)] {
             continue;
@@ -30,7 +30,15 @@ pub(super) fn scan(text: &str) -> Scan {
                 depth += 1;
                 scan.careful |= depth > DEEP;
             }
-            b']' | b'}' => depth = (depth - 1).max(0),
+            b'#' if depth > 0 && at >= comment_end && begins_token(bytes, at) => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                comment_end = at + line;
+            }
+            b'#' => scan.careful |= follows_closing(bytes, at),
+            // Brackets in comments and quotes close nothing: it is better to count too deep than too little.
+            b']' | b'}' if at >= comment_end && ends_token(next) => depth = (depth - 1).max(0),
+            b']' | b'}' => {}
             b'\r' => scan.careful |= next != Some(b'\n'),
             b'\t' => scan.careful |= is_indentation(bytes, at),
             b'!' => scan.careful |= begins_token(bytes, at),
@@ -59,18 +67,17 @@ static PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
     let mut table = [true; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = !matches!(
-            byte as u8,
-            0..=9
-                | 11..=31
-                | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%'
-                | 0x7f | 0xc2 | 0xe2 | 0xef
-        );
+    let mut byte = 0_u8;
+    loop {
+        let special =
+            matches!(byte, b'#' | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%');
+        let control = matches!(byte, 0..=9 | 11..=31 | 0x7f | 0xc2 | 0xe2 | 0xef);
+        table[byte as usize] = !special && !control;
+        if byte == u8::MAX {
+            return table;
+        }
         byte += 1;
     }
-    table
 }
 
 fn begins_token(bytes: &[u8], at: usize) -> bool {
@@ -78,6 +85,15 @@ fn begins_token(bytes: &[u8], at: usize) -> bool {
         None => true,
         Some(before) => before.is_ascii_whitespace() || b"[{,:-?".contains(before),
     }
+}
+
+fn follows_closing(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    before.is_some_and(|before| b"\"']},:[{|>".contains(before))
+}
+
+fn ends_token(next: Option<u8>) -> bool {
+    next.is_none_or(|next| next.is_ascii_whitespace() || b"]},:".contains(&next))
 }
 
 fn is_indentation(bytes: &[u8], at: usize) -> bool {

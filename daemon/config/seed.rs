@@ -6,13 +6,14 @@ use super::value::{self, Scalar};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
-use steadfast_resources::{FieldSpec, FieldType, Value};
+use steadfast_resources::{FieldSpec, FieldType, Place, Value};
 
 /// What the passes over one file share.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     pub(super) source: &'a Source,
     pub(super) kinds: &'a Kinds,
+    pub(super) place: &'a Place,
 }
 
 /// Reads a map, or nothing.
@@ -140,13 +141,16 @@ impl<'de> Visitor<'de> for OneOrMany<'_> {
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)
     }
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
         Ok(Some(vec![text.to_owned()]))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         let mut texts = Vec::new();
         while let Some(text) = list.next_element_seed(Plain(self.0))? {
-            texts.push(text.ok_or_else(declined)?.text.into_owned());
+            match text {
+                Some(Scalar { text: Cow::Borrowed(text), .. }) => texts.push(text.to_owned()),
+                _ => return Err(declined()),
+            }
         }
         Ok(Some(texts))
     }
@@ -161,11 +165,12 @@ impl<'de> Entries<'de> for TextMap<'_> {
         let mut entries: Vec<(String, String)> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         while let Some(key) = self.0.key(&mut map)? {
+            let text = self.0.text(&key, &mut map)?;
             let key = key.text.into_owned();
             if key == "<<" || !seen.insert(key.clone()) {
                 return Err(declined());
             }
-            entries.push((key, self.0.text(&mut map)?));
+            entries.push((key, text));
         }
         Ok(entries)
     }
@@ -185,9 +190,49 @@ impl Reader<'_> {
         map.next_key_seed(Verbatim(self))
     }
 
-    /// A text that must be there.
-    pub(super) fn text<'de, A: MapAccess<'de>>(self, map: &mut A) -> Result<String, A::Error> {
+    /// The scalar that stands at a key; declined where YAML readers differ on where it ends.
+    pub(super) fn scalar<'de, A: MapAccess<'de>>(
+        self,
+        key: &Scalar<'de>,
+        map: &mut A,
+    ) -> Result<Option<Scalar<'de>>, A::Error> {
         let scalar = map.next_value_seed(Plain(self))?;
+        match &scalar {
+            Some(Scalar { text: Cow::Owned(_), .. }) if !self.is_sure(key) => Err(declined()),
+            _ => Ok(scalar),
+        }
+    }
+
+    /// Whether what follows a key is a block, or ends on the same line within its quotes.
+    fn is_sure(self, key: &Scalar<'_>) -> bool {
+        let Cow::Borrowed(text) = key.text else { return false };
+        let after = self.offset(text).map(|at| at + text.len() + usize::from(!key.plain));
+        let rest = after.and_then(|at| self.source.text.get(at..)).unwrap_or_default();
+        let value = rest.trim_start_matches(' ').strip_prefix(':').unwrap_or_default();
+        let mut characters =
+            value.trim_start_matches(' ').bytes().take_while(|byte| *byte != b'\n');
+        match characters.next() {
+            Some(b'|' | b'>') => true,
+            Some(b'\'') => characters.any(|byte| byte == b'\''),
+            Some(b'"') => loop {
+                match characters.next() {
+                    Some(b'"') => return true,
+                    Some(b'\\') => drop(characters.next()),
+                    Some(_) => {}
+                    None => return false,
+                }
+            },
+            _ => false,
+        }
+    }
+
+    /// A text that must be there.
+    pub(super) fn text<'de, A: MapAccess<'de>>(
+        self,
+        key: &Scalar<'de>,
+        map: &mut A,
+    ) -> Result<String, A::Error> {
+        let scalar = self.scalar(key, map)?;
         scalar.map(|scalar| scalar.text.into_owned()).ok_or_else(declined)
     }
 
@@ -195,6 +240,7 @@ impl Reader<'_> {
     pub(super) fn field<'de, A: MapAccess<'de>>(
         self,
         field: &'static FieldSpec,
+        key: &Scalar<'de>,
         map: &mut A,
     ) -> Result<Option<Value>, A::Error> {
         if field.later || field.ignored.is_some() {
@@ -202,7 +248,7 @@ impl Reader<'_> {
         }
         match field.takes {
             FieldType::Text | FieldType::Bool | FieldType::Int | FieldType::Float => {
-                match map.next_value_seed(Plain(self))? {
+                match self.scalar(key, map)? {
                     Some(scalar) => {
                         value::convert(field.takes, scalar).ok_or_else(declined).map(Some)
                     }

@@ -38,7 +38,13 @@ impl Semaphores {
     }
 
     /// The number of a semaphore written as `id:count`, `id` or `:count`.
-    pub(super) fn take(&mut self, text: &str, at: Where) -> Result<SemaphoreId, Refused> {
+    /// `own` are those its resource has taken already: W-11 refuses one id twice.
+    pub(super) fn take(
+        &mut self,
+        text: &str,
+        at: Where,
+        own: &[SemaphoreId],
+    ) -> Result<SemaphoreId, Refused> {
         let (id, count) = parse(text).map_err(Refused::Wrong)?;
         let Some(number) = self.numbers.get(id).copied() else {
             return Ok(self.add(id.to_owned(), count, Some(at)));
@@ -52,14 +58,13 @@ impl Semaphores {
                 let hint = "give it one count, or give the two different ids";
                 Err(Refused::Conflict(problem.hint(hint), *first))
             }
+            _ if own.contains(&number) => {
+                let what = format!("semaphore `{}` is named twice on one resource", quoted(id));
+                let problem = Problem::new(Code::Semaphore, what);
+                Err(Refused::Wrong(problem.hint("it would wait for itself: name it once")))
+            }
             _ => Ok(number),
         }
-    }
-
-    /// W-11: one id twice on one resource.
-    pub(super) fn twice(text: &str) -> Problem {
-        let what = format!("semaphore `{}` is named twice on one resource", quoted(text));
-        Problem::new(Code::Semaphore, what).hint("it would wait for itself: name it once")
     }
 
     /// Ids with their counts, by number.

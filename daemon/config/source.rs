@@ -34,13 +34,17 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(display: String, path: PathBuf, base: PathBuf, text: String) -> Self {
-        Self { display: clean(&display), path, base, text, lines: OnceLock::new() }
+    /// YAML readers differ about a last line without its end: it gets one.
+    pub(super) fn new(display: &str, path: PathBuf, base: PathBuf, mut text: String) -> Self {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Self { display: clean(display), path, base, text, lines: OnceLock::new() }
     }
 
     fn lines(&self) -> &[u32] {
         self.lines.get_or_init(|| {
-            let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            let ends = self.text.match_indices('\n');
             let starts = ends.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
             std::iter::once(0).chain(starts).collect()
         })

@@ -31,9 +31,9 @@ pub(super) fn problem(source: &Source, error: &ScanError) -> Problem {
             .hint("replace it by spaces")
             .at(Some(source.place(tab)));
     }
-    Problem::new(Code::Syntax, format!("this is not YAML: {info}"))
-        .hint_if(advice(line))
-        .at(Some(place))
+    let open_quote = "look above for a quote that is not closed";
+    let hint = advice(line).or_else(|| info.contains("quoted scalar").then_some(open_quote));
+    Problem::new(Code::Syntax, format!("this is not YAML: {info}")).hint_if(hint).at(Some(place))
 }
 
 /// The slips that are made most often.
@@ -47,6 +47,9 @@ fn advice(line: &str) -> Option<&'static str> {
     }
     if value.starts_with(['*', '&', '!']) {
         return Some("quote the value: * & and ! have a meaning at its beginning");
+    }
+    if value.starts_with('[') && value.matches('[').count() > 1 {
+        return Some("within [ ] a resource needs quotes: [\"kind[name]\"]");
     }
     if value.starts_with(['"', '\'']) {
         return Some("look at the quotes and at what follows the closing one");

@@ -124,7 +124,7 @@ pub(super) fn hash(so_far: Stable, value: &Value) -> u64 {
     match value {
         Value::Text(text) => so_far.number(1).text(text),
         Value::Bool(truth) => so_far.number(2).number(u64::from(*truth)),
-        Value::Int(number) => so_far.number(3).bytes(&number.to_le_bytes()),
+        Value::Int(number) => so_far.number(3).number(number.cast_unsigned()),
         Value::Float(number) => so_far.number(4).number(number.to_bits()),
         Value::Texts(texts) => texts.iter().fold(so_far.number(5), |hash, text| hash.text(text)),
         Value::TextMap(map) => {

@@ -5,7 +5,7 @@
 
 use crate::store::Entry;
 use crate::store::Journal;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use steadfast_engine::{Event, RunId};
 
@@ -18,8 +18,10 @@ pub(super) struct Keeper {
     journal: Journal,
     next: u64,
     asked: HashMap<u64, Asked>,
-    /// Entries that could not be kept, in their order.
+    /// Entries that could not be kept, and those that came after them, in their order.
     stalled: Vec<(u64, Entry)>,
+    /// Those of them that are being tried again.
+    retrying: BTreeSet<u64>,
     retry_at: Option<Instant>,
 }
 
@@ -35,13 +37,20 @@ impl Keeper {
     /// Over this journal.
     #[must_use]
     pub(super) fn new(journal: Journal) -> Self {
-        Self { journal, next: 0, asked: HashMap::new(), stalled: Vec::new(), retry_at: None }
+        Self {
+            journal,
+            next: 0,
+            asked: HashMap::new(),
+            stalled: Vec::new(),
+            retrying: BTreeSet::new(),
+            retry_at: None,
+        }
     }
 
     /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
     /// an event to deliver now.
     pub(super) fn begin(&mut self, run: RunId, entry: Entry, urgent: bool) -> Option<Event> {
-        if !self.stalled.is_empty() {
+        if !self.is_sound() {
             return Some(Event::Refused(run));
         }
         let asked = if urgent { Asked::Begin(run) } else { Asked::Other(entry.clone()) };
@@ -68,15 +77,26 @@ impl Keeper {
         let ticket = self.next;
         self.next += 1;
         self.asked.insert(ticket, asked);
-        if self.stalled.is_empty() {
+        if self.is_sound() {
             self.journal.write(entry, ticket, urgent);
         } else {
             self.stalled.push((ticket, entry));
         }
     }
 
+    /// Whether all that was written so far is kept, or on its way for the first time.
+    pub(super) fn is_sound(&self) -> bool {
+        self.stalled.is_empty() && self.retrying.is_empty()
+    }
+
     /// What the journal's answer means for the engine.
     pub(super) fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
+        for ticket in tickets {
+            self.retrying.remove(ticket);
+        }
+        if self.retrying.is_empty() && !self.stalled.is_empty() && self.retry_at.is_none() {
+            self.retry_at = Some(Instant::now());
+        }
         tickets.iter().filter_map(|ticket| self.answer(*ticket, kept)).collect()
     }
 
@@ -84,7 +104,14 @@ impl Keeper {
         let asked = self.asked.remove(&ticket)?;
         match (asked, kept) {
             (Asked::Begin(run), true) => Some(Event::Begun(run)),
-            (Asked::Begin(run), false) => Some(Event::Refused(run)),
+            (Asked::Begin(run), false) => {
+                // Nothing else may be waiting: this finds out when state can be kept again.
+                if self.stalled.is_empty() {
+                    let nothing = Entry::Forget("".into());
+                    self.stall(ticket, nothing.clone(), Asked::Other(nothing));
+                }
+                Some(Event::Refused(run))
+            }
             (Asked::End(run, _), true) => Some(Event::Durable(run)),
             (Asked::Pause(_), true) => Some(Event::PauseSaved),
             (Asked::Other(_), true) => None,
@@ -121,6 +148,7 @@ impl Keeper {
             self.retry_at = None;
             self.stalled.sort_by_key(|(ticket, _)| *ticket);
             for (ticket, entry) in self.stalled.drain(..) {
+                self.retrying.insert(ticket);
                 self.journal.write(entry, ticket, true);
             }
         }

@@ -6,6 +6,7 @@
 pub mod watch;
 
 mod echo;
+mod face;
 mod inbox;
 mod keeper;
 mod lines;
@@ -17,13 +18,14 @@ mod sweep;
 mod table;
 mod tell;
 
+pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
 use lines::HostLines;
 pub use news::{Audience, News, Progress};
 
 use crate::config::Loaded;
 use crate::store::Journal;
-use crate::store::{Entry, Recalled, Store};
+use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
 use pool::Pool;
@@ -31,103 +33,14 @@ use runs::Runs;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Counts, Engine, Event, Mode, Slots, Standing, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
+use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
+use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Trouble};
 use sweep::Sweep;
 use table::Table;
-use watch::{Hub, Signal};
-
-/// Something for the driver.
-#[derive(Debug)]
-pub enum Input {
-    /// A check has ended.
-    Checked(steadfast_engine::RunId, Verdict),
-    /// An apply, or a run that was cancelled, has ended.
-    Ended(steadfast_engine::RunId, Outcome),
-    /// The journal has answered these tickets; with the reason where it could not keep them.
-    Kept(Vec<u64>, Option<String>),
-    /// Sources of events.
-    Watched(Vec<Signal>),
-    /// A graph to run instead of the one that runs.
-    Graph {
-        /// It, or why it was refused.
-        graph: Result<Box<Loaded>, String>,
-        /// The operator asked for it.
-        operator: bool,
-    },
-    /// Come to rest, for this reason.
-    Pause(String),
-    /// Go on.
-    Resume,
-    /// Stop; with no grace: at once.
-    Stop(Duration),
-    /// A question that goes once round the loop (watchdog).
-    Ping(Answer),
-}
-
-/// Where the answer to a ping goes.
-pub struct Answer(pub Box<dyn FnOnce(Pulse) + Send>);
-
-impl std::fmt::Debug for Answer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answer")
-    }
-}
+use watch::Hub;
 
 /// How often progress is told to those who want it.
 const PROGRESS: Duration = Duration::from_millis(100);
-
-/// The answer to a ping: the loop is alive, and this is how it stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Pulse {
-    /// Counts over all vertices.
-    pub counts: Counts,
-    /// What the engine is doing.
-    pub mode: Mode,
-    /// Whether all is as declared.
-    pub converged: bool,
-}
-
-/// How a driver is set up.
-#[derive(Debug)]
-pub struct Settings {
-    /// For `apply` and `plan`: no watches, no sweeps; ends when it is at rest.
-    pub one_shot: bool,
-    /// How many runs at once.
-    pub slots: Slots,
-    /// How long a sweep over everything takes; none without it.
-    pub sweep: Option<Duration>,
-    /// How long a pause lasts that nobody ends.
-    pub pause_limit: Duration,
-    /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
-    pub whole: bool,
-}
-
-/// How it ended, and how all stood then.
-#[derive(Debug)]
-pub struct Finished {
-    /// How each vertex stands.
-    pub standings: Vec<Stand>,
-    /// What a last look found on what this driver changed (one-shot only).
-    pub moved: Vec<(String, Vec<Difference>)>,
-    /// Vertices that were changed.
-    pub changed: u32,
-    /// All was as declared.
-    pub converged: bool,
-}
-
-/// How one vertex stands at the end.
-#[derive(Debug)]
-pub struct Stand {
-    /// `kind[name]`.
-    pub identity: String,
-    /// How it stands.
-    pub standing: Standing,
-    /// The last trouble with it.
-    pub trouble: Option<Trouble>,
-    /// Those it waits for.
-    pub waits_for: Vec<String>,
-}
 
 /// The driver.
 pub struct Driver {
@@ -147,13 +60,23 @@ pub struct Driver {
     /// Those for which there are no events, and where the looks at them stand.
     unwatched: BTreeSet<VertexId>,
     unwatched_sweep: Sweep,
+    /// Those whose watch was asked for and not answered yet, and since when, oldest first.
+    asked: BTreeSet<VertexId>,
+    asked_at: VecDeque<(Instant, VertexId)>,
+    /// Those whose watch was closed before: an answer may be that of an earlier one.
+    rearmed: BTreeSet<VertexId>,
     audience: Box<dyn Audience>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
     /// Events that follow from performing actions, before anything else is taken.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Trouble>,
-    changed: Vec<VertexId>,
+    /// What was changed (one-shot only).
+    changed: BTreeSet<VertexId>,
+    /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
+    looks_back: bool,
+    /// What that found.
+    moved: Vec<(String, Vec<Difference>)>,
     pause_reason: String,
     progress_at: Instant,
 }
@@ -161,26 +84,6 @@ pub struct Driver {
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("counts", &self.engine.counts()).finish_non_exhaustive()
-    }
-}
-
-/// What a driver works with.
-pub struct Parts {
-    /// The machine.
-    pub host: Host,
-    /// The one key for permits.
-    pub key: MintKey,
-    /// Where state is kept; none where nothing will be changed (`plan`).
-    pub store: Option<Box<dyn Store>>,
-    /// What it told back.
-    pub recalled: Recalled,
-    /// Who listens.
-    pub audience: Box<dyn Audience>,
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("recalled", &self.recalled).finish_non_exhaustive()
     }
 }
 
@@ -207,6 +110,9 @@ impl Driver {
             sweep: Sweep::new(settings.sweep),
             unwatched: BTreeSet::new(),
             unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
+            asked: BTreeSet::new(),
+            asked_at: VecDeque::new(),
+            rearmed: BTreeSet::new(),
             settings,
             began: Instant::now(),
             table: Table::default(),
@@ -225,7 +131,9 @@ impl Driver {
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
-            changed: Vec::new(),
+            changed: BTreeSet::new(),
+            looks_back: false,
+            moved: Vec::new(),
             pause_reason: String::new(),
             progress_at: Instant::now() + PROGRESS,
         })
@@ -244,19 +152,19 @@ impl Driver {
         loop {
             self.inbox.take(&mut batch);
             if batch.is_empty() {
-                if self.is_over() {
+                if self.is_over() && !self.look_once_more() {
                     break;
                 }
-                self.wait().await;
+                if !self.is_over() {
+                    self.wait().await;
+                }
             }
             for input in batch.drain(..) {
                 self.take(input);
             }
             self.keep_time();
         }
-        let looks = self.settings.one_shot && self.engine.mode() != Mode::Stopped;
-        let moved = if looks { self.last_look().await } else { Vec::new() };
-        self.finish(moved)
+        self.finish()
     }
 
     fn is_over(&self) -> bool {
@@ -271,6 +179,7 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
+            self.watch_due(),
             self.unwatched_sweep.next().filter(|_| !self.unwatched.is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -292,6 +201,7 @@ impl Driver {
             keeper.retry(now);
         }
         self.pool.nudge();
+        self.give_up_watches(now);
         self.sweep_some(now);
         if self.audience.wants_progress() && self.progress_at <= now {
             self.progress_at = now + PROGRESS;
@@ -337,25 +247,41 @@ impl Driver {
     fn turn(&mut self, event: Event) {
         self.next.push_back(event);
         while let Some(event) = self.next.pop_front() {
+            if let Event::Refused(run) = event {
+                self.note_refusal(run);
+            }
             let actions = self.engine.handle(self.now(), event);
             self.perform(actions);
         }
     }
 
     fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
-        if let Some(why) = refused {
+        let Some(keeper) = &mut self.keeper else { return };
+        let was_sound = keeper.is_sound();
+        let events = keeper.answered(tickets, refused.is_none());
+        let sound = keeper.is_sound();
+        if let Some(why) = refused
+            && was_sound
+        {
             self.audience.hear(&News::Unkept(why));
         }
-        let Some(keeper) = &mut self.keeper else { return };
-        for event in keeper.answered(tickets, refused.is_none()) {
-            let refused = match event {
-                Event::Refused(run) => Some(run),
-                _ => None,
-            };
+        for event in events {
             self.turn(event);
-            if let Some(run) = refused {
-                self.drop_unless_closing(run);
-            }
+        }
+        if sound && !was_sound {
+            self.try_failed_again();
+        }
+    }
+
+    /// State can be kept again: what was refused meanwhile gets one more attempt.
+    fn try_failed_again(&mut self) {
+        let failed: Vec<VertexId> = self
+            .table
+            .ids()
+            .filter(|id| self.engine.standing(*id) == Some(Standing::Failed))
+            .collect();
+        for id in failed {
+            self.turn(Event::Look(id));
         }
     }
 
@@ -373,11 +299,34 @@ impl Driver {
         let recall = match self.recalled.take() {
             Some(recalled) => {
                 self.forget_strangers(&recalled);
-                self.table.recall(&recalled.resources)
+                let recall = self.table.recall(&recalled.resources);
+                self.take_skipped_as_done(&recall);
+                recall
             }
             None => BTreeMap::new(),
         };
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
+    }
+
+    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
+    fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
+            if let Some(entry) = self.table.waiting(id)
+                && entry.nature.on_interrupt == OnInterrupt::Skip
+                && entry.nature.repeat != Repeat::State
+            {
+                keeper.other(Entry::End {
+                    identity: Arc::clone(&entry.identity),
+                    definition: entry.definition,
+                    outcome: Ended::Well,
+                    begun: None,
+                    stamp: 0,
+                    owes: Vec::new(),
+                    paid: None,
+                });
+            }
+        }
     }
 
     /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
@@ -397,15 +346,17 @@ impl Driver {
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
         let left = kept.until_unix.saturating_sub(unix_now());
-        let until = self.now().after(Duration::from_secs(left));
+        // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
+        let left = Duration::from_secs(left).min(self.settings.pause_limit);
+        let until = self.now().after(left);
         self.pause_reason = kept.reason;
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 
-    fn finish(mut self, moved: Vec<(String, Vec<Difference>)>) -> Finished {
-        let mut changed: Vec<VertexId> = std::mem::take(&mut self.changed);
-        changed.sort_unstable();
-        changed.dedup();
+    fn finish(mut self) -> Finished {
+        let mut moved = std::mem::take(&mut self.moved);
+        moved.sort_by(|a, b| a.0.cmp(&b.0));
+        let changed = std::mem::take(&mut self.changed);
         let standings = self
             .table
             .ids()

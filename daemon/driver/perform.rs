@@ -4,8 +4,12 @@ use super::watch::Signal;
 use super::{Driver, News, unix_now};
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
 use steadfast_resources::{Repeat, Trouble};
+
+/// How long a watch may take to be established before its vertex goes on without.
+const ANSWER: Duration = Duration::from_secs(5);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
@@ -17,6 +21,7 @@ impl Driver {
                 Action::Watch(id) => self.watch(id),
                 Action::Unwatch(id) => {
                     self.unwatched.remove(&id);
+                    self.rearmed.insert(id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -28,9 +33,9 @@ impl Driver {
                         self.audience.hear(&News::Started(name));
                     }
                 }
-                Action::Begin(intent) => self.begin(intent),
+                Action::Begin(intent) => self.begin(&intent),
                 Action::Apply(run, id) => self.apply(run, id),
-                Action::End(record) => self.end(record),
+                Action::End(record) => self.end(&record),
                 Action::Cancel(run, _) => {
                     if let Some(live) = self.runs.0.get(&run) {
                         live.cancel.cancel();
@@ -46,7 +51,11 @@ impl Driver {
     fn watch(&mut self, id: VertexId) {
         let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
         match &self.hub {
-            Some(hub) if !sources.is_empty() => hub.arm(id, sources),
+            Some(hub) if !sources.is_empty() => {
+                self.asked.insert(id);
+                self.asked_at.push_back((Instant::now(), id));
+                hub.arm(id, sources);
+            }
             // Nothing can move it: that is as good as a watch.
             Some(_) | None => self.next.push_back(Event::Watching(id)),
         }
@@ -62,7 +71,7 @@ impl Driver {
         self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
     }
 
-    fn begin(&mut self, intent: Intent) {
+    fn begin(&mut self, intent: &Intent) {
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
         }
@@ -73,18 +82,16 @@ impl Driver {
             stamp: intent.stamp.0,
             owes: intent.owes.iter().map(|id| self.identity(*id)).collect(),
         };
-        let event = match &mut self.keeper {
-            Some(keeper) => keeper.begin(intent.run, entry, urgent),
-            None => {
-                let trouble = Trouble::new("nothing is applied without a place to keep state");
-                self.troubles.insert(intent.vertex, trouble);
-                Some(Event::Refused(intent.run))
-            }
+        let Some(keeper) = &mut self.keeper else {
+            let trouble = Trouble::new("nothing is applied without a place to keep state");
+            self.troubles.insert(intent.vertex, trouble);
+            self.next.push_back(Event::Refused(intent.run));
+            return;
         };
-        self.next.extend(event);
+        self.next.extend(keeper.begin(intent.run, entry, urgent));
     }
 
-    fn end(&mut self, record: Record) {
+    fn end(&mut self, record: &Record) {
         if let Some(live) = self.runs.0.get_mut(&record.run) {
             live.closing = true;
         }
@@ -98,6 +105,7 @@ impl Driver {
                 Outcome::Failed { .. } => Ended::Failed,
                 Outcome::Interrupted => Ended::Interrupted,
             },
+            begun: record.begun.map(|stamp| stamp.0),
             stamp: record.stamp.0,
             owes: record.owes.iter().map(|id| self.identity(*id)).collect(),
             paid: record.paid.map(|stamp| stamp.0),
@@ -130,6 +138,7 @@ impl Driver {
 
     /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
     fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
+        self.asked.remove(&id);
         if self.unwatched.insert(id) {
             let identity = self.table.name(id);
             self.audience.hear(&News::Unwatched { identity, why });
@@ -141,13 +150,40 @@ impl Driver {
         Event::Unwatched(id)
     }
 
+    /// E-6, F-12: a watch that is not answered (its file system hangs) holds nobody up for longer than this.
+    pub(super) fn give_up_watches(&mut self, now: Instant) {
+        while let Some((since, id)) = self.asked_at.front().copied() {
+            if !self.asked.contains(&id) {
+                self.asked_at.pop_front();
+            } else if since + ANSWER <= now {
+                self.asked_at.pop_front();
+                let event = self.unwatched(id, "its file system does not answer");
+                self.turn(event);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// When that is due.
+    pub(super) fn watch_due(&self) -> Option<Instant> {
+        self.asked_at.front().map(|(since, _)| *since + ANSWER)
+    }
+
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
             let event = match signal {
                 Signal::Established(id) => {
-                    self.unwatched.remove(&id);
-                    Event::Watching(id)
+                    // What was started meanwhile (there was no watch then, or this is the answer to an earlier one) is looked
+                    // at again: it may have moved before the watch stood.
+                    let late = self.unwatched.remove(&id) | self.rearmed.contains(&id);
+                    self.asked.remove(&id);
+                    self.turn(Event::Watching(id));
+                    if !late {
+                        continue;
+                    }
+                    Event::Suspect(id)
                 }
                 Signal::Absent(id, why) => self.unwatched(id, &why),
                 // What may be the echo of our own write only makes us look, where looking can tell.

@@ -8,15 +8,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Event, RunId, Start, VertexId};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Outcome, Repeat, Resource, Seat, Trouble, Verdict,
+    Answer, Ask, Change, Difference, Outcome, Resource, Seat, Source, Trouble, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 
 /// One run, from its start until what it did has been told.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
     pub(super) vertex: VertexId,
     pub(super) look: bool,
+    /// It was told of a refresh.
+    refresh: bool,
     started: Instant,
     pub(super) cancel: CancellationToken,
     change: Option<Change>,
@@ -48,6 +51,7 @@ impl Driver {
         let live = Live {
             vertex: start.vertex,
             look: start.look,
+            refresh: start.refresh,
             started: Instant::now(),
             cancel,
             change: None,
@@ -108,9 +112,14 @@ impl Driver {
 
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let (id, look) = (live.vertex, live.look);
+        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
         let verdict = match verdict {
             Verdict::Same => {
+                if refreshed {
+                    self.restart_intervals(id);
+                }
                 if !look {
                     self.troubles.remove(&id);
                     self.tell_same(id);
@@ -128,6 +137,7 @@ impl Driver {
                 steadfast_engine::Verdict::Unknown
             }
         };
+        self.note_deadline(run);
         self.turn(Event::Checked(run, verdict));
         if self.runs.0.get(&run).is_some_and(|live| !live.begun) {
             self.runs.0.remove(&run);
@@ -136,10 +146,13 @@ impl Driver {
 
     pub(super) fn ended(&mut self, run: RunId, outcome: Outcome) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let id = live.vertex;
+        let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
         let outcome = match outcome {
-            Outcome::Unchanged => steadfast_engine::Outcome::Unchanged,
+            Outcome::Unchanged => {
+                self.troubles.remove(&id);
+                steadfast_engine::Outcome::Unchanged
+            }
             Outcome::Changed(notes) => {
                 live.notes = notes;
                 self.troubles.remove(&id);
@@ -149,11 +162,30 @@ impl Driver {
                 self.troubles.insert(id, trouble);
                 steadfast_engine::Outcome::Failed { touched }
             }
-            Outcome::Interrupted => steadfast_engine::Outcome::Interrupted,
+            Outcome::Interrupted => {
+                self.note_deadline(run);
+                steadfast_engine::Outcome::Interrupted
+            }
         };
+        let well = matches!(
+            outcome,
+            steadfast_engine::Outcome::Unchanged | steadfast_engine::Outcome::Changed
+        );
+        if refreshed && well {
+            self.restart_intervals(id);
+        }
         self.echo.applied(id);
         self.turn(Event::Ended(run, outcome));
         self.drop_unless_closing(run);
+    }
+
+    /// A refresh of a timer begins its interval anew: its sources are armed again.
+    fn restart_intervals(&self, id: VertexId) {
+        let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
+        let sources = entry.resource.watch();
+        if sources.iter().any(|source| matches!(source, Source::Every(_))) {
+            hub.arm(id, sources);
+        }
     }
 
     /// Forgets a run whose end is not being recorded: there is nothing more to tell of it.
@@ -164,40 +196,45 @@ impl Driver {
     }
 
     /// Looks once more at all that was changed (one-shot): what differs by now was undone by another, or is not idempotent.
-    pub(super) async fn last_look(&mut self) -> Vec<(String, Vec<Difference>)> {
-        let mut changed = self.changed.clone();
-        changed.sort_unstable();
-        changed.dedup();
-        let mut waiting = HashMap::new();
-        for (id, number) in changed.into_iter().zip(0..) {
-            let Some(entry) = self.table.get(id) else { continue };
-            if entry.nature.repeat != Repeat::State {
-                continue;
-            }
-            let run = RunId(u64::MAX - number);
-            let ask = Ask { refresh: false, run: false, cancel: CancellationToken::new() };
-            self.check(Arc::clone(&entry.resource), entry.nature.seat, ask, run);
-            waiting.insert(run, id);
+    /// Answers whether there is something to wait for.
+    pub(super) fn look_once_more(&mut self) -> bool {
+        let stopped = self.engine.mode() == steadfast_engine::Mode::Stopped;
+        if !self.settings.one_shot || stopped || std::mem::replace(&mut self.looks_back, true) {
+            return false;
         }
-        let (mut moved, mut batch) = (Vec::new(), Vec::new());
-        while !waiting.is_empty() {
-            self.inbox.take(&mut batch);
-            if batch.is_empty() {
-                tokio::select! {
-                    () = self.inbox.filled() => {}
-                    () = tokio::time::sleep(Duration::from_millis(5)) => self.pool.nudge(),
-                }
-            }
-            for input in batch.drain(..) {
-                let Input::Checked(run, verdict) = input else { continue };
-                let Some(id) = waiting.remove(&run) else { continue };
-                if let Some(found) = differences(verdict) {
-                    moved.push((self.table.name(id).to_owned(), found));
-                }
-            }
+        for id in self.changed.clone() {
+            self.turn(Event::Look(id));
         }
-        moved.sort_by(|a, b| a.0.cmp(&b.0));
-        moved
+        true
+    }
+
+    /// What a look back finds is told at the end and not repaired.
+    fn look_back(&mut self, id: VertexId, verdict: Verdict) -> Verdict {
+        if let Some(found) = differences(verdict) {
+            self.moved.push((self.table.name(id).to_owned(), found));
+        }
+        Verdict::Same
+    }
+
+    /// The intent of a run could not be kept: nothing was changed, and its vertex shows why (B-1).
+    pub(super) fn note_refusal(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.remove(&run) else { return };
+        let trouble = Trouble::new("nothing is changed: what is about to be done cannot be kept")
+            .hint("see `unkept` in the log; is the disk of the state directory full?");
+        self.troubles.entry(live.vertex).or_insert(trouble);
+    }
+
+    /// A run that was cancelled for its deadline says so.
+    fn note_deadline(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.get(&run) else { return };
+        if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
+            return;
+        }
+        let limit = self.table.get(live.vertex).and_then(|entry| entry.timeout);
+        let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
+        let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
+            .hint("`meta: { timeout: MS }` is the deadline of one run");
+        self.troubles.insert(live.vertex, trouble);
     }
 }
 

@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_round_reaches_everyone_once_and_spreads_them() {
-        let start = Instant::now();
         let mut sweep = Sweep::new(Some(Duration::from_secs(10)));
+        let start = Instant::now();
         let all = || (0..100).map(VertexId).collect::<Vec<_>>();
         let mut seen = Vec::new();
         let mut most = 0;

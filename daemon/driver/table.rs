@@ -3,6 +3,7 @@
 use crate::config::{Loaded, Vertex};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_engine as engine;
 use steadfast_engine::{Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId};
 use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat};
@@ -16,6 +17,10 @@ pub(super) struct Entry {
     pub(super) resource: Arc<dyn Resource>,
     /// What its kind says of it.
     pub(super) nature: Nature,
+    /// The deadline of one run.
+    pub(super) timeout: Option<Duration>,
+    /// The definition.
+    pub(super) definition: u64,
     /// A watch that failed is tried again at each swap and sweep.
     pub(super) rewatch: bool,
 }
@@ -39,6 +44,13 @@ impl Table {
     #[must_use]
     pub(super) fn get(&self, id: VertexId) -> Option<&Entry> {
         self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// What stands behind a vertex of the graph that waits.
+    #[must_use]
+    pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
+        let (_, entries) = self.pending.as_ref()?;
+        entries.iter().find(|(other, _)| *other == id).map(|(_, entry)| entry)
     }
 
     /// The identity of a vertex.
@@ -171,11 +183,18 @@ impl Table {
         kept: &BTreeMap<String, crate::store::Remembered>,
     ) -> BTreeMap<VertexId, Recall> {
         let by_name = |name: &str| self.number(name);
+        let waiting: HashMap<VertexId, &Entry> =
+            self.pending.iter().flat_map(|(_, all)| all.iter().map(|(id, e)| (*id, e))).collect();
         kept.iter()
             .filter_map(|(identity, r)| {
+                let id = by_name(identity)?;
+                let entry = waiting.get(&id)?;
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
-                let recall = Recall { owed, interrupted: r.interrupted, done: r.done };
-                Some((by_name(identity)?, recall))
+                // A deed that was cut off under another definition is another deed now.
+                let interrupted = r.interrupted.is_some_and(|definition| {
+                    entry.nature.repeat == Repeat::State || definition == entry.definition
+                });
+                Some((id, Recall { owed, interrupted, done: r.done }))
             })
             .collect()
     }
@@ -183,7 +202,14 @@ impl Table {
 
 fn entry(vertex: Vertex) -> Entry {
     let nature = vertex.resource.nature();
-    Entry { identity: vertex.identity, resource: vertex.resource, nature, rewatch: vertex.rewatch }
+    Entry {
+        identity: vertex.identity,
+        resource: vertex.resource,
+        nature,
+        timeout: vertex.meta.timeout.or(nature.timeout),
+        definition: vertex.definition,
+        rewatch: vertex.rewatch,
+    }
 }
 
 /// The same metaparams with the numbers that semaphores have in the engine.

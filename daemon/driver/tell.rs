@@ -19,7 +19,7 @@ impl Driver {
                 self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
             }
             Notice::SwapWaits(ids) => {
-                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)))
+                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)));
             }
             Notice::SwapRefused => {
                 self.table.drop_pending();
@@ -64,7 +64,9 @@ impl Driver {
         let live = self.runs.0.remove(&run);
         match outcome {
             Outcome::Changed => {
-                self.changed.push(id);
+                if self.settings.one_shot {
+                    self.changed.insert(id);
+                }
                 let identity = self.table.name(id);
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),

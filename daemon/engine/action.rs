@@ -72,6 +72,8 @@ pub struct Record {
     pub definition: u64,
     /// How it ended.
     pub outcome: Outcome,
+    /// The stamp of its intent; none where nothing was begun.
+    pub begun: Option<Stamp>,
     /// The engine's counter when it ended: what it owes is owed with this stamp.
     pub stamp: Stamp,
     /// The children that are owed a refresh from now on: empty where nothing was changed.

@@ -6,7 +6,7 @@ use crate::ids::{Tick, VertexId};
 use crate::meta::Poll;
 use crate::runs::RETURN;
 use crate::timers::Timer;
-use crate::vertex::{Cancelled, Causes, Phase, Place, RunKind, Watch};
+use crate::vertex::{Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
 
 impl Engine {
     pub(crate) fn watch_answered(&mut self, id: VertexId, established: bool) {
@@ -31,7 +31,7 @@ impl Engine {
 
     /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
     pub(crate) fn suspect(&mut self, id: VertexId) {
-        if self.vertex(id).is_some_and(crate::vertex::Vertex::is_checkable) {
+        if self.vertex(id).is_some_and(Vertex::is_checkable) {
             self.attempt(id);
             self.mark(id, Causes::EVENT);
         }
@@ -40,7 +40,7 @@ impl Engine {
     /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says.
     pub(crate) fn look(&mut self, id: VertexId) {
         let now = self.now;
-        let Some(vertex) = self.vertex_mut(id) else { return };
+        let Some(vertex) = self.vertex_mut(id).filter(|v| v.is_checkable()) else { return };
         match vertex.phase {
             Phase::Failed { until } if until <= now => self.attempt(id),
             Phase::Failed { until } => {
@@ -49,11 +49,10 @@ impl Engine {
                 self.mark(id, Causes::AGAIN);
             }
             Phase::Delayed(_) => {}
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) if vertex.is_checkable() => {
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {
                 vertex.look = true;
                 self.touch(id);
             }
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
         }
     }
 
@@ -91,7 +90,8 @@ impl Engine {
                 Timer::Retry => self.retry(id, at),
                 Timer::Poll => self.poll(id),
                 Timer::Deadline => self.deadline(id, at),
-                Timer::Return => self.not_returned(id),
+                Timer::Return if self.is_due_back(id, at) => self.not_returned(id),
+                Timer::Return => {}
             }
         }
         self.fire_swap();
@@ -150,9 +150,15 @@ impl Engine {
             return;
         }
         run.cancelled = Some(why);
+        run.returns = Some(at);
         let run = run.id;
         self.timers.set(at, id, Timer::Return);
         self.out.push(Action::Cancel(run, id));
+    }
+
+    /// Whether that timer is of the run in progress, and not of one before it.
+    fn is_due_back(&self, id: VertexId, at: Tick) -> bool {
+        self.vertex(id).and_then(Vertex::run).is_some_and(|run| run.returns == Some(at))
     }
 
     /// E-6: a run that does not return is stuck; it counts as running and is shown.

@@ -146,7 +146,7 @@ impl Engine {
         let look = may && !run && vertex.wants_look();
         let open = match mode {
             Mode::Running => true,
-            Mode::Draining => vertex.drains,
+            Mode::Draining => vertex.drains && !look,
             Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,
         };
         match vertex.place {
@@ -180,11 +180,18 @@ impl Engine {
         let stamp = Stamp(self.stamp.0 + 1);
         let Some(vertex) = self.vertex_mut(id) else { return };
         let newly = !vertex.causes.any();
+        let waited = vertex.causes.can_wait();
         vertex.causes.add(cause);
+        let overtakes = waited && !vertex.causes.can_wait();
+        let queued = matches!(vertex.place, Place::Slot(_));
         if newly {
             vertex.dirty_since = stamp;
             self.stamp = stamp;
             self.back_poke(id);
+        }
+        if overtakes && queued {
+            // It waits for a slot among those that were loaded, and comes before them now.
+            self.push_slot(id);
         }
         self.touch(id);
     }

@@ -49,12 +49,11 @@ impl Engine {
     }
 
     /// Third gate: a slot.
-    fn push_slot(&mut self, id: VertexId) {
+    pub(crate) fn push_slot(&mut self, id: VertexId) {
         let number = self.next_entry;
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.place = Place::Slot(number);
-        let priority =
-            if vertex.causes.only(Causes::LOAD) { Priority::Load } else { Priority::Drift };
+        let priority = if vertex.causes.can_wait() { Priority::Load } else { Priority::Drift };
         let class = vertex.nature.slot;
         self.next_entry += 1;
         self.lanes.of(class).push(priority, number, id);
@@ -96,9 +95,11 @@ impl Engine {
     /// Lets those at the front of these queues go on to the slots.
     pub(crate) fn admit_waiting(&mut self, ids: &[SemaphoreId]) {
         for id in self.semaphores.front(ids) {
-            let Some(vertex) = self.vertex(id) else { continue };
-            let waits = vertex.place == Place::Semaphores;
-            if waits && self.semaphores.admit(&vertex.meta.semaphores, vertex.ticket) {
+            let Some(vertex) = self.vertex(id).filter(|v| v.place == Place::Semaphores) else {
+                continue;
+            };
+            let (meta, ticket) = (Arc::clone(&vertex.meta), vertex.ticket);
+            if self.semaphores.admit(&meta.semaphores, ticket) {
                 self.push_slot(id);
             }
         }
@@ -123,9 +124,8 @@ impl Engine {
         match vertex.place {
             Place::Look(live) if live == number => self.start(id, true),
             Place::Slot(live) if live == number => {
-                let admitted = vertex.ticket == 0
-                    || self.semaphores.admit(&vertex.meta.semaphores, vertex.ticket);
-                if !admitted {
+                let ticket = vertex.ticket;
+                if ticket != 0 && !self.semaphores.hold(&vertex.meta.semaphores, ticket, id) {
                     vertex.place = Place::Semaphores;
                     return false;
                 }
@@ -146,11 +146,9 @@ impl Engine {
         self.queued -= 1;
         vertex.place = Place::Nowhere;
         vertex.look = false;
-        let ticket = std::mem::replace(&mut vertex.ticket, 0);
-        if ticket != 0 {
-            self.semaphores.hold(&vertex.meta.semaphores, ticket);
-        }
-        let refresh = !look && (vertex.owed.0 > 0 || vertex.causes.has(Causes::SUPPOSED));
+        vertex.ticket = 0;
+        let supposed = vertex.meta.noop && vertex.causes.has(Causes::SUPPOSED);
+        let refresh = !look && (vertex.owed.0 > 0 || supposed);
         let begun = new_run(vertex, (run, stamp, now), look, refresh);
         let deadline = begun.deadline;
         vertex.phase = Phase::Running(begun);
@@ -174,7 +172,7 @@ impl Engine {
         let Phase::Running(run) = std::mem::replace(&mut vertex.phase, Phase::Resting) else {
             return None;
         };
-        let lane = self.lanes.of(vertex.nature.slot);
+        let lane = self.lanes.of(run.slot);
         if run.written_off {
             lane.written_off -= 1;
         } else {
@@ -254,10 +252,13 @@ fn new_run(
         quiet,
         refresh,
         cancelled: None,
+        returns: None,
         stuck: false,
         written_off: false,
         obsolete: false,
         deadline: timeout.map(|t| now.after(t)),
+        begun: None,
+        slot: vertex.nature.slot,
         owes: Vec::new(),
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct StopState {
     pub(crate) cancel_at: Option<Tick>,
     /// When those that have not returned are left behind.
     pub(crate) leave_at: Option<Tick>,
+    /// That moment is over: whoever may be left behind is.
+    pub(crate) over: bool,
     /// Runs that were cut off.
     pub(crate) cut_off: Vec<VertexId>,
 }
@@ -175,8 +177,8 @@ impl Engine {
             }
             None if self.mode != Mode::Stopped => {
                 self.mode = Mode::Stopping;
-                self.stop =
-                    Some(StopState { cancel_at: Some(at), leave_at: None, cut_off: Vec::new() });
+                let (leave_at, cut_off) = (None, Vec::new());
+                self.stop = Some(StopState { cancel_at: Some(at), leave_at, over: false, cut_off });
                 self.drop_pending();
                 self.shelve_queues();
                 let running = self.running();
@@ -190,6 +192,10 @@ impl Engine {
     pub(crate) fn fire_stop(&mut self) {
         let now = self.now;
         let Some(stop) = &mut self.stop else { return };
+        if stop.leave_at.is_some_and(|at| at <= now) {
+            stop.leave_at = None;
+            stop.over = true;
+        }
         if stop.cancel_at.is_some_and(|at| at <= now) {
             stop.cancel_at = None;
             stop.leave_at = Some(now.after(RETURN));
@@ -211,6 +217,7 @@ impl Engine {
         let quiet = self.in_flight.is_empty() && self.closing.is_empty();
         if self.mode == Mode::Pausing && quiet && self.pause.unsaved == 0 {
             self.mode = Mode::Paused;
+            self.said_converged = false;
             self.tell(Notice::Paused);
         }
         if self.mode == Mode::Stopping && (quiet || self.is_left_behind()) {
@@ -225,7 +232,7 @@ impl Engine {
 
     /// The time is over for the runs that were cancelled, and no others are left.
     fn is_left_behind(&self) -> bool {
-        let over = self.stop.as_ref().and_then(|s| s.leave_at).is_some_and(|at| at <= self.now);
+        let over = self.stop.as_ref().is_some_and(|stop| stop.over);
         over && self.in_flight.values().all(|id| {
             self.vertex(*id).is_some_and(|v| v.run().is_some_and(|run| run.cancelled.is_some()))
         })

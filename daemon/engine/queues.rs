@@ -72,19 +72,27 @@ impl Lanes {
     }
 }
 
-/// One counting semaphore: how many hold it, and who waits with which ticket.
+/// One counting semaphore: how many hold it, how many are on their way to a slot, and who waits with which ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Semaphore {
     pub(crate) count: u32,
     pub(crate) holders: u32,
+    /// Those that may go and wait for a slot. They hold nothing, and their place is kept.
+    pub(crate) admitted: u32,
     pub(crate) queue: BTreeMap<u64, VertexId>,
 }
 
 impl Semaphore {
-    /// Whether this ticket may go: holders + lower tickets < count. Once true it stays true, unless the count shrinks.
+    /// How many of those that wait may go.
+    fn room(&self) -> usize {
+        self.count.saturating_sub(self.holders).saturating_sub(self.admitted) as usize
+    }
+
+    /// Whether this ticket may go: holders + lower tickets < count. A higher ticket is only admitted where there is room for all
+    /// below it, so what is admitted counts as lower, and a ticket that may go may go for good, unless the count shrinks.
     fn admits(&self, ticket: u64) -> bool {
-        let room = self.count.saturating_sub(self.holders) as usize;
-        self.queue.keys().take(room).any(|waiting| *waiting == ticket)
+        let room = self.room();
+        self.queue.len() <= room || self.queue.keys().take(room).any(|waiting| *waiting == ticket)
     }
 }
 
@@ -103,58 +111,72 @@ impl Semaphores {
         }
     }
 
-    fn get(&mut self, id: SemaphoreId) -> Option<&mut Semaphore> {
-        self.0.get_mut(id.0 as usize)
+    fn each(&mut self, ids: &[SemaphoreId], mut f: impl FnMut(&mut Semaphore)) {
+        for id in ids {
+            if let Some(semaphore) = self.0.get_mut(id.0 as usize) {
+                f(semaphore);
+            }
+        }
     }
 
     /// P, first half: one ticket in all queues, in one step.
     pub(crate) fn enqueue(&mut self, ids: &[SemaphoreId], ticket: u64, vertex: VertexId) {
-        for id in ids {
-            if let Some(semaphore) = self.get(*id) {
+        self.each(ids, |semaphore| {
+            semaphore.queue.insert(ticket, vertex);
+        });
+    }
+
+    /// Leaves all queues, whether admitted or not.
+    pub(crate) fn withdraw(&mut self, ids: &[SemaphoreId], ticket: u64) {
+        self.each(ids, |semaphore| {
+            if semaphore.queue.remove(&ticket).is_none() {
+                semaphore.admitted = semaphore.admitted.saturating_sub(1);
+            }
+        });
+    }
+
+    /// Lets a ticket go if all its semaphores do; it leaves their queues and keeps its place.
+    pub(crate) fn admit(&mut self, ids: &[SemaphoreId], ticket: u64) -> bool {
+        let may = ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.admits(ticket)));
+        if may {
+            self.each(ids, |semaphore| {
+                semaphore.queue.remove(&ticket);
+                semaphore.admitted += 1;
+            });
+        }
+        may
+    }
+
+    /// P, second half: from admitted to holding. Where a count has shrunk meanwhile, back to the queues.
+    pub(crate) fn hold(&mut self, ids: &[SemaphoreId], ticket: u64, vertex: VertexId) -> bool {
+        let fits =
+            ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.holders < s.count));
+        self.each(ids, |semaphore| {
+            semaphore.admitted = semaphore.admitted.saturating_sub(1);
+            if fits {
+                semaphore.holders += 1;
+            } else {
                 semaphore.queue.insert(ticket, vertex);
             }
-        }
+        });
+        fits
     }
 
-    /// Leaves all queues.
-    pub(crate) fn withdraw(&mut self, ids: &[SemaphoreId], ticket: u64) {
-        for id in ids {
-            if let Some(semaphore) = self.get(*id) {
-                semaphore.queue.remove(&ticket);
-            }
-        }
-    }
-
-    /// Whether the holder of this ticket may start.
-    pub(crate) fn admit(&self, ids: &[SemaphoreId], ticket: u64) -> bool {
-        ids.iter().all(|id| self.0.get(id.0 as usize).is_none_or(|s| s.admits(ticket)))
-    }
-
-    /// P, second half: from waiting to holding.
-    pub(crate) fn hold(&mut self, ids: &[SemaphoreId], ticket: u64) {
-        for id in ids {
-            if let Some(semaphore) = self.get(*id) {
-                semaphore.queue.remove(&ticket);
-                semaphore.holders += 1;
-            }
-        }
+    /// A run in progress holds these from now on.
+    pub(crate) fn take_over(&mut self, ids: &[SemaphoreId]) {
+        self.each(ids, |semaphore| semaphore.holders += 1);
     }
 
     /// V.
     pub(crate) fn release(&mut self, ids: &[SemaphoreId]) {
-        for id in ids {
-            if let Some(semaphore) = self.get(*id) {
-                semaphore.holders = semaphore.holders.saturating_sub(1);
-            }
-        }
+        self.each(ids, |semaphore| semaphore.holders = semaphore.holders.saturating_sub(1));
     }
 
     /// Those among the first in these queues, who may be able to go.
     pub(crate) fn front(&self, ids: &[SemaphoreId]) -> Vec<VertexId> {
         let mut found = Vec::new();
         for semaphore in ids.iter().filter_map(|id| self.0.get(id.0 as usize)) {
-            let room = semaphore.count.saturating_sub(semaphore.holders) as usize;
-            found.extend(semaphore.queue.values().take(room));
+            found.extend(semaphore.queue.values().take(semaphore.room()));
         }
         found
     }

@@ -123,6 +123,7 @@ impl Engine {
                 Phase::Running(run) => {
                     run.since = f(run.since);
                     run.deadline = run.deadline.map(f);
+                    run.returns = run.returns.map(f);
                 }
                 Phase::Resting | Phase::Held(_) => {}
             }

@@ -76,6 +76,7 @@ impl Engine {
         run.station = Station::Beginning;
         run.quiet = false;
         run.owes.clone_from(&owes);
+        run.begun = Some(stamp);
         let run = run.id;
         self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes }));
         self.touch(id);
@@ -193,6 +194,7 @@ impl Engine {
             vertex: id,
             definition,
             outcome,
+            begun: run.begun,
             stamp,
             owes: owes.clone(),
             paid,
@@ -220,6 +222,8 @@ impl Engine {
         let definition = vertex.definition;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
+        // Before it counts as failed: what it owes must not back-poke the one that has just failed.
+        self.owe(id, &owes, stamp, run.station);
         let permitted = run.station == Station::Applying;
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
@@ -229,12 +233,12 @@ impl Engine {
             vertex: id,
             definition,
             outcome,
+            begun: run.begun,
             stamp,
-            owes: owes.clone(),
+            owes,
             paid: None,
         };
         self.close(record, run.station, notices);
-        self.owe(id, &owes, stamp, run.station);
     }
 
     /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
@@ -251,6 +255,7 @@ impl Engine {
             vertex: id,
             definition,
             outcome,
+            begun: run.begun,
             stamp,
             owes: owes.clone(),
             paid: None,
@@ -326,17 +331,20 @@ impl Engine {
 
     /// E-10: after a failure, either a retry or the end of them. Answers what is to be told.
     pub(crate) fn fail(&mut self, id: VertexId) -> Notice {
-        let (now, stamp) = (self.now, self.tick_stamp());
+        let (now, stamp, one_shot) = (self.now, self.tick_stamp(), self.one_shot);
         let Some(vertex) = self.vertex_mut(id) else { return Notice::Failed(id) };
         let until = now.after(back_off(vertex));
         vertex.failing = true;
         vertex.doublings = vertex.doublings.saturating_add(1);
-        let budget = vertex.meta.retry.is_none_or(|limit| vertex.retries < limit);
+        // Retries are for applies: a plan that cannot tell says so at once.
+        let only_asks = one_shot && vertex.meta.noop;
+        let budget = !only_asks && vertex.meta.retry.is_none_or(|limit| vertex.retries < limit);
         if budget {
             vertex.retries = vertex.retries.saturating_add(1);
         }
-        // An event during the failed run is no new budget, and yet a check must follow it (E-4): it does, after the delay.
-        let notice = if budget || vertex.causes.any() {
+        // An event or a look during the failed run is no new budget, and yet a check must follow (E-4): it does, after the delay.
+        let look = std::mem::take(&mut vertex.look);
+        let notice = if budget || look || vertex.causes.any() {
             let newly = !vertex.causes.any();
             if newly {
                 vertex.dirty_since = stamp;
@@ -358,9 +366,11 @@ impl Engine {
 
     /// E-11: rests, although not as declared.
     fn hold(&mut self, id: VertexId, holding: Holding) {
-        self.release(id);
+        let Some(run) = self.release(id) else { return };
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.phase = Phase::Held(holding);
+        // For order it counts as settled, also for those that became dirty before it did so again.
+        vertex.right = run.stamp;
         vertex.failing = false;
         vertex.retries = 0;
         vertex.doublings = 0;

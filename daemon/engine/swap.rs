@@ -8,7 +8,7 @@ use crate::ids::{SemaphoreId, Stamp, Tick, VertexId};
 use crate::status::Mode;
 use crate::timers::Timer;
 use crate::topology::Topology;
-use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, Vertex, Watch};
+use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Engine {
         }
         let Some(pending) = self.pending.take() else { return false };
         let Pending { swap, changed, removed, .. } = pending;
-        let before = self.counts.total;
+        let stamp = self.stamp;
         for id in &removed {
             self.remove(*id);
         }
@@ -110,15 +110,19 @@ impl Engine {
             }
         }
         let gone = u32::try_from(removed.len()).unwrap_or(u32::MAX);
-        let differ = u32::try_from(changed.len()).unwrap_or(u32::MAX);
+        // One that was leaving may have gone while its graph waited: it is new again.
+        let still = changed.iter().filter(|id| self.vertex(**id).is_some()).count();
+        let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap);
-        self.rewire(&swap.graph);
+        self.rewire(&swap.graph, stamp);
         if swap.operator {
             self.encourage_all();
         }
         self.started = true;
         self.said_converged = false;
-        let kept = before - gone - differ;
+        // Not of the total before: that has those in it which have left and are stuck.
+        let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
+        let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
     }
@@ -212,6 +216,9 @@ impl Engine {
         if !settled {
             self.mark(id, Causes::LOAD);
         }
+        if self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER) {
+            self.mark(id, Causes::OWED);
+        }
     }
 
     /// Takes the metaparams of a kept or changed vertex.
@@ -221,14 +228,14 @@ impl Engine {
         }
         let Some(vertex) = self.vertex_mut(id) else { return };
         let queued = !matches!(vertex.place, Place::Nowhere | Place::Shelf);
-        let running = vertex.run().is_some_and(|r| r.kind == crate::vertex::RunKind::Process);
+        let running = vertex.run().is_some_and(|r| r.kind == RunKind::Process);
         if queued && (before.semaphores != new.meta.semaphores || before.pace != new.meta.pace) {
             self.withdraw(id);
         }
         if running && before.semaphores != new.meta.semaphores {
             // A run in progress holds what it would hold had it started now; new starts obey.
             self.semaphores.release(&before.semaphores);
-            self.semaphores.hold(&new.meta.semaphores, 0);
+            self.semaphores.take_over(&new.meta.semaphores);
             self.admit_waiting(&before.semaphores);
         }
         let Some(vertex) = self.vertex_mut(id) else { return };
@@ -237,9 +244,22 @@ impl Engine {
             vertex.pace = None;
         }
         let freed = before.noop && !new.meta.noop;
-        let held = matches!(vertex.phase, Phase::Held(h) if h != Holding::Operator);
+        let held = match &vertex.phase {
+            Phase::Held(holding) => *holding != Holding::Operator,
+            Phase::Running(run) => {
+                matches!(run.kind, RunKind::Look(Some(holding)) if holding != Holding::Operator)
+            }
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => false,
+        };
+        if freed {
+            // What it was found to be in noop says nothing of what it will be.
+            vertex.right = Stamp::NEVER;
+        }
         if freed && held {
-            vertex.phase = Phase::Resting;
+            match vertex.run_mut() {
+                Some(look) => look.kind = RunKind::Look(None),
+                None => vertex.phase = Phase::Resting,
+            }
         }
         if freed && (held || vertex.owed > Stamp::NEVER) {
             self.mark(id, Causes::LOAD);
@@ -308,6 +328,13 @@ impl Engine {
         self.rewatch(id);
         if load == AtLoad::Process {
             self.mark(id, Causes::LOAD);
+            if recall.interrupted {
+                // Unknown since the last start: looked at before what was never touched (B-8).
+                self.mark(id, Causes::AGAIN);
+            }
+        }
+        if load == AtLoad::WaitForOperator {
+            self.tell(Notice::Held(id, Holding::Operator));
         }
         if owed {
             self.mark(id, Causes::OWED);
@@ -315,7 +342,7 @@ impl Engine {
     }
 
     /// Takes the new edges: one pass, parents before children.
-    fn rewire(&mut self, graph: &Graph) {
+    fn rewire(&mut self, graph: &Graph, before: Stamp) {
         self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
         let topology = Arc::clone(&self.topology);
         for id in topology.order() {
@@ -328,7 +355,9 @@ impl Engine {
         self.admit_waiting(&semaphores);
         if self.counts.failed > 0 {
             for id in topology.order() {
-                if self.vertex(*id).is_some_and(|v| v.causes.has(Causes::LOAD)) {
+                // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
+                let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
+                if self.vertex(*id).is_some_and(newly) {
                     self.back_poke(*id);
                 }
             }

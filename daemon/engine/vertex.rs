@@ -3,7 +3,7 @@
 use crate::action::Holding;
 use crate::graph::Declared;
 use crate::ids::{RunId, Stamp, Tick, VertexId};
-use crate::meta::{Check, Interrupted, Meta, Nature, Poll};
+use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,6 +39,12 @@ impl Causes {
 
     pub(crate) fn only(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    /// Whether it takes its turn among what was loaded: drift, the operator's requests and what was cut off go before (E-6).
+    pub(crate) fn can_wait(self) -> bool {
+        let first = Self(Self::EVENT.0 | Self::OPERATOR.0 | Self::AGAIN.0);
+        self.has(Self::LOAD) && !self.has(first)
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -82,12 +88,18 @@ pub(crate) struct Run {
     pub(crate) quiet: bool,
     pub(crate) refresh: bool,
     pub(crate) cancelled: Option<Cancelled>,
+    /// When it is called stuck if it has not returned from its cancel.
+    pub(crate) returns: Option<Tick>,
     pub(crate) stuck: bool,
     /// Its slot was written off: another one takes its place until it returns.
     pub(crate) written_off: bool,
     /// Its vertex was changed or removed while it was stuck: what it answers counts for nothing.
     pub(crate) obsolete: bool,
     pub(crate) deadline: Option<Tick>,
+    /// The stamp of its intent, if that was recorded.
+    pub(crate) begun: Option<Stamp>,
+    /// What it occupies: its vertex may get another nature while it is stuck.
+    pub(crate) slot: SlotClass,
     /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).
     pub(crate) owes: Vec<VertexId>,
 }

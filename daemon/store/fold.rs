@@ -9,7 +9,8 @@ use std::sync::Arc;
 pub(super) struct Record {
     pub(super) done: Option<u64>,
     pub(super) owed: Option<(u64, String)>,
-    pub(super) interrupted: bool,
+    /// The definition under which a run was cut off.
+    pub(super) interrupted: Option<u64>,
     pub(super) flight: Option<Flight>,
 }
 
@@ -66,7 +67,7 @@ impl Kept {
         let tell = |record: Record| Remembered {
             done: record.done,
             owed: record.owed,
-            interrupted: record.interrupted || record.flight.is_some(),
+            interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
         };
         Recalled {
             resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
@@ -93,9 +94,9 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             record.flight = Some(Flight { definition: *definition, stamp: *stamp, owes });
             rows.save(identity, record);
         }
-        Entry::End { identity, definition, outcome, stamp, owes, paid } => {
+        Entry::End { identity, definition, outcome, begun, stamp, owes, paid } => {
             reach(*stamp, rows);
-            end(identity, *stamp, *outcome, rows)?;
+            end(identity, *begun, (*outcome, *definition), rows)?;
             let mut record = rows.load(identity)?;
             if *outcome == Ended::Well {
                 record.done = Some(*definition);
@@ -117,15 +118,20 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
 }
 
 /// Ends what is in flight. A begin with another stamp is not the one that ends here: it was cut off, and owes.
-fn end(identity: &str, stamp: u64, outcome: Ended, rows: &mut impl Rows) -> Result<(), StoreError> {
+fn end(
+    identity: &str,
+    begun: Option<u64>,
+    (outcome, definition): (Ended, u64),
+    rows: &mut impl Rows,
+) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
-    let own = record.flight.as_ref().is_none_or(|flight| flight.stamp == stamp);
+    let own = record.flight.as_ref().is_none_or(|flight| Some(flight.stamp) == begun);
     if outcome == Ended::Interrupted || !own {
         settle(identity, rows)?;
         record = rows.load(identity)?;
     }
     record.flight = None;
-    record.interrupted = outcome == Ended::Interrupted;
+    record.interrupted = (outcome == Ended::Interrupted).then_some(definition);
     rows.save(identity, record);
     Ok(())
 }
@@ -134,7 +140,7 @@ fn end(identity: &str, stamp: u64, outcome: Ended, rows: &mut impl Rows) -> Resu
 pub(super) fn settle(identity: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
     let Some(flight) = record.flight.take() else { return Ok(()) };
-    record.interrupted = true;
+    record.interrupted = Some(flight.definition);
     rows.save(identity, record);
     let owes: Vec<&str> = flight.owes.iter().map(String::as_str).collect();
     raise(&owes, flight.stamp, identity, rows)

@@ -150,6 +150,8 @@ impl Writer {
             let result = self.commit(&entries, &mut lost);
             if let Err(error) = &result {
                 tracing::error!(%error, entries = entries.len(), "entries could not be kept");
+                // What waits behind them is refused too: whoever tries again does so in the old order.
+                self.refuse_waiting(&mut tickets);
             }
             (self.on_done)(&tickets, result.as_ref().copied());
             entries.clear();
@@ -188,6 +190,12 @@ impl Writer {
             tickets.push(ticket);
         }
         true
+    }
+
+    fn refuse_waiting(&self, tickets: &mut Vec<u64>) {
+        let mut queue = self.shared.lock();
+        tickets.extend(queue.waiting.drain(..).map(|waiting| waiting.ticket));
+        queue.urgent = 0;
     }
 
     /// B-6: after an error the handle is given up, and opened anew before the next batch.

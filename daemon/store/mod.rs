@@ -40,7 +40,9 @@ pub enum Entry {
         definition: u64,
         /// How it ended.
         outcome: Ended,
-        /// The engine's stamp of the run.
+        /// The stamp of the begin that it ends; none where nothing was begun.
+        begun: Option<u64>,
+        /// The engine's counter when it ended: what it owes is owed with this stamp.
         stamp: u64,
         /// The identities that are owed a refresh from now on.
         owes: Vec<Arc<str>>,
@@ -91,8 +93,9 @@ pub struct Remembered {
     pub done: Option<u64>,
     /// The stamp of the refresh that is owed to it, and the identity that caused it.
     pub owed: Option<(u64, String)>,
-    /// A run of it has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of the others).
-    pub interrupted: bool,
+    /// A run under this definition has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of
+    /// the others).
+    pub interrupted: Option<u64>,
 }
 
 /// Why something could not be kept, or told back.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// A line of a command's output, without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What is not UTF-8 is replaced. Not escaped: see [`crate::printable`].
+    /// What is not UTF-8 is replaced. Not escaped: see [`printable()`](crate::printable()).
     pub text: String,
     /// It was longer than [`Lines::LONGEST`]; the rest is lost.
     pub cut: bool,

@@ -122,3 +122,29 @@ fn is_program(metadata: &std::fs::Metadata) -> bool {
 fn shown(path: &Path) -> String {
     short(&path.to_string_lossy(), 60)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::prepare;
+    use crate::host::Command;
+
+    /// S-9, where no thread may have a umask of its own: a shell in front sets it, and changes nothing else.
+    #[test]
+    fn a_shell_in_front_sets_the_umask_and_nothing_else() {
+        let script = "umask; env; printf '%s|' \"$@\"";
+        let argv = ["/bin/sh", "-c", script, "x", "$(id)", "", "-n a"].map(str::to_owned).into();
+        let mut command = Command { argv, umask: Some(0o027), ..Command::default() };
+        let printed = |command: &Command, umask_in_shell| {
+            let output = prepare(command, umask_in_shell).unwrap().output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0027\n") && seen.ends_with("$(id)||-n a|"), "{seen}");
+        let without = printed(&command, false);
+        assert_eq!(seen.split_once('\n').unwrap().1, without.split_once('\n').unwrap().1);
+        command.user = Some("nobody".to_owned());
+        command.umask = None;
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0022\n") && seen.contains("USER=nobody"), "{seen}");
+    }
+}

@@ -12,7 +12,8 @@ use crate::trouble::Trouble;
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::Mode;
 use rustix::process::Pid;
-use std::process::Child;
+use std::io::{self, ErrorKind};
+use std::process::{Child, Command as Process};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -62,10 +63,25 @@ pub(super) fn spawn(
     if alone {
         rustix::process::umask(Mode::from_raw_mode(umask(command)));
     }
-    let child = process.spawn().map_err(|why| {
+    let child = start_process(&mut process).map_err(|why| {
         let name = command.argv.first().map_or("", String::as_str);
         Trouble::new(format!("{} cannot be started: {why}", printable(name)))
     })?;
     group.started(Pid::from_child(&child));
     Ok(Some(child))
+}
+
+/// A program that was just written may be busy for a moment: a child that another thread is starting holds a copy of the
+/// descriptor it was written through until its own program is loaded.
+fn start_process(process: &mut Process) -> io::Result<Child> {
+    let mut patience = [1, 2, 4, 8, 16, 32, 64, 128].map(Duration::from_millis).into_iter();
+    loop {
+        match process.spawn() {
+            Err(why) if why.kind() == ErrorKind::ExecutableFileBusy => match patience.next() {
+                Some(pause) => std::thread::sleep(pause),
+                None => return Err(why),
+            },
+            result => return result,
+        }
+    }
 }

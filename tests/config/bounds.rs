@@ -1,1 +1,132 @@
+//! Bounds: what is too large, too deep or too clever is refused soon, with little memory and without recursion.
 
+use crate::{Files, load, words};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+use steadfast::config::Options;
+
+/// Generous: the promise is a second, and the machine may be busy compiling.
+const SOON: Duration = Duration::from_secs(20);
+
+#[track_caller]
+fn refused_soon(text: &str, expected: &str) {
+    let start = Instant::now();
+    let said = load(text).unwrap_err().to_string();
+    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    assert!(said.contains(expected), "{said}");
+}
+
+/// S-10: a billion laughs, as text and as maps.
+#[test]
+fn alias_bombs_are_refused() {
+    let mut text = String::from("graph: g\ncomment: &a0 lol\n");
+    let mut lists = String::from("graph: g\nresources:\n  exec:\n  - &a0 {name: x}\n");
+    for level in 1..12 {
+        let of = format!("*a{}, ", level - 1).repeat(9);
+        writeln!(text, "x{level}: &a{level} [{of}]").unwrap();
+        writeln!(lists, "  - &a{level} [{of}]").unwrap();
+    }
+    refused_soon(&text, "aliases expand to more than");
+    refused_soon(&lists, "aliases expand to more than");
+    let long = "x".repeat(1 << 20);
+    let aliases = "- {name: b, content: *c}\n  ".repeat(9);
+    let text =
+        format!("graph: g\nresources:\n  file:\n  - {{name: a, content: &c {long}}}\n  {aliases}");
+    refused_soon(&text, "aliases expand to more than");
+    refused_soon("graph: g\nresources: &a\n  noop: [*a]\n", "stands within what it names");
+}
+
+/// S-10: 10^5 deep, in each way of nesting.
+#[test]
+fn deep_nesting_is_refused() {
+    let deep = 100_000;
+    refused_soon(&format!("graph: {}", "[".repeat(deep)), "nested deeper than 64");
+    refused_soon(&format!("graph: {}", "{a: ".repeat(deep)), "nested deeper than 64");
+    refused_soon(&format!("graph: g\nx:\n  {}a", "- ".repeat(deep)), "nested deeper than 64");
+    refused_soon(&format!("graph: g\nx:\n  {}a", "? ".repeat(deep)), "nested deeper than 64");
+    let hidden = format!("graph: g\nx: {}", "[ # ]\n ".repeat(deep));
+    refused_soon(&hidden, "nested deeper than 64");
+}
+
+/// S-10: a file of a GiB is refused without being read whole (it is sparse: it holds nothing but NUL).
+#[test]
+fn a_huge_file_is_refused() {
+    let files = Files::new().with("graph.yaml", "");
+    let file = std::fs::File::options().write(true).open(files.path("graph.yaml")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    assert_eq!(
+        files.words(&["graph.yaml"]),
+        "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split it into several files in one \
+         folder\n\nthe graph was refused: 1 problem\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let files = Files::new().with("graph.yaml", "graph: g\n");
+    std::fs::create_dir(files.path("empty")).unwrap();
+    let expected = "\
+no.yaml: there is no such file or folder [C001]
+
+empty: the folder holds no graph: expected at least one file named *.yaml or *.yml [C002]
+
+the graph was refused: 2 problems
+";
+    assert_eq!(files.words(&["no.yaml", "graph.yaml", "empty"]), expected);
+    assert!(files.words(&[]).contains("no graph was given"));
+    std::os::unix::fs::symlink("nowhere", files.path("empty/a.yaml")).unwrap();
+    assert!(files.words(&["empty"]).contains("no such file"), "a link to nowhere");
+}
+
+fn chain(length: usize) -> String {
+    let mut text = String::from("graph: g\nresources:\n  noop:\n");
+    for number in 0..length {
+        writeln!(text, "  - {{name: v{number}, before: \"noop[v{}]\"}}", number + 1).unwrap();
+    }
+    text
+}
+
+/// F-13: a chain of 10^6 loads without overflowing the stack of a test's thread. (A ring of 10^6: see `cycle.rs`.)
+#[test]
+fn a_chain_of_a_million() {
+    let length = 1_000_000;
+    let loaded = load(&format!("{}  - {{name: v{length}}}\n", chain(length))).unwrap();
+    assert_eq!((loaded.vertices.len(), loaded.edges.len()), (length + 1, length));
+}
+
+/// F-13: a long ring is refused as one problem.
+#[test]
+fn a_ring_of_ten_thousand() {
+    let text = format!("{}  - {{name: v10000, before: \"noop[v0]\"}}\n", chain(10_000));
+    let refused = load(&text).unwrap_err();
+    assert_eq!(refused.problems.len(), 1);
+    assert!(refused.to_string().contains("10001 resources wait for each other"));
+    let skip = vec!["noop[v0]".to_owned()];
+    let options = Options { skip, ..Options::default() };
+    assert!(crate::load_under(&text, &options).is_err(), "the whole graph must be valid");
+}
+
+/// Thousands of problems: the first thousand are kept, the others counted, in bounded time.
+#[test]
+fn very_many_problems() {
+    let mut text = String::from("graph: g\nresources:\n  noop:\n");
+    for number in 0..5000 {
+        writeln!(text, "  - {{name: v{number}, after: \"noop[w{number}]\", nmae: x}}").unwrap();
+    }
+    let start = Instant::now();
+    let rejected = load(&text).unwrap_err();
+    assert!(start.elapsed() < SOON);
+    assert_eq!((rejected.problems.len(), rejected.more), (1000, 9000));
+}
+
+/// S-13: nothing in a graph acts upon a terminal.
+#[test]
+fn control_characters_are_shown_escaped() {
+    let said =
+        words("graph: g\nresources:\n  noop:\n  - name: \"\\e[31m\\u202e\"\n    \"\\e]0;x\": 1\n");
+    assert!(
+        !said.chars().any(|c| c.is_control() && c != '\n') && !said.contains('\u{202e}'),
+        "{said:?}"
+    );
+    assert!(said.contains("\\u{1b}]0;x"), "{said}");
+}

@@ -1,1 +1,138 @@
+//! What is refused, in whole words: each `wrong/NAME.yaml` is answered exactly with `wrong/NAME.txt`.
+//!
+//! `BLESS=1 cargo test --test config` writes the answers anew; read them before you keep them.
 
+use crate::{Files, load, words};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use steadfast::config::{Code, Options};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/config/wrong")
+}
+
+/// S-10, W-11, F-13, F-14 and issue 2, point 4: wrong graphs, each with all that is said about it.
+#[test]
+fn wrong_graphs_are_answered_in_these_words() {
+    let mut differences = String::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        count += 1;
+        let said = words(std::fs::read(&path).unwrap());
+        let answer = path.with_extension("txt");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&answer, &said).unwrap();
+        }
+        let expected = std::fs::read_to_string(&answer).unwrap_or_default();
+        if said != expected {
+            let name = path.file_stem().unwrap().display();
+            writeln!(differences, "== {name}: expected\n{expected}== found\n{said}").unwrap();
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+    assert!(count >= 20);
+}
+
+/// Each code is shown by a wrong graph, or by the test named here.
+#[test]
+fn every_code_is_shown() {
+    let mut answers = String::new();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            answers += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    let elsewhere = [
+        Code::Unreadable,  // bounds::what_cannot_be_read_is_said
+        Code::EmptyFolder, // bounds::what_cannot_be_read_is_said
+        Code::TooLarge,    // bounds::a_huge_file_is_refused
+        Code::Readers,     // readers_that_differ_are_refused
+        Code::Selection,   // selection::a_selection_of_nothing_is_refused
+        Code::Ignored,     // accepted::old_keys_warn_once
+    ];
+    for code in Code::ALL {
+        let shown = answers.contains(&format!("[{code}]"));
+        assert!(shown != elsewhere.contains(code), "{code} {}", code.about());
+    }
+    let mut ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
+    ids.dedup();
+    assert!(ids.is_sorted() && ids.len() == Code::ALL.len());
+}
+
+#[test]
+fn several_files_are_refused_together() {
+    let files = Files::new().with("a.yaml", "graph: one\nresources: {noop: [{name: a}]}\n").with(
+        "b.yaml",
+        "graph: two\nresources:\n  noop:\n  - {name: a}\n  - {name: b, after: \"noop[c]\"}\n",
+    );
+    let expected = "\
+b.yaml:1:8: this file names the graph `two`, another one `one` [C105]
+   1 | graph: two
+     |        ^^^
+  a.yaml:1:8
+   1 | graph: one
+     |        ^^^ named here first
+  hint: name it in one file only
+
+b.yaml:4:12: `noop[a]` is declared twice [C206]
+   4 |   - {name: a}
+     |            ^ again here
+  a.yaml:2:27
+   2 | resources: {noop: [{name: a}]}
+     |                           ^ first declared here
+  hint: give one of them another name
+
+b.yaml:5:22: there is no resource `noop[c]` [C401]
+   5 |   - {name: b, after: \"noop[c]\"}
+     |                      ^^^^^^^^^
+  hint: did you mean `noop[a]`?
+
+the graph was refused: 3 problems
+";
+    assert_eq!(files.words(&[""]), expected);
+    let unread = files.with("c.yaml", "resources: [\n");
+    let said = unread.words(&[""]);
+    assert!(said.contains("c.yaml:") && !said.contains("C401"), "it may stand in c.yaml: {said}");
+}
+
+#[test]
+fn problems_are_data_too() {
+    let rejected = load("graph: g\nresources: {noop: [{name: a, x: 1}]}\n").unwrap_err();
+    let expected = serde_json::json!({
+        "more": 0,
+        "problems": [{
+            "code": "C101",
+            "severity": "error",
+            "what": "unknown key `x` in noop[a]",
+            "hint": "known here: name, meta, after, before, notify, subscribe",
+            "places": [{
+                "file": rejected.problems[0].places[0].file,
+                "line": 2,
+                "column": 30,
+                "text": "resources: {noop: [{name: a, x: 1}]}",
+                "label": null,
+            }],
+        }],
+    });
+    assert_eq!(rejected.to_json(), expected);
+}
+
+/// What only one of the two YAML readers takes is refused, not guessed.
+#[test]
+fn readers_that_differ_are_refused() {
+    let said = words("%YAML 3.0\n---\ngraph: g\n");
+    assert!(said.contains("[C013]") || said.contains("[C006]"), "{said}");
+}
+
+/// The kinds of this build load through the door that everybody uses.
+#[test]
+fn the_usual_door() {
+    let files = Files::new().with("graph.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
+    let loaded = steadfast::config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    assert_eq!(loaded.vertices[0].identity.as_ref(), "noop[a]");
+}

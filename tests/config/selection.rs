@@ -1,6 +1,8 @@
 //! `--only` and `--skip`.
 
 use crate::{edges, load_under};
+use proptest::prelude::*;
+use std::fmt::Write as _;
 use steadfast::config::Options;
 
 const CHAIN: &str = "
@@ -56,4 +58,57 @@ fn the_better_way_counts() {
 ";
     let options = Options { skip: vec!["exec".to_owned()], ..Options::default() };
     assert_eq!(edges(&load_under(text, &options).unwrap()), ["noop[a] => noop[z]"]);
+}
+
+/// Which vertices are reached from each, and by notifying edges alone.
+fn reached(count: usize, edges: &[(usize, usize, bool)]) -> Vec<Vec<(bool, bool)>> {
+    let mut table = vec![vec![(false, false); count]; count];
+    for (from, to, notify) in edges {
+        table[*from][*to] = (true, table[*from][*to].1 || *notify);
+    }
+    for via in 0..count {
+        for from in 0..count {
+            for to in 0..count {
+                let (a, b) = (table[from][via], table[via][to]);
+                table[from][to].0 |= a.0 && b.0;
+                table[from][to].1 |= a.1 && b.1;
+            }
+        }
+    }
+    table
+}
+
+proptest! {
+    /// A random graph loads when it has no cycle, and then the engine takes it; what is left out changes neither who
+    /// waits for whom nor, along ways that notify, who is refreshed.
+    #[test]
+    fn order_survives_selection(
+        edges in prop::collection::vec((0..7_usize, 0..7_usize, any::<bool>()), 0..12),
+        left_out in prop::collection::btree_set(0..7_usize, 0..5),
+    ) {
+        let mut text = String::from("graph: g\nresources:\n  noop:\n");
+        for vertex in 0..7 {
+            writeln!(text, "  - name: v{vertex}").unwrap();
+        }
+        writeln!(text, "edges:").unwrap();
+        for (from, to, notify) in &edges {
+            let end = |vertex| format!("{{kind: noop, name: v{vertex}}}");
+            writeln!(text, "- {{from: {}, to: {}, notify: {notify}}}", end(from), end(to)).unwrap();
+        }
+        let before = reached(7, &edges);
+        let cyclic = (0..7).any(|vertex| before[vertex][vertex].0);
+        let skip = left_out.iter().map(|vertex| format!("noop[v{vertex}]")).collect();
+        let loaded = load_under(&text, &Options { skip, ..Options::default() });
+        prop_assert_eq!(loaded.is_err(), cyclic);
+        let Ok(loaded) = loaded else { return Ok(()) };
+        crate::into_engine(&loaded);
+        let kept: Vec<usize> = (0..7).filter(|vertex| !left_out.contains(vertex)).collect();
+        let links: Vec<_> = loaded.edges.iter().map(|e| (kept[e.from], kept[e.to], e.notify)).collect();
+        let after = reached(7, &links);
+        for from in &kept {
+            for to in &kept {
+                prop_assert_eq!(before[*from][*to], after[*from][*to], "{} to {}", from, to);
+            }
+        }
+    }
 }

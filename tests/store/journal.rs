@@ -167,7 +167,7 @@ fn a_full_disk_refuses_and_heals() {
     journal.close();
     let recalled = SqliteStore::open(&state).expect("opened").recall().expect("told back");
     assert_eq!(recalled.resources["after"].done, Some(1200));
-    assert!(recalled.resources["before"].interrupted);
+    assert!(recalled.resources["before"].interrupted.is_some());
     let lost = format!("child {refused} 0");
     assert!(!recalled.resources.contains_key(&lost), "what was refused is not there");
     drop(mount);

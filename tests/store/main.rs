@@ -19,5 +19,6 @@ fn begin(identity: &str, stamp: u64, owes: &[&str]) -> Entry {
 
 fn end(identity: &str, stamp: u64, outcome: Ended, owes: &[&str], paid: Option<u64>) -> Entry {
     let definition = stamp + 1000;
-    Entry::End { identity: identity.into(), definition, outcome, stamp, owes: names(owes), paid }
+    let (begun, owes) = (Some(stamp), names(owes));
+    Entry::End { identity: identity.into(), definition, outcome, begun, stamp, owes, paid }
 }

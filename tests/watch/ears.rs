@@ -166,6 +166,10 @@ impl Ears {
             std::fs::write(&path, "x").expect("written");
             self.until(SENTINEL, |heard| heard.news() > 0);
         }
+    }
+
+    /// Lets go of what waiting itself needs.
+    pub(crate) fn unsettle(&self) {
         self.hub.disarm(VertexId(SENTINEL));
     }
 

@@ -130,6 +130,7 @@ fn disarming_gives_everything_back() {
         ears.settle();
         assert_eq!(ears.kernel_watches(), 0, "round {round}");
     }
+    ears.unsettle();
     let empty = format!("{:?}", ears.hub);
     let sentinel = "Hub { vertices: 0, ";
     assert!(empty.starts_with(sentinel), "{empty}");

@@ -89,6 +89,44 @@ fn missing_parents_appear_step_by_step() {
     ears.hears(1, "the right thing", || drop(ears.file("a/b/c/file", "z")));
 }
 
+fn spin(rounds: u32) {
+    for _ in 0..rounds {
+        std::hint::spin_loop();
+    }
+}
+
+/// R-9: the way is made, removed and moved while it is walked, at every moment of the walk; at the end the file is watched.
+#[test]
+fn a_way_made_in_a_rush_is_found() {
+    let ears = Ears::new();
+    for round in 0..400_u32 {
+        let (top, path) = (format!("r{round}/a/b/c"), format!("r{round}/a/b/c/d/file"));
+        let path = ears.path(&path);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for step in ["r", "r/a", "r/a/b", "r/a/b/c", "r/a/b/c/d"] {
+                    let step = step.replacen('r', &format!("r{round}"), 1);
+                    fs::create_dir(ears.path(&step)).expect("made");
+                    spin((round % 20) * 50);
+                }
+                if round % 3 == 0 {
+                    fs::rename(ears.path(&top), ears.path(&format!("away{round}"))).expect("moved");
+                    fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+                }
+                if round % 3 == 1 {
+                    fs::remove_dir_all(ears.path(&top)).expect("removed");
+                    fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+                }
+            });
+            spin((round % 7) * 2000);
+            ears.arm(round, &path);
+        });
+        ears.until(round, |heard| heard.established == 1);
+        ears.hears(round, "made at the end of a rush", || edit(&path));
+        ears.hub.disarm(steadfast_engine::VertexId(round));
+    }
+}
+
 /// F-7: a mount over a parent gives no event; the sweep finds it, and events come from the right place afterwards. Root only.
 #[test]
 fn a_mount_over_a_parent_is_found_by_the_sweep() {
@@ -112,6 +150,7 @@ fn a_mount_over_a_parent_is_found_by_the_sweep() {
     ears.hub.rearm_failed();
     ears.until(1, |now| now.suspect > heard.suspect);
     ears.hears(1, "edited below it", || edit(&path));
+    ears.settle();
     let before = ears.heard(1);
     ears.hub.rearm_failed();
     ears.settle();

@@ -1,16 +1,22 @@
 //! Where events come from: one hub for all resources, over one inotify instance, the runtime's timers, and watch commands.
 //!
 //! A vertex that is armed costs a few entries in tables, and no thread, task or channel of its own (but for timers and watch commands).
-//! Files: [`Happening::Entry`](backend) becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the
-//! way to a file is looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`.
+//! An event of a file becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the way to a file is
+//! looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`. Which crate brings the events stands
+//! in one file, behind one small trait.
 
 mod backend;
 mod hub;
+mod judge;
 mod place;
 mod pulse;
 mod table;
 mod through_notify;
 mod walk;
+mod worker;
+
+#[cfg(test)]
+mod walk_tests;
 
 pub use hub::Hub;
 pub use pulse::{LineSource, LineStream, Promise};

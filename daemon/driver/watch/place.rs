@@ -46,7 +46,6 @@ impl Table {
     /// From now on nothing is told of this vertex. What it leaves empty is given up later, by the hub's thread.
     pub(super) fn displace(&mut self, vertex: VertexId) {
         let mut work = std::mem::take(&mut self.work);
-        work.arms.retain(|(armed, _, _)| *armed != vertex);
         work.judge.remove(&vertex);
         self.running.remove(&vertex);
         let armed = self.vertices.remove(&vertex);

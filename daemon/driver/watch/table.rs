@@ -222,12 +222,18 @@ impl Table {
     ) {
         let Some(directory) = self.directories.get(&directory) else { return };
         for route in directory.steps.get(name).into_iter().flatten() {
-            let whole = self.routes.get(route).is_some_and(|route| route.walked.end.is_some());
+            let known = self.routes.get(route);
+            let whole = known.filter(|route| route.walked.end.is_some());
             match (structural, whole) {
                 (true, _) => work.walk(*route, Reason::Changed),
                 // New rights may open a way that was shut.
-                (false, false) => work.walk(*route, Reason::Verify),
-                (false, true) => {}
+                (false, None) => work.walk(*route, Reason::Verify),
+                // Or they let happen what was denied below.
+                (false, Some(route)) => {
+                    for leaf in route.leaves.values() {
+                        self.tell_leaf(leaf, Signal::Suspect, signals, LINKS);
+                    }
+                }
             }
         }
         for id in &directory.ends {
@@ -295,66 +301,5 @@ impl Table {
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
             signals.push(signal);
         }
-    }
-
-    /// Those whose standing depends on a route.
-    pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
-        let mut signals = Vec::new();
-        self.tell_route(route, Signal::Suspect, &mut signals);
-        vertices.extend(signals.iter().filter_map(|signal| match signal {
-            Signal::Suspect(vertex) => Some(*vertex),
-            Signal::Established(_) | Signal::Absent(..) | Signal::Changed(_) => None,
-        }));
-    }
-
-    /// Says how it stands with a vertex, where that is new.
-    pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
-        let Some(armed) = self.vertices.get(&vertex) else { return };
-        if armed.told == Told::Never {
-            return;
-        }
-        let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
-        let mut starting = false;
-        for running in self.running.get(&vertex).into_iter().flatten() {
-            match running {
-                Running::Starting => starting = true,
-                Running::Failed(error) => why = why.or_else(|| Some(error.clone())),
-                Running::Yes => {}
-            }
-        }
-        let (before, now) = match (&why, starting) {
-            (Some(_), _) => (armed.told, Told::Absent),
-            (None, true) => return,
-            (None, false) => (armed.told, Told::Established),
-        };
-        if before == now {
-            return;
-        }
-        if let Some(armed) = self.vertices.get_mut(&vertex) {
-            armed.told = now;
-        }
-        match why {
-            Some(why) => signals.push(Signal::Absent(vertex, why)),
-            None => signals.push(Signal::Established(vertex)),
-        }
-        if before != Told::Nothing {
-            signals.push(Signal::Suspect(vertex));
-        }
-    }
-
-    fn failure(&self, placed: &Placed) -> Option<String> {
-        let (mut id, mut name) = match placed {
-            Placed::Leaf(route, name) => (*route, Some(name)),
-            Placed::Below(route) => (*route, None),
-        };
-        for _ in 0..LINKS {
-            let route = self.routes.get(&id)?;
-            if let Some(failed) = &route.walked.failed {
-                return Some(failed.to_string());
-            }
-            let (next, target) = route.leaves.get(name?)?.follows.as_deref()?;
-            (id, name) = (*next, Some(target));
-        }
-        None
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Running {
     pub(crate) cancelled: Option<Tick>,
     pub(crate) was_failed: bool,
     pub(crate) stuck: bool,
+    /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.
+    pub(crate) obsolete: bool,
 }
 
 /// One vertex.
@@ -169,8 +171,8 @@ impl Vertex {
     pub(crate) fn may(&mut self, when: When) {
         if self.need == Need::No {
             self.need = Need::Maybe(when);
-            self.cause = None;
         }
+        self.cause = None;
     }
 
     /// E-10: a new budget, certainly or possibly.
@@ -212,6 +214,8 @@ pub(crate) struct Books {
     pub(crate) clock: When,
     pub(crate) now: Tick,
     pub(crate) vertices: BTreeMap<VertexId, Vertex>,
+    /// Left the graph while stuck, and still counted until they return.
+    pub(crate) leaving: BTreeMap<VertexId, Vertex>,
     pub(crate) order: Vec<VertexId>,
     /// From, to, notify.
     pub(crate) edges: Vec<(VertexId, VertexId, bool)>,
@@ -267,6 +271,7 @@ impl Books {
             clock: 0,
             now: Tick(0),
             vertices: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             order: Vec::new(),
             edges: Vec::new(),
             counts: Vec::new(),

@@ -152,6 +152,11 @@ impl Books {
     fn standings(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         let mut tally = steadfast_engine::Counts::default();
+        for id in self.leaving.keys() {
+            let Some(standing) = face.standing(*id) else { continue };
+            tally.total += 1;
+            *count_of(&mut tally, &standing) += 1;
+        }
         for (id, vertex) in &self.vertices {
             let Some(standing) = face.standing(*id) else {
                 wrong.push(format!("{id} has no standing"));

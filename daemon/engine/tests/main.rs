@@ -23,3 +23,5 @@ mod replay;
 mod races;
 mod rules;
 mod shapes;
+
+mod model;

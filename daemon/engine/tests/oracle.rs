@@ -73,6 +73,7 @@ impl Oracle {
             return;
         }
         let books = &mut self.books;
+        let passed = now > books.now;
         books.now = now;
         books.clock += 1;
         books.ending = None;
@@ -83,25 +84,27 @@ impl Oracle {
                 vertex.phase = Phase::Rest;
             }
         }
+        if passed {
+            books.may_tick();
+        }
         // What is due by the clock comes before what has just happened.
         let resumes = actions.contains(&Action::SavePause(None));
         let due = matches!(books.asked, Asked::Pausing { until, .. } if until <= now);
         if resumes && due {
             books.resumed(event);
         }
+        books.crossed(event, actions);
         books.happen(event);
-        let told = |wanted: fn(&Notice) -> bool| {
-            actions.iter().any(|action| matches!(action, Action::Tell(notice) if wanted(notice)))
-        };
         if resumes && !due {
             books.resumed(event);
         }
-        if told(|notice| matches!(notice, Notice::Loaded { .. })) {
-            books.load();
-        }
         books.stamp_debts(actions);
-        for action in actions {
+        let load = where_it_loads(actions);
+        for (at, action) in actions.iter().enumerate() {
             books.clock += 1;
+            if load == Some(at) {
+                books.load();
+            }
             books.act(event, action);
         }
         books.clock += 1;
@@ -135,9 +138,33 @@ impl Oracle {
     }
 }
 
+/// The first action that belongs to the new graph: its watches are changed before it is told.
+fn where_it_loads(actions: &[Action]) -> Option<usize> {
+    let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
+    let belongs = |a: &Action| {
+        matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(_)) || loaded(a)
+    };
+    actions.iter().any(loaded).then(|| actions.iter().position(belongs)).flatten()
+}
+
 impl Books {
     pub(crate) fn broken(&mut self, rule: &str, detail: &str) {
         self.violations.push(format!("{rule}\n    {detail}"));
+    }
+
+    /// A cancel that fell due before the event, in the same turn: the answer has crossed it.
+    fn crossed(&mut self, event: &Event, actions: &[Action]) {
+        let (Event::Checked(run, _)
+        | Event::Begun(run)
+        | Event::Refused(run)
+        | Event::Ended(run, _)) = event
+        else {
+            return;
+        };
+        let Some(id) = self.vertex_of(*run) else { return };
+        if actions.contains(&Action::Cancel(*run, id)) {
+            self.cancel(*run, id);
+        }
     }
 
     /// The stamps by which the engine knows what is owed.
@@ -167,7 +194,7 @@ impl Books {
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id));
                 }
-                Phase::Rest => self.ticked(id, face.standing(id)),
+                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id)),
                 _ => {}
             }
         }
@@ -175,11 +202,23 @@ impl Books {
         self.is_recorded();
     }
 
+    /// A tick may have fallen, and a tick back-pokes like any mark.
+    fn may_tick(&mut self) {
+        for id in self.order.clone() {
+            if matches!(self.vertices[&id].declared.meta.poll, Poll::Every(_)) {
+                self.back_poke(id);
+            }
+        }
+    }
+
     /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
     fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        if polled && vertex.running.is_none() && standing != Some(Standing::Settled) {
+        if polled
+            && !vertex.is_running()
+            && !matches!(standing, Some(Standing::Settled | Standing::Held(_)))
+        {
             if vertex.need == Need::No {
                 vertex.polled = true;
                 vertex.need = Need::Maybe(0);

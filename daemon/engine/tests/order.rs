@@ -30,7 +30,7 @@ impl Books {
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let waits = vertex.need != Need::No
             && !vertex.is_running()
-            && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure);
+            && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed);
         if !waits || vertex.declared.meta.pace.is_none() {
             return (false, false);
         }
@@ -68,6 +68,8 @@ impl Books {
     pub(crate) fn surely_blocking(&self, id: VertexId) -> Vec<VertexId> {
         let Some(vertex) = self.vertices.get(&id) else { return Vec::new() };
         let low = match vertex.need {
+            // A tick may have marked it before.
+            _ if matches!(vertex.declared.meta.poll, Poll::Every(_)) => 0,
             Need::No => 0,
             Need::Maybe(low) | Need::Must { low, .. } => low,
         };
@@ -116,14 +118,16 @@ impl Books {
                 .as_ref()
                 .is_some_and(|run| !run.look && run.semaphores.iter().any(|s| s.0 == semaphore))
         };
-        u32::try_from(self.vertices.values().filter(holds).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.vertices.values().chain(self.leaving.values()).filter(holds).count())
+            .unwrap_or(u32::MAX)
     }
 
     /// E-6: runs of that class in progress, and how many of them have held their slot too long.
     pub(crate) fn occupied(&self, class: SlotClass) -> (u32, u32) {
         let mut occupied = 0;
         let mut old = 0;
-        for vertex in self.vertices.values().filter(|v| v.declared.nature.slot == class) {
+        let all = self.vertices.values().chain(self.leaving.values());
+        for vertex in all.filter(|v| v.declared.nature.slot == class) {
             let Some(run) = &vertex.running else { continue };
             occupied += 1;
             if class == SlotClass::Thread && self.now.0 - run.at.0 >= WRITTEN_OFF {
@@ -151,7 +155,10 @@ impl Books {
 fn clearance(vertex: &Vertex, limited: (bool, bool)) -> Clearance {
     let rests = matches!(vertex.phase, Phase::Rest | Phase::Held) && !vertex.is_running();
     let strict = rests && vertex.need == Need::No || limited.0 && vertex.good.0 > 0;
-    let could = matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure);
+    let could = matches!(
+        vertex.phase,
+        Phase::Rest | Phase::Held | Phase::Unsure | Phase::JustFailed { maybe_good: true, .. }
+    );
     let settled = could && !vertex.is_running() && !matches!(vertex.need, Need::Must { .. });
     let lenient = settled || limited.1 && vertex.good.1 > 0;
     Clearance {

@@ -407,3 +407,16 @@ fn w11_one_semaphore_twice_is_refused() {
     let none = Graph::new(Shape::of(1).vertices, vec![], vec![0]);
     assert_eq!(none, Err(GraphError::Count(SemaphoreId(0))));
 }
+
+/// nor does a swap give an attempt to what has failed, for the sake of those that wait below it since before.
+#[test]
+fn r07_a_swap_is_no_attempt_either() {
+    let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), false);
+    world.steps(&[LOAD, Step::Watching(v(0)), Step::Watching(v(1))]);
+    check(&mut world, 0, Verdict::Unknown);
+    for _ in 0..5 {
+        world.steps(&[LOAD]);
+    }
+    assert_eq!(started(&world), [0], "v1 has waited since before the swaps");
+    sound(&world);
+}

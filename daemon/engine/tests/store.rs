@@ -40,7 +40,13 @@ impl Durable {
     pub(crate) fn apply(&mut self, entry: &Entry) {
         match entry {
             Entry::Begin(intent) => {
-                self.vertices.entry(intent.vertex).or_default().open = Some(intent.clone());
+                // An open one is of an earlier life and will never see its end: what it would owe is owed.
+                let kept = self.vertices.entry(intent.vertex).or_default();
+                if let Some(lost) = kept.open.replace(intent.clone()) {
+                    for child in &lost.owes {
+                        self.owe(*child, lost.stamp, lost.vertex);
+                    }
+                }
             }
             Entry::End(record) => self.end(record),
             Entry::Forget(vertex) => {
@@ -130,6 +136,15 @@ impl Store {
             self.commit();
         }
         self.written.clear();
+        // A begin that will never see its end: its vertex is interrupted, and what it would owe is owed from now on.
+        let lost: Vec<Intent> =
+            self.durable.vertices.values_mut().filter_map(|kept| kept.open.take()).collect();
+        for intent in lost {
+            self.durable.vertices.entry(intent.vertex).or_default().interrupted = true;
+            for child in &intent.owes {
+                self.durable.owe(*child, intent.stamp, intent.vertex);
+            }
+        }
         if let Some(graph) = graph {
             self.durable.vertices.retain(|id, _| graph.order().contains(id));
         }

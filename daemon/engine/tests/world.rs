@@ -214,6 +214,9 @@ impl World {
     fn wait(&mut self, length: Duration) -> bool {
         let end = self.now.after(length);
         for _ in 0..100_000 {
+            if !self.oracle.books.violations.is_empty() {
+                return true;
+            }
             match self.engine.next_wakeup() {
                 Some(tick) if tick <= end => {
                     self.now = self.now.max(tick);
@@ -264,14 +267,15 @@ impl World {
                 self.runs.remove(run);
                 None
             }
-            // It crossed the cancel: nothing was begun, and no thread is busy with it.
-            Event::Begun(run) => {
-                self.runs.retain(|id, at| id != run || !at.cancelled);
-                None
-            }
             _ => None,
         };
         let actions = self.engine.handle(self.now, event.clone());
+        if let Event::Begun(run) = &event
+            && !actions.iter().any(|a| matches!(a, Action::Apply(id, _) if id == run))
+        {
+            // It has crossed a cancel: nothing was begun, and no thread is busy with it.
+            self.runs.remove(run);
+        }
         for action in &actions {
             if let (Action::Begin(intent), Some(run)) = (action, checked) {
                 self.runs.insert(intent.run, Run { station: Station::Begin, ..run });

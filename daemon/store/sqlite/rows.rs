@@ -45,7 +45,7 @@ CREATE TABLE resource (
     done INTEGER,
     owed INTEGER,
     cause TEXT,
-    interrupted INTEGER NOT NULL,
+    interrupted INTEGER,
     begun INTEGER,
     definition INTEGER,
     owes TEXT,
@@ -175,7 +175,7 @@ impl<'t> Batch<'t> {
                 record.done.map(u64::cast_signed),
                 record.owed.as_ref().map(|(stamp, _)| stamp.cast_signed()),
                 record.owed.as_ref().map(|(_, cause)| cause),
-                record.interrupted,
+                record.interrupted.map(u64::cast_signed),
                 flight.map(|flight| flight.stamp.cast_signed()),
                 flight.map(|flight| flight.definition.cast_signed()),
                 flight.map(|flight| join(&flight.owes)),
@@ -231,7 +231,7 @@ fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
         (None, None, None) => None,
         _ => return Err(damaged("half of a begin")),
     };
-    let record = Record { done: number(1)?, owed, interrupted: row.get(4)?, flight };
+    let record = Record { done: number(1)?, owed, interrupted: number(4)?, flight };
     let sum = row.get::<_, i64>(8)?.cast_unsigned();
     if sum != sum_of(&identity, &record) {
         return Err(damaged("its checksum does not match"));
@@ -285,7 +285,7 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
     sum.number(record.done);
     sum.number(record.owed.as_ref().map(|(stamp, _)| *stamp));
     sum.text(record.owed.as_ref().map(|(_, cause)| cause.as_str()));
-    sum.number(Some(u64::from(record.interrupted)));
+    sum.number(record.interrupted);
     sum.number(record.flight.as_ref().map(|flight| flight.stamp));
     sum.number(record.flight.as_ref().map(|flight| flight.definition));
     for owes in record.flight.iter().flat_map(|flight| &flight.owes) {

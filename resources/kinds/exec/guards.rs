@@ -2,6 +2,7 @@
 
 use super::words;
 use crate::host::{Command, End, Finished, Host};
+use crate::printable::short;
 use crate::trouble::Trouble;
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -18,12 +19,12 @@ pub(super) struct Guards {
     pub(super) unless: Option<Command>,
 }
 
-/// Why there is something to do: the premise of the run.
+/// Why paths say that there is something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// A file is newer than what the command creates.
+enum Reason {
+    /// A file is newer than what the command creates: no other guard is asked.
     Newer,
-    /// Every guard allows it.
+    /// It is up to the other guards.
     Allowed,
 }
 
@@ -32,35 +33,36 @@ impl Guards {
         self.creates.is_none() && self.only_if.is_none() && self.unless.is_none()
     }
 
-    /// The reason to run, if there is one.
-    pub(super) async fn ask(
+    /// Whether there is something to do.
+    pub(super) async fn allow(
         &self,
         host: &Host,
         cancel: &CancellationToken,
-    ) -> Result<Option<Reason>, Trouble> {
+    ) -> Result<bool, Trouble> {
         let paths = cancel.run_until_cancelled(self.ask_paths(host)).await;
         match paths.unwrap_or_else(|| Err(cut_off()))? {
             Some(Reason::Allowed) => {}
-            answer => return Ok(answer),
+            Some(Reason::Newer) => return Ok(true),
+            None => return Ok(false),
         }
         if let Some(command) = &self.only_if {
             let finished = host.query(command, cancel).await?;
             if !says_yes("ifcmd", command, &finished)? || self.is_equal(&finished) {
-                return Ok(None);
+                return Ok(false);
             }
         }
         if let Some(command) = &self.unless {
             let finished = host.query(command, cancel).await?;
             if says_yes("nifcmd", command, &finished)? {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(Reason::Allowed))
+        Ok(true)
     }
 
-    /// Whether the premise still holds; commands are not asked again.
-    pub(super) async fn still_holds(&self, host: &Host, reason: Reason) -> Result<bool, Trouble> {
-        Ok(reason == Reason::Newer || self.ask_paths(host).await?.is_some())
+    /// Whether there is still something to do, as far as paths can tell; commands are not asked again.
+    pub(super) async fn still_hold(&self, host: &Host) -> Result<bool, Trouble> {
+        Ok(self.ask_paths(host).await?.is_some())
     }
 
     async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Trouble> {
@@ -68,8 +70,11 @@ impl Guards {
         let there = metadata(host, "creates", creates).await?;
         for path in &self.mtimes {
             let Some(file) = metadata(host, "mtimes", path).await? else {
-                return Err(Trouble::new(format!("{} of mtimes does not exist", path.display()))
-                    .hint("declare it, and put this resource after it"));
+                return Err(Trouble::new(format!(
+                    "{} of mtimes does not exist",
+                    short(&path.to_string_lossy(), 60)
+                ))
+                .hint("declare it, and put this resource after it"));
             };
             if there.as_ref().is_some_and(|there| is_newer(&file, there)) {
                 return Ok(Some(Reason::Newer));
@@ -98,7 +103,9 @@ async fn metadata(host: &Host, field: &str, path: &Path) -> Result<Option<Metada
         Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(why) => Err(Trouble::new(format!("{field}: {}: {why}", path.display()))),
+        Err(why) => {
+            Err(Trouble::new(format!("{field}: {}: {why}", short(&path.to_string_lossy(), 60))))
+        }
     }
 }
 

@@ -138,9 +138,9 @@ impl Exec {
         if !is_asked && !by_guards {
             return Verdict::Same;
         }
-        match self.guards.ask(host, &ask.cancel).await {
-            Ok(None) => Verdict::Same,
-            Ok(Some(reason)) => Verdict::Differs(Change {
+        match self.guards.allow(host, &ask.cancel).await {
+            Ok(false) => Verdict::Same,
+            Ok(true) => Verdict::Differs(Change {
                 differences: vec![Difference {
                     aspect: "command",
                     from: String::new(),
@@ -148,7 +148,7 @@ impl Exec {
                     diff: None,
                 }],
                 destructive: false,
-                premise: Box::new(reason),
+                premise: Box::new(()),
             }),
             Err(trouble) => Verdict::Unknown(trouble),
         }
@@ -177,8 +177,8 @@ impl Resource for Exec {
         &'a self,
         host: &'a Host,
         permit: &'a Permit,
-        change: Change,
+        _change: Change,
     ) -> Answer<'a, Outcome> {
-        Box::pin(run::run(self, host, permit, change))
+        Box::pin(run::run(self, host, permit))
     }
 }

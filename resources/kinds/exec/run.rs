@@ -1,21 +1,18 @@
 //! The run of an exec: the command, what confirms it, and what is said of it.
 
-use super::guards::Reason;
 use super::{Exec, words};
-use crate::change::{Change, Outcome};
+use crate::change::Outcome;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
 use std::fmt::Write as _;
 
 /// Runs the command of an exec, then `donecmd`, then `changed_when`.
-pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit, change: Change) -> Outcome {
-    if let Ok(reason) = change.premise.downcast::<Reason>() {
-        match exec.guards.still_holds(host, *reason).await {
-            Ok(true) => {}
-            Ok(false) => return Outcome::Unchanged,
-            Err(trouble) => return Outcome::Failed { trouble, touched: false },
-        }
+pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
+    match exec.guards.still_hold(host).await {
+        Ok(true) => {}
+        Ok(false) => return Outcome::Unchanged,
+        Err(trouble) => return Outcome::Failed { trouble, touched: false },
     }
     let finished = match host.run(&exec.command, permit).await {
         Ok(finished) => finished,

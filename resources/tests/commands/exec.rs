@@ -119,6 +119,9 @@ fn ifequals_compares_what_ifcmd_prints() {
     assert!(ask("echo other", "done") && ask("echo; echo done", "done"));
     assert!(!ask("echo done; exit 1", "other"), "a code that is not 0 is a no");
     assert!(!ask("true", "") && ask("echo x", ""));
+    let longest = "x".repeat(1 << 20);
+    assert!(!ask("head -c 1048576 /dev/zero | tr '\\0' x", &longest));
+    assert!(ask("head -c 1048577 /dev/zero | tr '\\0' x", &longest), "what was cut is not equal");
     assert!(!ask("echo done; echo warning >&2", "done"), "what it complains about is not compared");
 }
 
@@ -164,8 +167,8 @@ fn the_change_shows_the_command_and_no_secret() {
     assert_eq!(change.differences[0].aspect, "command");
     assert_eq!(change.differences[0].to, r"echo 'a b\n' '$(id)'");
     assert!(!change.destructive);
-    let mut shown = format!("{exec:?} {change:?}");
-    shown.push_str(&format!("{:?}", apply(&exec, change)));
+    let before = format!("{exec:?} {change:?}");
+    let shown = format!("{before} {:?}", apply(&exec, change));
     assert!(!shown.contains("canary"), "{shown}");
 }
 

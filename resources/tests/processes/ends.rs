@@ -1,7 +1,7 @@
 //! How children are ended: time, cancel, drop; always the whole group, always reaped.
 
 use crate::support::{
-    command, eventually, host, living, permit, query, runtime, shell, wait, zombies,
+    command, eventually, host, living, permit, query, runtime, shell, unique, wait, zombies,
 };
 use std::time::{Duration, Instant};
 use steadfast_resources::host::{Command, End, Finished};
@@ -28,13 +28,13 @@ fn run_until_there(command: &Command, word: &str, act: impl FnOnce()) -> Finishe
 /// R-16: what does not heed TERM gets KILL after two seconds, the whole group.
 #[test]
 fn a_cancelled_group_gets_term_then_kill() {
-    let start = std::cell::Cell::new(Instant::now());
-    let finished =
-        run_until_there(&stubborn("stubborn-1"), "stubborn-1", || start.set(Instant::now()));
+    let word = unique("stubborn-1-");
+    let mut start = Instant::now();
+    let finished = run_until_there(&stubborn(&word), &word, || start = Instant::now());
     assert_eq!(finished.end, End::Cancelled { started: true });
-    let took = start.get().elapsed();
+    let took = start.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-    eventually("all are gone", || living("stubborn-1").is_empty());
+    eventually("all are gone", || living(&word).is_empty());
     eventually("all are reaped", || zombies().is_empty());
 }
 
@@ -44,39 +44,42 @@ fn a_child_that_ends_in_order_is_given_the_time() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("in-order");
     let text = r#"/bin/sh -c 'trap "sleep 0.5; : > $1; exit 0" TERM; while :; do sleep 0.05; done' "$0" "$1" & wait"#;
-    let orderly = command(&["/bin/sh", "-c", text, "orderly-1", mark.to_str().unwrap()]);
-    let finished = run_until_there(&orderly, "orderly-1", || {
+    let word = unique("orderly-1-");
+    let orderly = command(&["/bin/sh", "-c", text, &word, mark.to_str().unwrap()]);
+    let finished = run_until_there(&orderly, &word, || {
         std::thread::sleep(Duration::from_millis(200));
     });
     assert_eq!(finished.end, End::Cancelled { started: true });
     assert!(mark.exists(), "it was not given the time");
-    assert!(living("orderly-1").is_empty());
+    assert!(living(&word).is_empty());
 }
 
 #[test]
 fn a_time_that_is_over_ends_the_group() {
-    let mut slow = command(&["/bin/sh", "-c", "echo begun; sleep 4321.1 & sleep 4321.1"]);
+    let word = unique("4321.1");
+    let mut slow = shell(&format!("echo begun; sleep {word} & sleep {word}"));
     slow.timeout = Some(Duration::from_millis(300));
     let start = Instant::now();
     let finished = query(&slow);
     assert_eq!(finished.end, End::TimedOut);
     assert_eq!(finished.stdout.bytes(), b"begun\n");
     assert!(start.elapsed() < Duration::from_secs(2), "they heed TERM: {:?}", start.elapsed());
-    assert!(living("4321.1").is_empty());
+    assert!(living(&word).is_empty());
     eventually("all are reaped", || zombies().is_empty());
 }
 
 /// R-16: a dropped run is killed at once, and reaped.
 #[test]
 fn a_dropped_run_is_killed_and_reaped() {
-    let task = runtime().spawn(async move {
-        host().query(&stubborn("stubborn-2"), &CancellationToken::new()).await
-    });
-    eventually("both are there", || living("stubborn-2").len() == 2);
+    let word = unique("stubborn-2-");
+    let command = stubborn(&word);
+    let task =
+        runtime().spawn(async move { host().query(&command, &CancellationToken::new()).await });
+    eventually("both are there", || living(&word).len() == 2);
     let start = Instant::now();
     task.abort();
     assert!(wait(task).unwrap_err().is_cancelled());
-    eventually("all are gone", || living("stubborn-2").is_empty());
+    eventually("all are gone", || living(&word).is_empty());
     assert!(start.elapsed() < Duration::from_secs(2));
     eventually("reaped", || zombies().is_empty());
 }
@@ -102,23 +105,25 @@ fn a_revoked_permit_stops_before_the_start() {
 fn a_permit_revoked_meanwhile_ends_the_group() {
     let cancel = CancellationToken::new();
     let permit = permit(&cancel);
-    let task =
-        runtime().spawn(async move { host().run(&command(&["sleep", "4321.2"]), &permit).await });
-    eventually("it is there", || !living("4321.2").is_empty());
+    let word = unique("4321.2");
+    let sleep = command(&["sleep", &word]);
+    let task = runtime().spawn(async move { host().run(&sleep, &permit).await });
+    eventually("it is there", || !living(&word).is_empty());
     cancel.cancel();
     assert_eq!(wait(task).unwrap().unwrap().end, End::Cancelled { started: true });
-    assert!(living("4321.2").is_empty());
+    assert!(living(&word).is_empty());
 }
 
 /// What a run leaves behind on purpose (a daemon) is left alone.
 #[test]
 fn a_run_may_leave_a_daemon_behind() {
+    let word = unique("4321.3");
     let permit = permit(&CancellationToken::new());
-    let finished = wait(host().run(&shell("sleep 4321.3 & echo $!"), &permit)).unwrap();
+    let finished = wait(host().run(&shell(&format!("sleep {word} & echo $!")), &permit)).unwrap();
     assert_eq!(finished.end, End::Exited(0));
     assert!(finished.held, "it holds the output, which is said");
     let pid: i32 = finished.stdout.text().trim().parse().unwrap();
-    assert_eq!(living("4321.3"), [pid]);
+    assert_eq!(living(&word), [pid]);
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }

@@ -1,6 +1,6 @@
 //! Commands that are listened to.
 
-use crate::support::{command, eventually, host, living, shell, wait, zombies};
+use crate::support::{command, eventually, host, living, shell, unique, wait, zombies};
 use std::time::{Duration, Instant};
 use steadfast_resources::host::{End, Lines};
 use tokio_util::sync::CancellationToken;
@@ -23,26 +23,29 @@ fn lines_come_as_they_are_printed() {
 
 #[test]
 fn a_line_without_end_is_bounded() {
+    let word = unique("4321.7");
     let line = wait(async {
-        let flood = shell("head -c 20000000 /dev/zero | tr '\\0' x; echo; sleep 4321.7");
+        let flood = format!("head -c 20000000 /dev/zero | tr '\\0' x; echo; sleep {word}");
+        let flood = shell(&flood);
         let mut lines = host().lines(&flood, &CancellationToken::new()).await.unwrap();
         lines.next().await.unwrap()
     });
     assert_eq!(line.text.len(), Lines::LONGEST);
     assert!(line.cut);
-    eventually("it was killed", || living("4321.7").is_empty());
+    eventually("it was killed", || living(&word).is_empty());
 }
 
 /// a watch that nobody listens to any more is killed, and reaped.
 #[test]
 fn a_dropped_watch_is_killed_and_reaped() {
     let text = "trap '' TERM; echo up; while :; do sleep 0.05; done";
-    let watch = command(&["/bin/sh", "-c", text, "watch-1"]);
+    let word = unique("watch-1-");
+    let watch = command(&["/bin/sh", "-c", text, &word]);
     wait(async {
         let mut lines = host().lines(&watch, &CancellationToken::new()).await.unwrap();
         assert_eq!(lines.next().await.unwrap().text, "up");
     });
-    eventually("it is gone", || living("watch-1").is_empty());
+    eventually("it is gone", || living(&word).is_empty());
     eventually("it is reaped", || zombies().is_empty());
 }
 
@@ -50,10 +53,11 @@ fn a_dropped_watch_is_killed_and_reaped() {
 #[test]
 fn a_watch_is_stopped_in_order() {
     let start = Instant::now();
+    let word = unique("4321.8");
     for by_token in [true, false] {
         let cancel = CancellationToken::new();
         let finished = wait(async {
-            let watch = shell("echo up; sleep 4321.8 & wait");
+            let watch = shell(&format!("echo up; sleep {word} & wait"));
             let mut lines = host().lines(&watch, &cancel).await.unwrap();
             lines.next().await.unwrap();
             if by_token {
@@ -63,7 +67,7 @@ fn a_watch_is_stopped_in_order() {
             lines.stop().await.unwrap()
         });
         assert_eq!(finished.end, End::Cancelled { started: true });
-        assert!(living("4321.8").is_empty());
+        assert!(living(&word).is_empty());
         eventually("all are reaped", || zombies().is_empty());
     }
     assert!(start.elapsed() < Duration::from_secs(4));

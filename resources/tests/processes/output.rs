@@ -1,6 +1,6 @@
 //! What a child prints and reads: bounded, and never a deadlock.
 
-use crate::support::{command, eventually, living, output, query, shell, zombies};
+use crate::support::{command, eventually, living, output, query, shell, unique, zombies};
 use std::fs;
 use std::time::{Duration, Instant};
 use steadfast_resources::host::{Captured, End};
@@ -53,11 +53,12 @@ fn a_signal_is_not_a_code() {
 /// one that leaves a process with its output behind does not hold the run; of a query nothing is left.
 #[test]
 fn a_grandchild_that_holds_the_pipe_does_not_hold_the_run() {
+    let word = unique("4321.9");
     let start = Instant::now();
-    let finished = query(&shell("sleep 1234.5 & echo started"));
+    let finished = query(&shell(&format!("sleep {word} & echo started")));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(finished.stdout.bytes(), b"started\n");
     assert_eq!(finished.end, End::Exited(0));
-    eventually("what a query left behind is gone", || living("1234.5").is_empty());
+    eventually("what a query left behind is gone", || living(&word).is_empty());
     eventually("all are reaped", || zombies().is_empty());
 }

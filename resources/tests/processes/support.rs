@@ -64,6 +64,11 @@ pub(crate) fn living(word: &str) -> Vec<i32> {
         .collect()
 }
 
+/// A number of seconds, or any other word, that no other run of these tests uses: processes are found by it.
+pub(crate) fn unique(prefix: &str) -> String {
+    format!("{prefix}{:07}", std::process::id())
+}
+
 /// Our own children that have ended and were not reaped.
 pub(crate) fn zombies() -> Vec<String> {
     let own = std::process::id().to_string();
@@ -85,9 +90,11 @@ fn processes() -> impl Iterator<Item = i32> {
 pub(crate) fn again(test: &str, prefix: &[&str], environment: &[(&str, &str)]) {
     let program = std::env::current_exe().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Nobody may not enter the folder where the program was built.
+    // Nobody may not enter the folder where the program was built. A child copies it: a descriptor of ours that is open for
+    // writing would be held for a moment by whatever child another test starts, and the program would be busy.
     let copy = folder.path().join("program");
-    fs::copy(program, &copy).unwrap();
+    let copied = std::process::Command::new("/bin/cp").arg(program).arg(&copy).status().unwrap();
+    assert!(copied.success());
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder.path(), open).unwrap();
     let [first, rest @ ..] = prefix else { panic!("a prefix is expected") };

@@ -257,3 +257,21 @@ fn a_program_with_a_slash_is_taken_from_the_working_directory() {
     let declared = Command { env: vec![("PATH".into(), "/nowhere".into())], ..command(&["true"]) };
     assert!(refused(&declared).0.contains("PATH is /nowhere"), "the declared PATH is searched");
 }
+
+/// A program is busy while somebody has it open for writing: it is waited for, not for ever.
+#[test]
+fn a_program_that_was_just_written_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("script");
+    fs::write(&path, "#!/bin/sh\necho ran\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let declared = command(&[path.to_str().unwrap()]);
+    let writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    assert!(refused(&declared).0.contains("cannot be started"), "the kernel calls it busy");
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        drop(writer);
+    });
+    assert_eq!(output(&declared), "ran\n");
+    closing.join().unwrap();
+}

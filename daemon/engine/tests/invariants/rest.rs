@@ -6,6 +6,10 @@ use std::time::Duration;
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {
+    pub(crate) fn is_anything_running(&self) -> bool {
+        self.vertices.values().chain(self.leaving.values()).any(|v| v.running.is_some())
+    }
+
     pub(super) fn polls_tick(&mut self) {
         if self.one_shot || self.asked != Asked::Running || self.paused || self.pending.is_some() {
             return;
@@ -55,7 +59,7 @@ impl Books {
         }
         let quiet = |id: &VertexId| {
             !self.is_suspended(*id)
-                || self.vertices[id].running.is_none()
+                || self.vertices[id].running.as_ref().is_none_or(|run| run.stuck)
                     && !self.undurable.values().any(|(other, ..)| other == id)
         };
         if self.order.iter().all(quiet) {
@@ -64,7 +68,7 @@ impl Books {
     }
 
     pub(super) fn rests_come(&mut self) {
-        let running = self.vertices.values().any(|v| v.running.is_some());
+        let running = self.is_anything_running();
         match self.asked {
             Asked::Running => {}
             Asked::Pausing { until, drain } => {
@@ -85,8 +89,8 @@ impl Books {
                     .vertices
                     .values()
                     .any(|v| v.running.is_some() && !v.declared.nature.cancellable);
-                let given_up =
-                    self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
+                let second = Duration::from_secs(1);
+                let given_up = self.cancel_asked.is_some_and(|at| at.after(second) <= self.now);
                 let over = !running && self.undurable.is_empty() || given_up && !fixed;
                 if over && !self.stopped {
                     self.broken(E16_STOP, "nothing runs, and stopped is not told");

@@ -27,7 +27,13 @@ impl Books {
             Action::Begin(intent) => self.begin(event, intent),
             Action::Apply(run, id) => self.apply(event, *run, *id),
             Action::End(record) => self.end(record),
-            Action::Cancel(run, id) => self.cancel(*run, *id),
+            Action::Cancel(run, id) => {
+                let crossed = matches!(event, Event::Checked(r, _) | Event::Begun(r)
+                    | Event::Refused(r) | Event::Ended(r, _) if r == run);
+                if !crossed {
+                    self.cancel(*run, *id);
+                }
+            }
             Action::Forget(id) => {
                 if self.vertices.contains_key(id) {
                     self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
@@ -160,9 +166,20 @@ impl Books {
         let (clock, now) = (self.clock, self.now);
         let Some(vertex) = self.vertices.get_mut(&start.vertex) else { return };
         let was_failed = vertex.phase == Phase::Failed;
-        let cause = if start.look { Some(Cause::Look) } else { vertex.cause };
+        let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
+        let cause = match start.look {
+            true => Some(Cause::Look),
+            false if ticks => None,
+            false => vertex.cause,
+        };
         vertex.look = None;
+        self.drained_first.remove(&start.vertex);
         if !start.look {
+            if vertex.owed_unsure && !start.noop {
+                // The start says how the engine reads it.
+                vertex.owed_unsure = false;
+                vertex.owed = start.refresh.then_some(vertex.owed.unwrap_or(clock));
+            }
             vertex.need = Need::No;
             vertex.polled = false;
             vertex.cause = None;
@@ -191,6 +208,7 @@ impl Books {
             cancelled: None,
             was_failed,
             stuck: false,
+            obsolete: false,
         });
     }
 
@@ -268,6 +286,10 @@ impl Books {
             self.broken(E9_REFRESH, &detail);
         }
         self.pays(&ending, record);
+        if ending.pays.is_none() && record.paid.is_some() {
+            // The rules leave open whether it was good; the record says it was.
+            self.paid(ending.vertex, &ending.running);
+        }
         ending.recorded = true;
         let entry = (record.vertex, record.outcome, ending.running.applying);
         self.undurable.insert(record.run, entry);
@@ -295,7 +317,7 @@ impl Books {
         }
     }
 
-    fn cancel(&mut self, run: RunId, id: VertexId) {
+    pub(super) fn cancel(&mut self, run: RunId, id: VertexId) {
         let now = self.now;
         let suspended = self.is_suspended(id);
         let stop = self.stop_due.is_some_and(|due| due <= now);

@@ -31,6 +31,14 @@ impl Books {
                 }
                 self.mark(*id, Some(Cause::Drift), Some(true));
             }
+            Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
+                if self.is_obsolete(*run) =>
+            {
+                self.obsolete(*run, true);
+            }
+            Event::Ended(run, outcome) if self.is_obsolete(*run) => {
+                self.obsolete(*run, !unproven(*outcome));
+            }
             Event::Checked(run, verdict) => self.checked(*run, *verdict),
             Event::Begun(run) => {
                 let Some(running) = self.running_mut(*run) else { return };
@@ -60,6 +68,45 @@ impl Books {
             }
             Event::Resume | Event::Wake => {}
         }
+    }
+
+    fn is_obsolete(&self, run: RunId) -> bool {
+        let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run && r.obsolete);
+        self.vertices.values().chain(self.leaving.values()).any(this)
+    }
+
+    /// A stuck run has returned whose vertex was taken away meanwhile: what it may have changed is owed, no more.
+    fn obsolete(&mut self, run: RunId, proven: bool) {
+        let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run);
+        let (vertices, leaving) = (self.vertices.iter(), self.leaving.iter());
+        let found = vertices.chain(leaving).find(|(_, v)| this(v)).map(|(id, _)| *id);
+        let Some(id) = found else { return };
+        let left = self.leaving.remove(&id).and_then(|vertex| vertex.running);
+        let clock = self.clock;
+        let here = self.vertices.get_mut(&id).and_then(|vertex| {
+            vertex.may(clock);
+            vertex.running.take()
+        });
+        let Some(running) = left.or(here) else { return };
+        if running.look {
+            return;
+        }
+        let touched = running.applying;
+        if touched && proven {
+            for child in running.intent.iter().flat_map(|intent| intent.owes.clone()) {
+                if let Some(vertex) = self.vertices.get_mut(&child) {
+                    vertex.owed_unsure = true;
+                    vertex.cause = None;
+                    vertex.may(clock);
+                    vertex.refill(false);
+                }
+            }
+        } else if touched {
+            self.owe(&running);
+        }
+        let outcome = Outcome::Interrupted;
+        let ending = Ending { running, vertex: id, outcome, pays: None, touched, recorded: false };
+        self.ending = Some(ending);
     }
 
     fn check_of(&self, id: VertexId) -> Option<Check> {
@@ -130,12 +177,11 @@ impl Books {
             if vertex.phase == Phase::Held {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
+            } else if running.cancelled.is_some() {
+                vertex.may(clock);
+                self.back_poke(id);
             } else if verdict != Verdict::Same {
-                if running.cancelled.is_some() {
-                    vertex.may(clock);
-                } else {
-                    self.mark(id, Some(Cause::Drift), Some(false));
-                }
+                self.mark(id, Some(Cause::Drift), Some(false));
             }
             return;
         }
@@ -145,6 +191,10 @@ impl Books {
         }
         let mut running = running;
         if running.noop != vertex.declared.meta.noop {
+            self.back_poke(id);
+        }
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        if running.noop != vertex.declared.meta.noop {
             // A swap has changed its mind meanwhile: whoever says *check only* wins.
             running.noop = true;
             vertex.owed_unsure |= vertex.owed.is_some();
@@ -152,10 +202,15 @@ impl Books {
         }
         match verdict {
             Verdict::Same => {
-                let pays = running.saw.is_some() && !running.noop;
+                let sure = running.noop || !vertex.owed_unsure;
+                let pays = sure.then_some(running.saw.is_some() && !running.noop);
+                let before = vertex.good.0;
                 vertex.went_well(&running);
+                if running.noop && (running.refresh || running.saw.is_some()) {
+                    // It would be refreshed: settled for order while it rests, no more.
+                    vertex.good.0 = before;
+                }
                 self.paid(id, &running);
-                let pays = if running.noop { Some(false) } else { Some(pays) };
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
             Verdict::Differs if running.noop => vertex.is_held(&running),
@@ -169,8 +224,10 @@ impl Books {
                     };
                     vertex.good.1 = running.start;
                     vertex.failures += 1;
+                    vertex.backoff_sure = false;
                 } else {
                     vertex.fails(&running, stopping);
+                    self.back_poke(id);
                 }
                 self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
             }
@@ -183,6 +240,7 @@ impl Books {
         let was_failed = running.was_failed;
         vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
         vertex.failures += 1;
+        vertex.backoff_sure = false;
         if verdict == Verdict::Same {
             vertex.good.1 = running.start;
             vertex.owed_unsure |= running.saw.is_some();
@@ -208,9 +266,9 @@ impl Books {
             vertex.may(clock);
             return;
         }
+        let clock = self.clock;
         let well = matches!(outcome, Outcome::Unchanged | Outcome::Changed);
-        let unproven = !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false });
-        let touched = running.applying && unproven;
+        let touched = running.applying && unproven(outcome);
         if touched {
             self.owe(&running);
         }
@@ -224,15 +282,21 @@ impl Books {
             };
             vertex.good.1 = running.start;
             vertex.failures += 1;
+            vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
             None
         } else if well {
-            let pays = running.saw.is_some();
+            let pays = (!vertex.owed_unsure).then_some(running.saw.is_some());
             vertex.went_well(&running);
             self.paid(id, &running);
-            Some(pays)
+            pays
         } else {
+            if running.cancelled.is_some() {
+                // Cut off for a swap that came to nothing, it is done again at once.
+                vertex.may(clock);
+            }
             vertex.fails(&running, stopping || running.cancelled.is_some());
+            self.back_poke(id);
             Some(false)
         };
         if outcome == Outcome::Changed {
@@ -259,10 +323,12 @@ impl Books {
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {
                 vertex.owed_unsure = true;
+                vertex.cause = None;
                 vertex.refill(false);
                 let clock = self.clock;
                 vertex.may(clock);
             }
+            self.back_poke(*child);
         }
         for child in intent.owes.clone() {
             let clock = self.clock;
@@ -273,6 +339,7 @@ impl Books {
                 if let Some(vertex) = self.vertices.get_mut(&child) {
                     vertex.may(clock);
                 }
+                self.back_poke(child);
             } else {
                 let running = self.vertices[&child].is_running();
                 self.mark(child, None, Some(!running));
@@ -281,16 +348,13 @@ impl Books {
     }
 
     /// A good run was told of what was owed to it when it started, and pays it.
-    fn paid(&mut self, id: VertexId, running: &Running) {
+    pub(super) fn paid(&mut self, id: VertexId, running: &Running) {
         if running.noop {
             return;
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if vertex.owed == running.saw {
             vertex.owed = None;
-        }
-        if running.refresh || vertex.owed.is_none() {
-            vertex.owed_unsure = false;
         }
         if running.refresh && self.debts.get(&id).is_some_and(|since| *since < running.start) {
             self.debts.remove(&id);
@@ -336,7 +400,9 @@ impl Books {
     /// What is dirty or runs now, and all below.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
-        let busy = |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure;
+        let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
+        let busy =
+            |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v);
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
         let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
@@ -363,6 +429,10 @@ impl Books {
     }
 }
 
+fn unproven(outcome: Outcome) -> bool {
+    !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false })
+}
+
 impl Vertex {
     fn went_well(&mut self, running: &Running) {
         self.good = (running.start, running.start);
@@ -379,6 +449,8 @@ impl Vertex {
         self.good.1 = running.start;
         self.phase = Phase::Held;
         self.failures = 0;
+        self.refill(false);
+        self.backoff_sure = true;
         self.owed_unsure |= self.owed.is_some();
     }
 

@@ -2,7 +2,8 @@
 
 use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants::{
-    E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
+    E4_EVENT, E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED,
+    HANDSHAKE,
 };
 use std::time::Duration;
 use steadfast_engine::{
@@ -32,13 +33,17 @@ impl Books {
                 }
             }
             Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
-            Notice::Recovered(id) => {
-                if self.vertices.get(id).is_some_and(|v| v.good.1 == 0 && v.loaded != self.now) {
-                    self.broken(E10_FAILURE, &format!("{id} has recovered and never was right"));
+            // It may be history by the time at which it is durable.
+            Notice::Recovered(_) => {}
+            Notice::Held(id, holding) => self.held(*id, *holding),
+            Notice::Stuck(id, run) => {
+                // Its answer comes late, in the very turn in which its time is over.
+                let answers = matches!(event, Event::Checked(r, _) | Event::Begun(r)
+                    | Event::Refused(r) | Event::Ended(r, _) if r == run);
+                if !answers {
+                    self.stuck(*id, *run);
                 }
             }
-            Notice::Held(id, holding) => self.held(*id, *holding),
-            Notice::Stuck(id, run) => self.stuck(*id, *run),
             Notice::Diverged(id) => {
                 if self.announced != Some(true) {
                     self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));
@@ -75,6 +80,7 @@ impl Books {
             .vertices
             .iter()
             .filter(|(id, v)| v.is_running() && self.is_suspended(**id))
+            .filter(|(_, v)| v.running.as_ref().is_some_and(|run| !run.stuck))
             .map(|(id, _)| *id)
             .collect();
         let may = |id: &VertexId| {
@@ -98,9 +104,10 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
         let meta = &vertex.declared.meta;
-        // An event or a tick during the run is no new budget, and yet a check must follow it.
+        // An event, a look or a tick during the run is no new budget, and yet a check must follow it.
         let ticks = matches!(meta.poll, Poll::Every(_));
-        let none_left = vertex.budget.1 == 0 && vertex.need == Need::No && !ticks;
+        let asked = vertex.need != Need::No || vertex.look.is_some() || ticks;
+        let none_left = vertex.budget.1 == 0 && !asked;
         let first = meta.delay.max(Meta::SHORTEST_DELAY);
         let most = meta.delay_max.max(first);
         let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
@@ -135,14 +142,23 @@ impl Books {
     }
 
     pub(super) fn failed_for_good(&mut self, id: VertexId) {
-        let clock = self.clock;
+        let (clock, one_shot) = (self.clock, self.one_shot);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let just = matches!(vertex.phase, Phase::JustFailed { .. });
-        let left = vertex.budget.0;
+        // A plan (one-shot, in noop) retries nothing.
+        let plans = one_shot && vertex.declared.meta.noop;
+        let left = if plans { 0 } else { vertex.budget.0 };
+        let forgotten = just && matches!(vertex.look.take(), Some((_, true)));
         vertex.budget = (0, 0);
         vertex.failed(clock);
         if !just || left > 0 {
             self.broken(E10_FAILURE, &format!("{id} failed for good with {left} retries left"));
+        }
+        if forgotten {
+            self.broken(
+                E4_EVENT,
+                &format!("{id} failed for good, and the look at it is forgotten"),
+            );
         }
     }
 
@@ -177,9 +193,9 @@ impl Books {
         let clock = self.clock;
         for child in self.notified(id) {
             if let Some(vertex) = self.vertices.get_mut(&child) {
-                vertex.owed_unsure |= vertex.declared.meta.noop;
                 if vertex.declared.meta.noop {
                     vertex.may(clock);
+                    self.back_poke(child);
                 }
             }
         }
@@ -220,7 +236,7 @@ impl Books {
 
     fn is_paused(&mut self) {
         let asked = matches!(self.asked, Asked::Pausing { .. });
-        let running = self.vertices.values().any(|v| v.running.is_some());
+        let running = self.is_anything_running();
         if !asked || running || self.paused || self.unsaved > 0 {
             let detail = format!("asked {asked}, running {running}, unsaved {}", self.unsaved);
             self.broken(E15_PAUSE, &format!("paused is told wrongly: {detail}"));
@@ -229,7 +245,7 @@ impl Books {
     }
 
     fn has_stopped(&mut self) {
-        let running = self.vertices.values().any(|v| v.running.is_some());
+        let running = self.is_anything_running();
         let given_up =
             self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
         if self.asked != Asked::Stopping || self.stopped || (running && !given_up) {

@@ -1,7 +1,8 @@
 //! A swap that is taken, as the books understand it (E-17).
 
 use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
-use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp};
+use std::collections::BTreeMap;
+use steadfast_engine::{Check, Declared, Interrupted, Poll, Recall, Stamp, VertexId};
 
 impl Books {
     /// The graph that waits runs now.
@@ -14,14 +15,19 @@ impl Books {
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
+        // By the edges there were: where the graph changes, either reading of *below* will do.
+        let mut poked: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
-            let (vertex, count) = match old.remove(&declared.id) {
+            let left = self.leaving.remove(&declared.id);
+            let came_back = left.is_some();
+            let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
-                Some(before) if before.declared.definition == declared.definition => {
+                Some(before) if before.declared.definition == declared.definition && !came_back => {
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
                     self.was_quiet(&before);
+                    poked.extend(before.ancestors.iter().copied());
                     (self.redefined(&before, declared), &mut taken.1)
                 }
             };
@@ -32,16 +38,42 @@ impl Books {
             self.debts.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
+            if before.running.is_some() {
+                let mut before = before.clone();
+                if let Some(run) = &mut before.running {
+                    run.obsolete = true;
+                }
+                before.owed = None;
+                self.leaving.insert(*id, before);
+            }
         }
+        // Only the removal of the child ends what is owed to it, also where a crash has hidden the removal.
+        let vertices = &self.vertices;
+        self.debts.retain(|id, _| vertices.contains_key(id));
         self.taken = taken;
         self.counts.clone_from(&self.given);
+        let above: BTreeMap<VertexId, Vec<VertexId>> =
+            self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
         self.take_graph(&swap.graph);
+        for id in poked {
+            let clock = self.clock;
+            if let Some(vertex) = self.vertices.get_mut(&id)
+                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
+            {
+                vertex.may(clock);
+            }
+        }
         let all = self.order.clone();
         if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
             self.announced = None;
         }
         for id in all {
-            if matches!(self.vertices[&id].need, Need::Must { .. }) {
+            let vertex = &self.vertices[&id];
+            // A swap alone is no attempt for what has failed: only what it marks, or puts below it, back-pokes.
+            let marked = matches!(vertex.need, Need::Must { high, .. } if high == self.clock)
+                || matches!(vertex.need, Need::Maybe(low) if low == self.clock);
+            let moved = above.get(&id) != Some(&vertex.ancestors) && vertex.need != Need::No;
+            if marked || moved {
                 self.back_poke(id);
             }
         }
@@ -51,7 +83,7 @@ impl Books {
         if let Phase::JustFailed { run, .. } = before.phase {
             self.history.insert(run);
         }
-        if before.running.is_some() {
+        if before.running.as_ref().is_some_and(|run| !run.stuck) {
             let detail = format!("{} is taken away while it runs", before.declared.id);
             self.broken(crate::invariants::E17_SWAP, &detail);
         }
@@ -82,6 +114,10 @@ impl Books {
                 false
             }
         };
+        if !runs {
+            // It has been right before this daemon began.
+            vertex.good.1 = 1;
+        }
         if runs {
             vertex.must(self.clock, Some(Cause::Load));
         } else if vertex.phase == Phase::Operator || declared.meta.noop {
@@ -139,6 +175,13 @@ impl Books {
         vertex.owed = before.owed;
         vertex.owed_stamp = before.owed_stamp;
         vertex.owed_unsure = before.owed_unsure;
+        vertex.running.clone_from(&before.running);
+        if let Some(run) = &mut vertex.running {
+            run.obsolete = true;
+        }
+        if before.declared.meta.poll == declared.meta.poll {
+            (vertex.loaded, vertex.polls) = (before.loaded, before.polls);
+        }
         vertex.failures = before.failures;
         vertex.backoff_sure = before.failures == 0;
         vertex.full_at = before.full_at;
@@ -150,6 +193,10 @@ impl Books {
         {
             vertex.phase = Phase::Delayed(until);
         }
+        if matches!(before.phase, Phase::JustFailed { .. }) {
+            // Its delay may run on under the new definition.
+            vertex.phase = Phase::Unsure;
+        }
         if declared.nature.check != Check::Events {
             vertex.must(self.clock, Some(Cause::Load));
         } else if before.owed.is_some() {
@@ -157,7 +204,13 @@ impl Books {
         } else {
             vertex.may(self.clock);
         }
-        if before.need != Need::No {
+        if let (Need::Maybe(low) | Need::Must { low, .. }, Need::Must { high, .. }) =
+            (before.need, vertex.need)
+        {
+            vertex.need = Need::Must { low, high };
+            vertex.cause = None;
+        }
+        if before.owed.is_some() || before.owed_unsure {
             vertex.cause = None;
         }
         vertex

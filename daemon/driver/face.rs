@@ -1,0 +1,118 @@
+//! What goes into a driver and what comes out at its end.
+
+use super::Audience;
+use super::watch::Signal;
+use crate::config::Loaded;
+use crate::store::{Recalled, Store};
+use std::time::Duration;
+use steadfast_engine::{Counts, Mode, Slots, Standing};
+use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
+
+/// Something for the driver.
+#[derive(Debug)]
+pub enum Input {
+    /// A check has ended.
+    Checked(steadfast_engine::RunId, Verdict),
+    /// An apply, or a run that was cancelled, has ended.
+    Ended(steadfast_engine::RunId, Outcome),
+    /// The journal has answered these tickets; with the reason where it could not keep them.
+    Kept(Vec<u64>, Option<String>),
+    /// Sources of events.
+    Watched(Vec<Signal>),
+    /// A graph to run instead of the one that runs.
+    Graph {
+        /// It, or why it was refused.
+        graph: Result<Box<Loaded>, String>,
+        /// The operator asked for it.
+        operator: bool,
+    },
+    /// Come to rest, for this reason.
+    Pause(String),
+    /// Go on.
+    Resume,
+    /// Stop; with no grace: at once.
+    Stop(Duration),
+    /// A question that goes once round the loop (watchdog).
+    Ping(Answer),
+}
+
+/// Where the answer to a ping goes.
+pub struct Answer(pub Box<dyn FnOnce(Pulse) + Send>);
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answer")
+    }
+}
+
+/// The answer to a ping: the loop is alive, and this is how it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Pulse {
+    /// Counts over all vertices.
+    pub counts: Counts,
+    /// What the engine is doing.
+    pub mode: Mode,
+    /// Whether all is as declared.
+    pub converged: bool,
+}
+
+/// How a driver is set up.
+#[derive(Debug)]
+pub struct Settings {
+    /// For `apply` and `plan`: no watches, no sweeps; ends when it is at rest.
+    pub one_shot: bool,
+    /// How many runs at once.
+    pub slots: Slots,
+    /// How long a sweep over everything takes; none without it.
+    pub sweep: Option<Duration>,
+    /// How long a pause lasts that nobody ends.
+    pub pause_limit: Duration,
+    /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
+    pub whole: bool,
+}
+
+/// How it ended, and how all stood then.
+#[derive(Debug)]
+pub struct Finished {
+    /// How each vertex stands.
+    pub standings: Vec<Stand>,
+    /// What a last look found on what this driver changed (one-shot only).
+    pub moved: Vec<(String, Vec<Difference>)>,
+    /// Vertices that were changed.
+    pub changed: u32,
+    /// All was as declared.
+    pub converged: bool,
+}
+
+/// How one vertex stands at the end.
+#[derive(Debug)]
+pub struct Stand {
+    /// `kind[name]`.
+    pub identity: String,
+    /// How it stands.
+    pub standing: Standing,
+    /// The last trouble with it.
+    pub trouble: Option<Trouble>,
+    /// Those it waits for.
+    pub waits_for: Vec<String>,
+}
+
+/// What a driver works with.
+pub struct Parts {
+    /// The machine.
+    pub host: Host,
+    /// The one key for permits.
+    pub key: MintKey,
+    /// Where state is kept; none where nothing will be changed (`plan`).
+    pub store: Option<Box<dyn Store>>,
+    /// What it told back.
+    pub recalled: Recalled,
+    /// Who listens.
+    pub audience: Box<dyn Audience>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("recalled", &self.recalled).finish_non_exhaustive()
+    }
+}

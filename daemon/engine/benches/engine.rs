@@ -1,0 +1,220 @@
+//! The engine alone, on one core: `cargo bench -p steadfast-engine`.
+//!
+//! Each line is the median of several rounds. Ratios (2n beside n) say whether work is linear; they hold on any machine. Absolute
+//! times are for the machine that printed them. The limits of the performance goals stand at the end of each line.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{
+    Action, Declared, Edge, Engine, Event, Graph, Meta, Nature, Pause, Slots, Swap, Tick, Verdict,
+    VertexId,
+};
+
+/// An engine whose checks find nothing to do.
+struct Host {
+    engine: Engine,
+    now: u64,
+    checks: u64,
+    events: VecDeque<Event>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let slots = Slots { threads: 64, commands: 64, spare: 0 };
+        Self { engine: Engine::new(slots, false), now: 1, checks: 0, events: VecDeque::new() }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+        while let Some(event) = self.events.pop_front() {
+            self.now += 1;
+            for action in self.engine.handle(Tick(self.now), event) {
+                self.answer(&action);
+            }
+        }
+    }
+
+    fn answer(&mut self, action: &Action) {
+        match action {
+            Action::Watch(id) => self.events.push_back(Event::Watching(*id)),
+            Action::Start(start) => {
+                self.checks += 1;
+                self.events.push_back(Event::Checked(start.run, Verdict::Same));
+            }
+            Action::SavePause(_) => self.events.push_back(Event::PauseSaved),
+            Action::Unwatch(_)
+            | Action::Forget(_)
+            | Action::Tell(_)
+            | Action::Begin(_)
+            | Action::Apply(..)
+            | Action::End(_)
+            | Action::Cancel(..) => {}
+        }
+    }
+
+    fn load(&mut self, graph: &Arc<Graph>) {
+        let graph = Arc::clone(graph);
+        self.tell(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator: false }));
+    }
+}
+
+fn graph(count: u32, edges: impl Iterator<Item = (u32, u32)>) -> Arc<Graph> {
+    let meta = Arc::new(Meta::default());
+    let declared = |number| Declared {
+        id: VertexId(number),
+        definition: 1,
+        meta: Arc::clone(&meta),
+        nature: Nature::default(),
+    };
+    let edges = edges
+        .map(|(from, to)| Edge { from: VertexId(from), to: VertexId(to), notify: false })
+        .collect();
+    match Graph::new((0..count).map(declared).collect(), edges, Vec::new()) {
+        Ok(graph) => Arc::new(graph),
+        Err(error) => panic!("the bench writes valid graphs: {error}"),
+    }
+}
+
+fn tree(count: u32) -> Arc<Graph> {
+    graph(count, (1..count).map(|number| ((number - 1) / 10, number)))
+}
+
+fn star(leaves: u32) -> Arc<Graph> {
+    graph(leaves + 1, (1..=leaves).map(|leaf| (0, leaf)))
+}
+
+fn chain(count: u32) -> Arc<Graph> {
+    graph(count, (1..count).map(|number| (number - 1, number)))
+}
+
+fn fan_in(leaves: u32) -> Arc<Graph> {
+    graph(leaves + 1, (0..leaves).map(|leaf| (leaf, leaves)))
+}
+
+fn layers(count: u32, width: u32) -> Arc<Graph> {
+    let pair = move |layer: u32| {
+        (0..width * width)
+            .map(move |n| ((layer - 1) * width + n / width, layer * width + n % width))
+    };
+    graph(count * width, (1..count).flat_map(pair))
+}
+
+/// The median time of that many rounds.
+fn median(rounds: usize, mut round: impl FnMut() -> Duration) -> Duration {
+    let mut all: Vec<Duration> = (0..rounds).map(|_| round()).collect();
+    all.sort_unstable();
+    all.get(rounds / 2).copied().unwrap_or_default()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench reads the clock, the engine does not")]
+fn timed(work: impl FnOnce()) -> Duration {
+    let before = std::time::Instant::now();
+    work();
+    before.elapsed()
+}
+
+/// One event of one vertex of a loaded graph, with everything that follows.
+fn event(graph: &Arc<Graph>, vertex: u32) -> Duration {
+    let mut host = Host::new();
+    host.load(graph);
+    let before = host.checks;
+    let times = 2000;
+    let all = median(9, || {
+        timed(|| (0..times).for_each(|_| host.tell(Event::Changed(VertexId(vertex)))))
+    });
+    assert_eq!(host.checks - before, 9 * u64::from(times), "one check for each event");
+    all / times
+}
+
+fn start(graph: &Arc<Graph>) -> Duration {
+    median(7, || {
+        let mut host = Host::new();
+        timed(|| host.load(graph))
+    })
+}
+
+fn reload(graph: &Arc<Graph>) -> Duration {
+    let mut host = Host::new();
+    host.load(graph);
+    median(7, || timed(|| host.load(graph)))
+}
+
+/// A pause, an event for every vertex in it, and the resume that sets all right.
+fn resume(graph: &Arc<Graph>) -> Duration {
+    let mut host = Host::new();
+    host.load(graph);
+    median(7, || {
+        host.tell(Event::Pause(Pause { drain: false, until: Tick(u64::MAX / 2), recorded: false }));
+        for id in graph.order() {
+            host.tell(Event::Changed(*id));
+        }
+        timed(|| host.tell(Event::Resume))
+    })
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
+/// What a vertex costs besides its edges and the graph that declares it.
+fn bytes() -> u64 {
+    let count = 400_000;
+    let graph = graph(count, std::iter::empty());
+    let mut host = Host::new();
+    let before = resident();
+    host.load(&graph);
+    // What was queued in passing has been given back to the allocator; asking again settles it.
+    host.events = VecDeque::new();
+    resident().saturating_sub(before) / u64::from(count)
+}
+
+fn ratio(many: Duration, few: Duration) -> f64 {
+    many.as_secs_f64() / few.as_secs_f64()
+}
+
+fn main() {
+    let mut text = String::new();
+    let mut say = |line: std::fmt::Arguments<'_>| {
+        text.write_fmt(line).and_then(|()| text.write_char('\n')).unwrap_or_default();
+    };
+    say(format_args!("one event, one check (microseconds are the goal):"));
+    for (name, graph, vertex) in [
+        ("W-2 star of 1000, a leaf", star(1000), 500),
+        ("W-2 star of 1000, the centre", star(1000), 0),
+        ("W-3 chain of 1000, the tail", chain(1000), 999),
+        ("W-4 tree of 10 000, a leaf", tree(10_000), 9999),
+        ("W-6 30 layers of 10, the last", layers(30, 10), 299),
+        ("W-7 fan-in of 10 000, a leaf", fan_in(10_000), 7),
+        ("tree of 10 000, the root (at most 1 ms)", tree(10_000), 0),
+    ] {
+        say(format_args!("  {name}: {:.2?}", event(&graph, vertex)));
+    }
+    let leaf = event(&tree(100_000), 99_999);
+    say(format_args!(
+        "leaf events per second: {:.0} (at least 1 000 000)",
+        1.0 / leaf.as_secs_f64()
+    ));
+    say(format_args!("2n beside n (about 2 is linear):"));
+    let (few, many) = (tree(50_000), tree(100_000));
+    let sorts: [(&str, fn(&Arc<Graph>) -> Duration); 3] =
+        [("start", start), ("reload of the same graph", reload), ("resume with all dirty", resume)];
+    for (name, work) in sorts {
+        let (n, twice) = (work(&few), work(&many));
+        say(format_args!("  {name}: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
+    }
+    let (n, twice) = (start(&fan_in(50_000)), start(&fan_in(100_000)));
+    say(format_args!(
+        "  W-7 start of a fan-in: {n:.2?}, {twice:.2?}, ratio {:.2}",
+        ratio(twice, n)
+    ));
+    let (n, twice) = (start(&layers(30, 20)), start(&layers(60, 20)));
+    say(format_args!("  W-6 start of layers: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
+    say(format_args!("bytes per vertex besides edges: {} (at most 300)", bytes()));
+    std::io::stdout().write_all(text.as_bytes()).unwrap_or_default();
+}

@@ -1,0 +1,224 @@
+//! A running daemon: its log read line by line as it comes, signals, and its end. It never outlives the test.
+
+use crate::host::{LIMIT, ends};
+use crate::process;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::cell::Cell;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One line of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) event: String,
+    pub(crate) resource: String,
+    pub(crate) message: String,
+    /// Seconds since midnight.
+    pub(crate) seconds: f64,
+}
+
+#[derive(Default)]
+struct Log {
+    lines: Mutex<(Vec<Line>, bool)>,
+    more: Condvar,
+}
+
+pub(crate) struct Daemon {
+    child: Child,
+    log: Arc<Log>,
+    /// Lines before this one have been waited for.
+    seen: Cell<usize>,
+    folder: PathBuf,
+}
+
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, (Vec<Line>, bool)> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Daemon {
+    pub(crate) fn start(mut command: Command, folder: &Path) -> Self {
+        command.stdout(std::process::Stdio::null());
+        let mut child = command.spawn().expect("started");
+        let log = Arc::<Log>::default();
+        let (writer, folder) = (Arc::clone(&log), folder.to_owned());
+        let stderr = child.stderr.take().expect("piped");
+        let prefix = folder.display().to_string();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                writer.lock().0.push(read(&line.replace(&prefix, "$DIR")));
+                writer.more.notify_all();
+            }
+            writer.lock().1 = true;
+            writer.more.notify_all();
+        });
+        Self { child, log, seen: Cell::new(0), folder }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the next line with this event.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, event: &str) -> Line {
+        self.wait_for_line(event, |line| line.event == event)
+    }
+
+    /// Waits for the next line with this event of this resource.
+    #[track_caller]
+    pub(crate) fn wait_for_of(&self, event: &str, resource: &str) -> Line {
+        let what = format!("{event} of {resource}");
+        self.wait_for_line(&what, |line| line.event == event && line.resource == resource)
+    }
+
+    /// Waits for such a line of each of these resources, in whatever order.
+    #[track_caller]
+    pub(crate) fn wait_for_all(&self, event: &str, resources: &[&str]) {
+        let first = self.seen.get();
+        let mut last = first;
+        for resource in resources {
+            self.seen.set(first);
+            self.wait_for_of(event, resource);
+            last = last.max(self.seen.get());
+        }
+        self.seen.set(last);
+    }
+
+    #[track_caller]
+    fn wait_for_line(&self, what: &str, is_it: impl Fn(&Line) -> bool) -> Line {
+        let end = Instant::now() + LIMIT;
+        let mut lines = self.log.lock();
+        loop {
+            let first = self.seen.get();
+            if let Some(at) = lines.0.iter().skip(first).position(&is_it) {
+                self.seen.set(first + at + 1);
+                return lines.0[first + at].clone();
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if lines.1 || left.is_zero() {
+                let why = if lines.1 { "the daemon has ended" } else { "a minute has passed" };
+                panic!("{why} without `{what}` after line {first} of:\n{}", shown(&lines.0));
+            }
+            lines =
+                self.log.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// All lines so far.
+    pub(crate) fn log(&self) -> Vec<Line> {
+        self.log.lock().0.clone()
+    }
+
+    /// Lines that have not been waited for yet.
+    pub(crate) fn unseen(&self) -> Vec<Line> {
+        self.log().split_off(self.seen.get())
+    }
+
+    /// Lines so far are not waited for any more.
+    pub(crate) fn skip_to_now(&self) {
+        self.seen.set(self.log.lock().0.len());
+    }
+
+    /// Lines of an event so far.
+    pub(crate) fn count(&self, event: &str) -> usize {
+        self.log().iter().filter(|line| line.event == event).count()
+    }
+
+    /// No line with this event among those that were not waited for.
+    #[track_caller]
+    pub(crate) fn has_not_said(&self, event: &str) {
+        let unseen = self.unseen();
+        let said = unseen.iter().any(|line| line.event == event);
+        assert!(
+            !said,
+            "`{event}` should not be said after line {}:\n{}",
+            self.seen.get(),
+            shown(&self.log())
+        );
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> &Self {
+        let pid = i32::try_from(self.child.id()).expect("a process number");
+        kill(Pid::from_raw(pid), signal).expect("it runs");
+        self
+    }
+
+    /// Waits for its end and answers with its exit code.
+    #[track_caller]
+    pub(crate) fn ends(&mut self) -> i32 {
+        self.ends_within(LIMIT)
+    }
+
+    #[track_caller]
+    pub(crate) fn ends_within(&mut self, within: Duration) -> i32 {
+        let code = ends(&mut self.child, within);
+        let end = Instant::now() + LIMIT;
+        let mut lines = self.log.lock();
+        // Children that it left behind would hold its standard error open.
+        while !lines.1 {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "its log stays open after its end:\n{}", shown(&lines.0));
+            lines =
+                self.log.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let panicked =
+            lines.0.iter().any(|line| line.event == "panic" || line.message.contains("panicked"));
+        assert!(!panicked, "{}", shown(&lines.0));
+        code
+    }
+
+    /// `kill -9`; what it started may go on.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("a child of ours");
+    }
+
+    /// `kill -9`, for it and for everything that it started: the power is cut.
+    pub(crate) fn kill_with_children(self) {
+        let folder = self.folder.clone();
+        self.kill();
+        process::kill_with(&folder);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn shown(lines: &[Line]) -> String {
+    let lines = lines.iter().zip(1..).map(|(line, number)| {
+        format!(
+            "{number:4} {:.3} {} {} {}\n",
+            line.seconds, line.event, line.resource, line.message
+        )
+    });
+    lines.collect()
+}
+
+fn read(line: &str) -> Line {
+    let Ok(json) = serde_json::from_str::<Value>(line) else {
+        // Talk before the log is set up, or of another program.
+        return Line {
+            event: "talk".to_owned(),
+            resource: String::new(),
+            message: line.to_owned(),
+            seconds: 0.0,
+        };
+    };
+    let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
+    let clock = text("timestamp");
+    let clock = clock.split('T').nth(1).unwrap_or_default().trim_end_matches('Z');
+    let seconds =
+        clock.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap_or(0.0));
+    Line { event: text("event"), resource: text("resource"), message: text("message"), seconds }
+}

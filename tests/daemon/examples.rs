@@ -1,0 +1,68 @@
+//! Every example is loaded and applied, in a folder of its own and without root; and is right the second time.
+
+use crate::host::Host;
+use std::path::{Path, PathBuf};
+
+/// Files and folders in `examples/`.
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let entries = std::fs::read_dir(folder).expect("examples/");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Every YAML file of an example, with its folders under `$DIR`.
+fn copy(host: &Host, example: &Path) {
+    let put = |from: &Path, name: &str| {
+        let text = std::fs::read_to_string(from).expect("an example is text");
+        host.write(name, host.full(&text.replace("/tmp/", "$DIR/")));
+    };
+    if example.is_dir() {
+        host.remove("graph.yaml").make_directory("graph.yaml").chmod("graph.yaml", 0o755);
+        for entry in std::fs::read_dir(example).expect("a folder") {
+            let entry = entry.expect("an entry");
+            put(&entry.path(), &format!("graph.yaml/{}", entry.file_name().display()));
+        }
+    } else {
+        put(example, "graph.yaml");
+    }
+}
+
+#[test]
+fn every_example_is_valid_and_works_without_root() {
+    let examples = examples();
+    assert!(examples.len() >= 4, "{examples:?}");
+    for example in examples {
+        let host = Host::of_nobody("graph: unused\n");
+        copy(&host, &example);
+        let checked = host.finish({
+            let mut command = host.bare(&["check"]);
+            command.arg(&example);
+            command
+        });
+        checked.exits(0).prints("valid: ");
+        assert!(checked.stderr.is_empty(), "{example:?}: {checked}");
+        host.apply().exits(0);
+        host.ask(&["apply", "--detailed-exitcode"]).exits(0);
+        host.plan().exits(0).prints(" 0 resources to change");
+        let daemon = host.run(&[]);
+        daemon.wait_for("converged");
+    }
+}
+
+#[test]
+fn the_example_of_the_readme_is_repaired() {
+    let host = Host::of_nobody("graph: unused\n");
+    copy(&host, &Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/hello.yaml"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let declared = host.read("steadfast-hello/motd");
+    assert_eq!(host.lines("steadfast-hello/changes").len(), 1);
+    host.remove("steadfast-hello/motd");
+    daemon.wait_for_of("changed", "file[motd]");
+    daemon.wait_for("converged");
+    assert_eq!(host.read("steadfast-hello/motd"), declared);
+    assert_eq!(host.lines("steadfast-hello/changes").len(), 2);
+    assert_eq!(host.read("steadfast-hello/latest"), declared, "through the link");
+}

@@ -1,0 +1,22 @@
+//! The real program from outside: what it does to files and processes, what it says, and how it ends.
+
+mod daemon;
+mod host;
+mod output;
+mod process;
+
+mod applied;
+mod crashes;
+mod drift;
+mod examples;
+mod execs;
+mod failures;
+mod noticed;
+mod pace;
+mod paused;
+mod planned;
+mod refused;
+mod reloaded;
+mod started;
+mod stopped;
+mod unprivileged;

@@ -1,0 +1,81 @@
+//! What a command answered: its code, its data, its talk; and what is expected of them.
+
+use serde_json::Value;
+
+pub(crate) struct Output {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "code {}\n-- stdout\n{}-- stderr\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+impl Output {
+    #[track_caller]
+    pub(crate) fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "{self}");
+        assert!(!self.stderr.contains("panicked"), "{self}");
+        self
+    }
+
+    /// Data, on standard output.
+    #[track_caller]
+    pub(crate) fn prints(&self, words: &str) -> &Self {
+        assert!(self.stdout.contains(words), "`{words}` should be printed\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn prints_nothing_of(&self, words: &str) -> &Self {
+        assert!(!self.stdout.contains(words), "`{words}` should not be printed\n{self}");
+        self
+    }
+
+    /// Data, in this order.
+    #[track_caller]
+    pub(crate) fn prints_in_order(&self, all: &[&str]) -> &Self {
+        let mut rest = self.stdout.as_str();
+        for words in all {
+            let Some((_, after)) = rest.split_once(words) else {
+                panic!("`{words}` should be printed, after those before it\n{self}");
+            };
+            rest = after;
+        }
+        self
+    }
+
+    /// Talk, on standard error.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) -> &Self {
+        assert!(self.stderr.contains(words), "`{words}` should be said\n{self}");
+        self
+    }
+
+    /// The last line of data begins so.
+    #[track_caller]
+    pub(crate) fn ends_with_line(&self, words: &str) -> &Self {
+        let last = self.stdout.lines().last().unwrap_or_default();
+        assert!(last.starts_with(words), "the last line should begin with `{words}`\n{self}");
+        self
+    }
+
+    /// The data, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{self}"))
+    }
+
+    /// Identities on lines of data that begin with this word, sorted.
+    pub(crate) fn named_after(&self, word: &str) -> Vec<String> {
+        let lines =
+            self.stdout.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let mut names: Vec<String> =
+            lines.map(|rest| format!("{}]", rest.split(']').next().unwrap_or_default())).collect();
+        names.sort();
+        names
+    }
+}

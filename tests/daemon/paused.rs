@@ -1,0 +1,129 @@
+//! USR1 and USR2: nothing is touched while it rests, and nothing of what happened meanwhile is forgotten.
+
+use crate::host::Host;
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
+use std::time::Duration;
+
+const GRAPH: &str = r#"
+graph: rests
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n"}
+  - {name: b, path: $DIR/b, content: "b\n", mode: 0600}
+  - {name: c, path: $DIR/c, content: "c\n", after: ["file[a]", "file[b]"]}
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "echo told >> $DIR/told", refresh_only: true, subscribe: "file[c]"}
+"#;
+
+fn breaks(host: &Host) {
+    host.write("a", "mine\n").chmod("b", 0o644).remove("c");
+}
+
+#[track_caller]
+fn is_broken(host: &Host) {
+    // Real time is the claim: in half a second a repair would have been made a hundred times.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(
+        (host.read("a").as_str(), host.mode("b"), host.exists("c")),
+        ("mine\n", 0o644, false)
+    );
+}
+
+#[track_caller]
+fn is_right(host: &Host) {
+    let contents = ["a", "b", "c"].map(|name| host.read(name));
+    assert_eq!((contents.join(""), host.mode("b")), ("a\nb\nc\n".to_owned(), 0o600));
+}
+
+/// E-15: paused, nothing happens; resumed, all is repaired.
+#[test]
+fn a_pause_touches_nothing_and_loses_nothing() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.signal(SIGUSR1).wait_for("paused");
+    breaks(&host);
+    is_broken(&host);
+    daemon.has_not_said("changed");
+    daemon.has_not_said("converged");
+    daemon.signal(SIGUSR2).wait_for("resumed");
+    daemon.wait_for("converged");
+    is_right(&host);
+    assert_eq!(host.lines("told").len(), 2, "once when c was made, once when it was made again");
+}
+
+/// E-15: a pause is kept; `kill -9` does not end it, and a reload does not either.
+#[test]
+fn paused_killed_and_started_again_is_still_paused() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.signal(SIGUSR1).wait_for("paused");
+    daemon.kill();
+    breaks(&host);
+    let daemon = host.run(&[]);
+    daemon.wait_for("paused");
+    is_broken(&host);
+    daemon.signal(SIGHUP).wait_for("loaded");
+    is_broken(&host);
+    daemon.has_not_said("changed");
+    daemon.signal(SIGUSR2).wait_for("resumed");
+    daemon.wait_for("converged");
+    is_right(&host);
+}
+
+/// A stop while paused is a stop; the pause outlives it, and its end does so too.
+#[test]
+fn a_stop_while_paused_keeps_the_pause() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.signal(SIGUSR1).wait_for("paused");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("paused");
+    daemon.signal(SIGUSR2).wait_for("resumed");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(daemon.count("paused"), 0);
+}
+
+/// E-15: a pause ends by itself.
+#[test]
+fn a_pause_that_nobody_ends_ends() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&["--pause-limit", "1"]);
+    daemon.wait_for("converged");
+    daemon.signal(SIGUSR1).wait_for("paused");
+    breaks(&host);
+    daemon.wait_for("resumed");
+    daemon.wait_for("converged");
+    is_right(&host);
+}
+
+/// E-15, R-1: what runs is let end, and it is said whom the pause waits for.
+#[test]
+fn a_pause_waits_for_what_runs() {
+    let host = Host::with(
+        r#"
+graph: runs
+resources:
+  exec:
+  - {name: long, shell: /bin/sh, cmd: "echo x > $DIR/began; while ! test -e $DIR/go; do $DIR/sleep 0.02; done; echo x > $DIR/ended"}
+  file: [{name: next, path: $DIR/next, after: "exec[long]"}]
+"#,
+    );
+    let daemon = host.run(&[]);
+    host.wait_for_lines("began", 1);
+    let line = daemon.signal(SIGUSR1).wait_for("pausing");
+    assert!(line.message.contains("exec[long]"), "{line:?}");
+    daemon.has_not_said("paused");
+    host.write("go", "");
+    daemon.wait_for("paused");
+    assert!(host.exists("ended") && !host.exists("next"));
+    daemon.signal(SIGUSR2).wait_for("converged");
+    assert!(host.exists("next"));
+}

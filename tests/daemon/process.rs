@@ -1,0 +1,45 @@
+//! Processes as `/proc` shows them: whose arguments hold the folder of a test.
+
+use crate::host::mentions;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::path::Path;
+
+/// Number and arguments of every live process with this folder in its arguments, besides the program itself.
+pub(crate) fn with(folder: &Path) -> Vec<(i32, String)> {
+    all(folder).into_iter().filter(|(_, arguments)| !is_ours(arguments)).collect()
+}
+
+/// Ends every process with this folder in its arguments, the program first.
+pub(crate) fn kill_with(folder: &Path) {
+    let mut found = all(folder);
+    found.sort_by_key(|(_, arguments)| !is_ours(arguments));
+    for (pid, _) in found {
+        // It may have ended by itself meanwhile.
+        if kill(Pid::from_raw(pid), Signal::SIGKILL).is_err() {}
+    }
+}
+
+/// Signals that a process catches, as a mask.
+pub(crate) fn caught(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
+fn is_ours(arguments: &str) -> bool {
+    let program = arguments.split(' ').next().unwrap_or_default();
+    program.ends_with("/steadfast") || program.ends_with("setpriv")
+}
+
+fn all(folder: &Path) -> Vec<(i32, String)> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| {
+        // A zombie has no arguments any more.
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words = String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ");
+        mentions(&arguments, folder).then_some((pid, words))
+    })
+    .collect()
+}

@@ -1,0 +1,180 @@
+//! What is refused: graphs, command lines, state directories; each with its own code and a way out.
+
+use crate::host::{Host, is_root};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// S-10, F-13: every problem at once, each with its place.
+#[test]
+fn check_tells_every_problem_at_once() {
+    let host = Host::with(
+        r#"graph: bad
+resources:
+  file:
+  - {name: a, path: $DIR/a, mode: 644}
+  - {name: b, path: $DIR/b, contents: x}
+  - {name: b, path: $DIR/c}
+  - {name: d, path: $DIR/x}
+  - {name: e, path: !tag $DIR/e}
+  - {name: f, path: $DIR//x}
+  pkg: [{name: nginx}]
+  noop:
+  - {name: x, after: "noop[y]"}
+  - {name: y, after: "noop[x]"}
+  - {name: z, after: "noop[z]"}
+  - {name: w, after: "noop[nowhere]"}
+  - {name: v, meta: {limit: 1, burst: 0}}
+  - {name: u, meta: {sema: ["s:1", "s:2"]}}
+"#,
+    );
+    let answer = host.check();
+    answer.exits(65);
+    for (line, words) in [
+        (4, "644"),
+        (5, "contents"),
+        (6, "file[b]"),
+        (9, "claimed twice"),
+        (10, "not in this build"),
+        (15, "nowhere"),
+        (16, "burst"),
+        (17, "count 2 here and 1 elsewhere"),
+    ] {
+        let place = format!("$DIR/graph.yaml:{line}:");
+        let told =
+            answer.stderr.lines().any(|said| said.starts_with(&place) && said.contains(words));
+        assert!(told, "`{place}` with `{words}`\n{answer}");
+    }
+    answer.says("noop[x] → noop[y] → noop[x]").says("`noop[z]` would wait for itself").says("0644");
+    host.apply().exits(65);
+    host.plan().exits(65);
+    assert_eq!(host.run(&[]).ends(), 65);
+    assert!(!host.exists("a"), "a graph with problems is refused whole");
+}
+
+#[test]
+fn check_answers_in_json() {
+    let host = Host::with("graph: g\nresources: {nop: [{name: a}], file: [{name: b}]}\n");
+    let answer = host.ask(&["check", "--json"]);
+    let json = answer.exits(65).json();
+    let problems = json["problems"].as_array().expect("a list");
+    assert_eq!(problems.len(), 2, "{answer}");
+    assert!(problems.iter().all(|p| p["places"][0]["line"] == 2), "{answer}");
+    host.graph("graph: g\n").ask(&["check", "--json"]).exits(0);
+}
+
+/// S-10: bombs are refused at once.
+#[test]
+fn bombs_are_refused_quickly() {
+    let mut laughs = "graph: g\na0: &a0 [x, x]\n".to_owned();
+    for n in 1..40 {
+        writeln!(laughs, "a{n}: &a{n} [*a{m}, *a{m}, *a{m}]", m = n - 1).expect("a string");
+    }
+    let deep = format!("graph: g\nresources: {}\n", "[".repeat(100_000));
+    for text in [laughs, deep, "\u{0}\u{1}".to_owned(), "graph: [".to_owned(), "- a\n".to_owned()] {
+        let host = Host::with(&text);
+        let began = Instant::now();
+        host.check().exits(65);
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "a program not optimised, on a busy machine"
+        );
+    }
+}
+
+/// F-13: no recursion along a chain.
+#[test]
+fn a_long_chain_overflows_no_stack() {
+    let mut text = "graph: chain\nresources:\n  noop:\n  - {name: n0}\n".to_owned();
+    for n in 1..50_000 {
+        writeln!(text, "  - {{name: n{n}, after: \"noop[n{}]\"}}", n - 1).expect("a string");
+    }
+    let host = Host::with(&text);
+    host.check().exits(0).prints("valid: chain: 50000 resources, 49999 edges");
+    host.apply().exits(0);
+    let closed = text.replace("{name: n0}", "{name: n0, after: \"noop[n49999]\"}");
+    host.graph(&closed).check().exits(65).says("50000 resources wait for each other");
+}
+
+#[test]
+fn a_wrong_command_line_is_64() {
+    let host = Host::with("graph: g\n");
+    for words in [
+        &[][..],
+        &["frobnicate"],
+        &["run"],
+        &["apply", "--nop", "$DIR/graph.yaml"],
+        &["apply", "--sema", "0", "$DIR/graph.yaml"],
+        &["run", "--log", "xml", "$DIR/graph.yaml"],
+        &["run", "--converged-timeout", "x", "$DIR/graph.yaml"],
+    ] {
+        let answer = host.finish(host.bare(words));
+        answer.exits(64);
+        assert!(answer.stdout.is_empty() && !answer.stderr.is_empty(), "{words:?}: {answer}");
+    }
+    host.finish(host.bare(&["--help"])).exits(0).prints("apply");
+    host.finish(host.bare(&["--version"])).exits(0).prints("steadfast 0.");
+}
+
+#[test]
+fn a_graph_that_is_not_there_is_65() {
+    let host = Host::with("graph: g\n");
+    host.remove("graph.yaml");
+    for command in ["check", "plan", "apply"] {
+        host.ask(&[command]).exits(65).says("graph.yaml");
+    }
+}
+
+/// C-10: one daemon acts; a lock that `kill -9` left behind is not in the way.
+#[test]
+fn a_second_daemon_is_75_and_told_to_reload() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let pid = daemon.pid().to_string();
+    host.apply().exits(75).says("reload").says(&pid);
+    host.finish(host.command(&["run"])).exits(75).says("reload").says(&pid);
+    daemon.kill();
+    host.apply().exits(0);
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_is_73() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
+    host.write("state", "a file");
+    for command in ["apply", "run"] {
+        host.ask(&[command]).exits(73).says("state").says("--state-dir");
+    }
+    assert!(!host.exists("f"));
+}
+
+#[test]
+fn a_state_directory_without_permission_is_77() {
+    let host = Host::of_nobody("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
+    host.make_directory("locked").chmod("locked", 0o500);
+    if is_root() {
+        std::os::unix::fs::chown(host.path("locked"), Some(0), Some(0)).expect("given to root");
+    }
+    for command in ["apply", "run"] {
+        let command = host.bare(&[command, "--state-dir", "$DIR/locked/state", "$DIR/graph.yaml"]);
+        host.finish(command).exits(77).says("--state-dir");
+    }
+    assert!(!host.exists("f"));
+}
+
+/// A reader who goes away is no error, and no panic.
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    for words in [&["plan"][..], &["check"], &["apply"], &["apply", "--json"]] {
+        let mut command = host.command(words);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        command.stdout(writer);
+        host.finish(command).exits(0);
+    }
+    let mut command = host.command(&["apply"]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    command.stderr(writer);
+    host.finish(command).exits(0);
+}

@@ -1,0 +1,113 @@
+//! Starting, converging, and ending by itself.
+
+use crate::host::Host;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_daemon_ends_when_all_has_been_right_for_long_enough() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    let began = Instant::now();
+    let mut daemon = host.run(&["--converged-timeout", "1"]);
+    assert_eq!(daemon.ends(), 0);
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(host.read("f"), "x");
+    daemon.wait_for("loaded");
+    daemon.wait_for("converged");
+    daemon.wait_for("stopped");
+}
+
+/// R-13: what has failed has not converged.
+#[test]
+fn a_daemon_with_a_failure_does_not_end_by_itself() {
+    let host = Host::with(
+        "graph: g\nresources: {exec: [{name: e, args: [\"false\"]}], file: [{name: $DIR/f}]}\n",
+    );
+    let mut daemon = host.run(&["--converged-timeout", "0"]);
+    daemon.wait_for_of("failed", "exec[e]");
+    // Real time is the claim.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(daemon.count("converged"), 0);
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    assert!(host.exists("f"));
+}
+
+/// An empty graph is a graph.
+#[test]
+fn an_empty_graph_converges_at_once() {
+    let host = Host::with("graph: empty\n");
+    host.apply().exits(0).ends_with_line("done: empty: 0 resources, 0 changed");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+}
+
+/// A change of the world before the watch stands is not missed (R-9), whatever moment it falls into.
+#[test]
+fn what_happens_during_the_start_is_not_missed() {
+    let files: Vec<_> =
+        (0..200).map(|n| format!("  - {{name: $DIR/f{n}, content: \"f\\n\"}}\n")).collect();
+    let files = files.join("");
+    let host = Host::with(&format!("graph: many\nresources:\n  file:\n{files}"));
+    host.apply().exits(0);
+    for round in 0..5 {
+        let daemon = host.run(&["--sweep", "0"]);
+        let end = Instant::now() + Duration::from_millis(100 * (round + 1));
+        let mut n = 0;
+        while Instant::now() < end {
+            host.write(&format!("f{}", n % 200), "mine\n");
+            n += 1;
+        }
+        host.wait_until("all as declared", || {
+            (0..200).all(|n| host.read(&format!("f{n}")) == "f\n")
+        });
+        daemon.kill();
+    }
+}
+
+/// S-7: what is kept is for us alone.
+#[test]
+fn the_state_directory_is_for_us_alone() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.mode("state"), 0o700);
+    for entry in std::fs::read_dir(host.path("state")).expect("the state") {
+        let name = entry.expect("an entry").file_name();
+        assert_eq!(host.mode(&format!("state/{}", name.display())) & 0o077, 0, "{name:?}");
+    }
+}
+
+/// Every line of the log is one JSON object with what a reader needs.
+#[test]
+fn the_log_is_json_line_by_line() {
+    let host = Host::with(
+        r#"
+graph: g
+resources:
+  exec: [{name: e, shell: /bin/sh, cmd: 'printf "a\033[2Jb" >&2'}]
+"#,
+    );
+    let mut daemon = host.run(&["--converged-timeout", "0"]);
+    assert_eq!(daemon.ends(), 0);
+    let log = daemon.log();
+    assert!(log.iter().all(|line| line.event != "talk"), "{log:?}");
+    let events: Vec<&str> = log.iter().map(|line| line.event.as_str()).collect();
+    assert_eq!(events, ["loaded", "changed", "converged", "stopping", "stopped"]);
+    let foreign = log.iter().any(|line| line.message.contains('\u{1b}'));
+    assert!(
+        !foreign && log[1].message.contains("[2Jb"),
+        "S-13: foreign characters are escaped: {log:?}"
+    );
+}
+
+#[test]
+fn the_human_log_says_the_same() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    let answer = host.ask(&["run", "--converged-timeout", "0"]);
+    answer
+        .exits(0)
+        .says("loaded: graph g")
+        .says("changed file[$DIR/f]: created")
+        .says("converged: 1 resource");
+    assert!(!answer.stderr.contains('\u{1b}'), "no colour on a pipe: {answer}");
+}

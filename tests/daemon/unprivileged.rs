@@ -1,0 +1,72 @@
+//! Without root: it works; what it may not do is one clear failure.
+
+use crate::host::{Host, is_root};
+use std::os::unix::fs::{MetadataExt as _, chown};
+
+const GRAPH: &str = r#"
+graph: mine
+resources:
+  file:
+  - {name: d, path: $DIR/d/, mode: 0750}
+  - {name: f, path: $DIR/d/f, content: "f\n", mode: 0600, after: "file[d]"}
+  - {name: forbidden, path: $DIR/locked/f, content: "f\n"}
+  - {name: other, path: $DIR/other}
+  exec:
+  - {name: e, shell: /bin/sh, cmd: "id -u > $DIR/id", creates: $DIR/id}
+"#;
+
+fn host() -> Host {
+    let host = Host::of_nobody(GRAPH);
+    host.make_directory("locked").chmod("locked", 0o555);
+    if is_root() {
+        chown(host.path("locked"), Some(0), Some(0)).expect("given to root");
+    }
+    host
+}
+
+#[test]
+fn a_file_it_may_not_write_is_one_clear_failure() {
+    let host = host();
+    let answer = host.apply();
+    answer.exits(1).ends_with_line("failed: mine: 5 resources, 4 changed, 1 failed");
+    let failed: Vec<&str> =
+        answer.stdout.lines().filter(|line| line.starts_with("failed file")).collect();
+    assert_eq!(failed.len(), 1, "{answer}");
+    assert!(
+        failed[0].starts_with("failed file[forbidden]: ") && failed[0].contains("ermission"),
+        "{answer}"
+    );
+    assert_eq!(host.read("d/f"), "f\n");
+    assert!(host.exists("other") && host.exists("id"));
+    if is_root() {
+        assert_eq!(host.read("id"), "65534\n");
+        assert_eq!(host.metadata("d/f").uid(), 65534);
+    }
+}
+
+#[test]
+fn a_daemon_without_root_holds_what_it_may() {
+    let host = host();
+    // The mode of a directory is no event of what is in it: the sweep sees that it is allowed at last.
+    let daemon = host.run(&["--sweep", "1"]);
+    daemon.wait_for_of("failed", "file[forbidden]");
+    daemon.wait_for_all("changed", &["file[d]", "file[f]", "file[other]"]);
+    host.remove("d/f");
+    daemon.wait_for_of("changed", "file[f]");
+    assert_eq!(host.read("d/f"), "f\n");
+    host.chmod("locked", 0o777);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("locked/f"), "f\n");
+}
+
+/// State under the user's own directories, without being told where.
+#[test]
+fn state_goes_where_the_user_keeps_it() {
+    let host = Host::of_nobody("graph: g\nresources: {file: [{name: $DIR/f}]}\n");
+    let mut command = host.bare(&["apply", "$DIR/graph.yaml"]);
+    command.env("HOME", host.path("")).env_remove("XDG_STATE_HOME").env_remove("STATE_DIRECTORY");
+    if is_root() || !rustix::process::geteuid().is_root() {
+        host.finish(command).exits(0);
+        assert_eq!(host.mode(".local/state/steadfast"), 0o700);
+    }
+}

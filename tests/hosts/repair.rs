@@ -1,0 +1,53 @@
+//! Somebody on the host breaks what is declared; it is put back, and the journal says so.
+
+use crate::host::Host;
+use crate::service::{DECLARED, ONE_FILE};
+
+const LOOK: &str = "stat --format '%F %a %U %G' /etc/held; cat /etc/held";
+
+#[test]
+fn drift_is_repaired_whatever_it_is() {
+    let host = Host::holding(ONE_FILE);
+    let daemon = host.daemon().to_string();
+    let declared = host.shell(LOOK);
+    assert_eq!(declared, format!("regular file 640 root root\n{DECLARED}"));
+    for damage in [
+        "echo more >>/etc/held",
+        "echo other >/etc/held",
+        "rm /etc/held",
+        "chmod 0666 /etc/held",
+        "chown nobody:nogroup /etc/held",
+        "echo away >/etc/away; mv /etc/away /etc/held",
+        "ln -sf /etc/hostname /etc/held",
+        // The daemon is held meanwhile: it would have the file back before the folder can be made.
+        "kill -STOP $DAEMON; rm /etc/held; mkdir /etc/held; kill -CONT $DAEMON",
+    ] {
+        let damage = &damage.replace("$DAEMON", &daemon);
+        host.shell(damage);
+        host.until(damage, || host.run(&["sh", "-c", LOOK]).stdout == declared);
+    }
+    assert_ne!(host.read("/etc/hostname").as_deref(), Some(DECLARED), "written through a link");
+}
+
+#[test]
+fn the_journal_has_a_line_for_each_change_of_state_and_no_more() {
+    let host = Host::holding(ONE_FILE);
+    let at_rest = || host.log().last().is_some_and(|line| line.contains("converged"));
+    host.until("convergence to be told", at_rest);
+    let before = host.log().len();
+
+    host.write("/etc/held", "drift");
+    host.until("the repair to be told", || {
+        let log = host.log();
+        let since = log.get(before..).unwrap_or_default();
+        since.iter().any(|line| line.contains("file[/etc/held]"))
+            && since.last().is_some_and(|line| line.contains("converged"))
+    });
+    let log = host.log();
+    // Diverged, changed, converged; a start would be the most that could be said besides.
+    assert!(log.len() - before <= 4, "{log:#?}");
+    for line in &log {
+        assert!(!line.contains('\u{1b}'), "colours have no place in a journal: {line:?}");
+        assert!(!line.trim().is_empty() && line.chars().count() <= 200, "{line:?}");
+    }
+}

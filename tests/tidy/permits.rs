@@ -1,0 +1,56 @@
+//! A dry run cannot write (invariant 4): who may touch the host, and who may mint the right to.
+
+use crate::sources::{assert_none, files, has_word};
+
+/// What changes or runs something and must go through `resources/host/`, which asks for a permit.
+const DIRECT: &[&str] = &[
+    "std::fs",
+    "std::process",
+    "std::net",
+    "std::env",
+    "tokio::fs",
+    "tokio::process",
+    "tokio::net",
+    "nix",
+    "rustix",
+    "libc",
+    "MintKey",
+    "unsafe",
+];
+
+/// Types that only describe what the host has answered.
+const DESCRIPTIONS: &[&str] = &["rustix::fs::FileType", "std::fs::Metadata"];
+
+#[test]
+fn kinds_reach_the_machine_only_through_the_host() {
+    let mut wrong = Vec::new();
+    for source in files(&["resources/kinds"], ".rs") {
+        let code = source.code();
+        let code = DESCRIPTIONS.iter().fold(code, |code, name| code.replace(name, ""));
+        for name in DIRECT.iter().filter(|name| has_word(&code, name)) {
+            wrong.push(format!("{}: {name}", source.path));
+        }
+    }
+    assert_none("kinds go through resources/host/; they must not name:", &wrong);
+}
+
+/// Nobody else has the key: it is taken once, by the function that is `main`, and only the driver mints.
+#[test]
+fn the_key_is_taken_once_and_used_by_the_driver() {
+    let mut taken = Vec::new();
+    let mut wrong = Vec::new();
+    for source in files(&["daemon", "resources"], ".rs") {
+        // Tests and benches mint for themselves, in processes of their own.
+        if source.path.contains("/tests/") || source.path.contains("/benches/") {
+            continue;
+        }
+        let code = source.code();
+        let count = code.matches("MintKey::take()").count();
+        taken.extend(std::iter::repeat_n(source.path.clone(), count));
+        if code.contains(".mint(") && !source.is_in("daemon/driver") {
+            wrong.push(format!("{}: mints", source.path));
+        }
+    }
+    assert_none("only the driver mints:", &wrong);
+    assert_eq!(taken, ["daemon/cli/mod.rs"], "where MintKey::take() is called");
+}

@@ -1,0 +1,55 @@
+//! Each numbered promise that an issue names is named by a test or by a page in docs/.
+
+use crate::sources::{assert_none, files, has_word};
+use std::ops::RangeInclusive;
+
+/// The promises of the issues that are done: issue, letter, numbers.
+const PROMISED: &[(u32, &str, &[RangeInclusive<u32>])] = &[
+    (2, "E", &[1..=18]),
+    (2, "R", &[1..=18]),
+    (2, "W", &[1..=15]),
+    (2, "S", &[1..=2, 4..=5, 8..=10, 15..=15, 17..=18]),
+    (2, "F", &[13..=13, 15..=15]),
+];
+
+#[test]
+fn every_promise_is_named_by_a_test_or_a_page() {
+    let texts = tests_and_pages();
+    let mut missing = Vec::new();
+    for (issue, letter, numbers) in PROMISED {
+        for number in numbers.iter().cloned().flatten() {
+            if !texts.iter().any(|text| names(text, letter, number)) {
+                missing.push(format!("{letter}-{number} (issue {issue})"));
+            }
+        }
+    }
+    assert_none("expected a test or a page in docs/ that names each of:", &missing);
+}
+
+/// All tests but these, which name every promise, and all pages.
+fn tests_and_pages() -> Vec<String> {
+    let tests = files(&["tests", "daemon/engine/tests", "resources/tests"], ".rs");
+    let tests = tests.into_iter().filter(|source| !source.is_in("tests/tidy"));
+    let shipped = files(&["daemon", "resources"], ".rs");
+    let unit_tests = shipped.iter().map(|source| source.unit_tests().to_owned());
+    let shape = files(&["tests/tidy"], "shape.rs");
+    let pages = files(&["docs"], ".md");
+    tests.chain(shape).chain(pages).map(|source| source.text).chain(unit_tests).collect()
+}
+
+/// Whether it is named: `E-1` as a word, or as the beginning of a test's name, `fn e1_…` or `fn e_1_…`.
+fn names(text: &str, letter: &str, number: u32) -> bool {
+    let small = letter.to_lowercase();
+    has_word(text, &format!("{letter}-{number}"))
+        || text.contains(&format!("fn {small}{number}_"))
+        || text.contains(&format!("fn {small}_{number}_"))
+}
+
+#[test]
+fn a_promise_is_named_by_its_whole_number() {
+    assert!(names("/// E-1: order", "E", 1));
+    assert!(names("fn e_1_order() {}", "E", 1));
+    assert!(!names("/// E-11: noop", "E", 1));
+    assert!(!names("fn e_11_noop() {}", "E", 1));
+    assert!(!names("E-12 to E-18", "E", 13));
+}

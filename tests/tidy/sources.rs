@@ -1,0 +1,152 @@
+//! The sources of the repository, as the tidy tests read them.
+#![expect(clippy::string_slice, reason = "each index is one at which something was found")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A file of the repository.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// From the top of the repository, with slashes.
+    pub(crate) path: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+/// All files whose name ends like this, below these folders (an empty name is the whole repository).
+pub(crate) fn files(folders: &[&str], ending: &str) -> Vec<Source> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in folders {
+        collect(top, &top.join(folder), ending, &mut found);
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+fn collect(top: &Path, folder: &Path, ending: &str, found: &mut Vec<Source>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().into_string().expect("names in the repository are UTF-8");
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            collect(top, &path, ending, found);
+        } else if name.ends_with(ending) {
+            let text = fs::read_to_string(&path).expect("sources are UTF-8");
+            let path = path.strip_prefix(top).expect("below the top").to_str().expect("UTF-8");
+            found.push(Source { path: path.to_owned(), text });
+        }
+    }
+}
+
+impl Source {
+    /// The code that ships: without comments, and without the tests at the bottom.
+    pub(crate) fn code(&self) -> String {
+        let shipped = self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        shipped.lines().map(without_comment).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The tests at the bottom.
+    pub(crate) fn unit_tests(&self) -> &str {
+        self.text.split_once("#[cfg(test)]\nmod ").map_or("", |(_, tests)| tests)
+    }
+
+    /// Whether it lies in this folder, or is its one file.
+    pub(crate) fn is_in(&self, room: &str) -> bool {
+        self.path.strip_prefix(room).is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
+    }
+}
+
+fn without_comment(line: &str) -> &str {
+    // A `//` after a colon is an address within a text.
+    let comment = line.match_indices("//").find(|(at, _)| !line[..*at].ends_with(':'));
+    comment.map_or(line, |(at, _)| &line[..at])
+}
+
+/// The names that follow `path::` in the code, also within braces: `crate::{a, b::c}` names `a` and `b`.
+pub(crate) fn named_after(code: &str, path: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, _) in code.match_indices(path) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|letter| is_word(letter) || letter == ':') {
+            continue;
+        }
+        let rest = &code[at + path.len()..];
+        match rest.strip_prefix('{') {
+            Some(list) => names.extend(top_level_names(list)),
+            None => names.extend(leading_word(rest)),
+        }
+    }
+    names
+}
+
+fn top_level_names(list: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                names.extend(leading_word(list[start..at].trim_start()));
+                start = at + 1;
+                if letter == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn leading_word(text: &str) -> Option<String> {
+    let word: String = text.chars().take_while(|letter| is_word(*letter)).collect();
+    (!word.is_empty()).then_some(word)
+}
+
+/// Whether the text has this word, with nothing of a word at either end.
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Fails with all that is wrong at once.
+#[track_caller]
+pub(crate) fn assert_none(rule: &str, wrong: &[String]) {
+    assert!(wrong.is_empty(), "{rule}\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn names_are_found_in_lists_and_paths() {
+    let code = "use crate::{store::{A, b}, events, self};\nlet a = crate::config::X; my_crate::no";
+    let names: Vec<_> = named_after(code, "crate::").into_iter().collect();
+    assert_eq!(names, ["config", "events", "self", "store"]);
+}
+
+#[test]
+fn words_end_where_they_end() {
+    assert!(has_word("/// E-1: order", "E-1"));
+    assert!(has_word("E-2, E-1", "E-1"));
+    assert!(!has_word("E-12", "E-1"));
+    assert!(!has_word("RE-1", "E-1"));
+}
+
+#[test]
+fn comments_and_unit_tests_do_not_ship() {
+    let text = "a(); // b\nlet c = \"http://d\";\n#[cfg(test)]\nmod tests { e }".to_owned();
+    let source = Source { path: "x.rs".to_owned(), text };
+    assert_eq!(source.code(), "a(); \nlet c = \"http://d\";");
+    assert_eq!(source.unit_tests(), "tests { e }");
+}
