@@ -80,8 +80,8 @@ impl Held {
     /// Waits for a line that holds this.
     pub(crate) fn says(&mut self, word: &str) -> Result<(), Failure> {
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(120));
-            if line.map_err(|_| format!("it did not say {word}"))?.contains(word) {
+            let line = self.lines.recv_timeout(Duration::from_mins(2));
+            if line.map_err(|error| format!("it did not say {word}: {error}"))?.contains(word) {
                 return Ok(());
             }
         }

@@ -17,13 +17,8 @@ impl Report {
     pub(crate) fn ratio(&mut self, what: &str, bare: &Sample, ours: &Sample, target: f64) {
         let ratio = ours.median() / bare.median();
         let detail = format!("bare {bare}, steadfast {ours}");
-        self.line(
-            what,
-            &format!("{ratio:.2}x"),
-            &format!("<= {target}x"),
-            ratio <= target,
-            &detail,
-        );
+        let value = format!("{ratio:.2}x");
+        self.line(what, (&value, &format!("<= {target}x"), ratio <= target), &detail);
     }
 
     /// A figure that must not exceed another.
@@ -31,10 +26,10 @@ impl Report {
         let digits = if most < 0.1 { 4 } else { 2 };
         let (value_text, target) =
             (format!("{value:.digits$} {unit}"), format!("<= {most} {unit}"));
-        self.line(what, &value_text, &target, value <= most, more);
+        self.line(what, (&value_text, &target, value <= most), more);
     }
 
-    fn line(&mut self, what: &str, value: &str, target: &str, met: bool, detail: &str) {
+    fn line(&mut self, what: &str, (value, target, met): (&str, &str, bool), detail: &str) {
         self.missed += usize::from(!met);
         let verdict = if met { "met" } else { "MISSED" };
         say(&format!("{what:<44} {value:>12}  target {target:<14} {verdict:<6}  {detail}"));
