@@ -77,3 +77,31 @@ impl<T> Inbox<T> {
         self.0.filled.notified().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Inbox;
+    use std::time::Duration;
+
+    /// What was put down quietly does not keep a later item, or a call to wake, from waking the reader.
+    #[tokio::test(start_paused = true)]
+    async fn quiet_items_wake_nobody_and_hide_nobody() {
+        let long = Duration::from_secs(60);
+        let inbox = Inbox::default();
+        inbox.put_quietly(1);
+        assert!(tokio::time::timeout(long, inbox.filled()).await.is_err(), "nobody was to be woken");
+        inbox.put(2);
+        tokio::time::timeout(long, inbox.filled()).await.expect("an item put down aloud");
+        let mut all = Vec::new();
+        inbox.take(&mut all);
+        assert_eq!(all, [1, 2]);
+        all.clear();
+        inbox.put_quietly(3);
+        inbox.wake();
+        tokio::time::timeout(long, inbox.filled()).await.expect("a call to wake");
+        inbox.take(&mut all);
+        assert_eq!(all, [3]);
+        inbox.wake();
+        assert!(tokio::time::timeout(long, inbox.filled()).await.is_err(), "nothing is there");
+    }
+}
