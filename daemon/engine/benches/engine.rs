@@ -174,6 +174,9 @@ fn bytes() -> u64 {
     resident().saturating_sub(before) / u64::from(count)
 }
 
+/// A measured piece of work on a graph.
+type Work = fn(&Arc<Graph>) -> Duration;
+
 fn ratio(many: Duration, few: Duration) -> f64 {
     many.as_secs_f64() / few.as_secs_f64()
 }
@@ -202,7 +205,7 @@ fn main() {
     ));
     say(format_args!("2n beside n (about 2 is linear):"));
     let (few, many) = (tree(50_000), tree(100_000));
-    let sorts: [(&str, fn(&Arc<Graph>) -> Duration); 3] =
+    let sorts: [(&str, Work); 3] =
         [("start", start), ("reload of the same graph", reload), ("resume with all dirty", resume)];
     for (name, work) in sorts {
         let (n, twice) = (work(&few), work(&many));

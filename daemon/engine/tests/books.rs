@@ -64,6 +64,7 @@ pub(crate) enum Watched {
 
 /// A run in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Running {
     pub(crate) run: RunId,
     pub(crate) start: When,
@@ -87,6 +88,7 @@ pub(crate) struct Running {
 
 /// One vertex.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Vertex {
     pub(crate) declared: Declared,
     pub(crate) ancestors: Vec<VertexId>,
@@ -208,6 +210,7 @@ pub(crate) enum Asked {
 
 /// All books.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Books {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
@@ -255,7 +258,6 @@ pub(crate) struct Books {
     /// A refresh that must still come, whatever crashes: since then.
     pub(crate) debts: BTreeMap<VertexId, When>,
     pub(crate) last_run: Option<RunId>,
-    pub(crate) last_stamp: Stamp,
     pub(crate) cancel_asked: Option<Tick>,
     pub(crate) stop_due: Option<Tick>,
     pub(crate) stopped: bool,
@@ -295,7 +297,6 @@ impl Books {
             may_repeat: true,
             debts: BTreeMap::new(),
             last_run: None,
-            last_stamp: Stamp(0),
             cancel_asked: None,
             stop_due: None,
             stopped: false,

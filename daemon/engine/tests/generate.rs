@@ -342,8 +342,11 @@ pub(crate) fn smallest(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool
     }
 }
 
+/// One way to make a schedule plainer.
+type Attempt = Box<dyn Fn(&mut Schedule)>;
+
 fn plainer(mut schedule: Schedule, fails: &dyn Fn(&Schedule) -> bool) -> Schedule {
-    let mut tries: Vec<Box<dyn Fn(&mut Schedule)>> = Vec::new();
+    let mut tries: Vec<Attempt> = Vec::new();
     for graph in 0..schedule.shapes.len() {
         for edge in (0..schedule.shapes[graph].edges.len()).rev() {
             tries.push(Box::new(move |s| {

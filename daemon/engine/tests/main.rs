@@ -24,4 +24,6 @@ mod races;
 mod rules;
 mod shapes;
 
+mod lies;
+
 mod model;

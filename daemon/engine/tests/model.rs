@@ -31,7 +31,7 @@ fn explore(name: &str, shapes: Vec<Vec<Shape>>, budget: Budget) {
     for shapes in shapes {
         let found = Explorer::new(&shapes, budget).explore();
         states += found.states;
-        seen.join(&found.sights);
+        seen.extend(found.sights);
     }
     assert!(states > 100, "{name}: {states} states are none");
     budget.must_have_seen(name, &seen);

@@ -189,12 +189,12 @@ impl Books {
                     let tell = (later.then_some(run), was_failed);
                     self.after_failure(id, face.standing(id), maybe_good, tell);
                 }
-                Phase::Unsure => self.reconcile(id, face.standing(id)),
+                Phase::Unsure => self.reconcile(id, face.standing(id).as_ref()),
                 // A look is answered by one attempt, not sooner than the back-off says.
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
-                    self.reconcile(id, face.standing(id));
+                    self.reconcile(id, face.standing(id).as_ref());
                 }
-                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id)),
+                Phase::Rest | Phase::Held => self.ticked(id, face.standing(id).as_ref()),
                 _ => {}
             }
         }
@@ -212,18 +212,14 @@ impl Books {
     }
 
     /// E-13: when a tick falls, the engine says; how many there may be is counted when they start.
-    fn ticked(&mut self, id: VertexId, standing: Option<Standing>) {
+    fn ticked(&mut self, id: VertexId, standing: Option<&Standing>) {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
-        if polled
-            && !vertex.is_running()
-            && !matches!(standing, Some(Standing::Settled | Standing::Held(_)))
-        {
-            if vertex.need == Need::No {
-                vertex.polled = true;
-                vertex.need = Need::Maybe(0);
-                self.back_poke(id);
-            }
+        let waits = !matches!(standing, Some(Standing::Settled | Standing::Held(_)));
+        if polled && waits && !vertex.is_running() && vertex.need == Need::No {
+            vertex.polled = true;
+            vertex.need = Need::Maybe(0);
+            self.back_poke(id);
         }
     }
 
@@ -249,19 +245,19 @@ impl Books {
                     let detail = format!("{id} failed and stands as {other:?}");
                     self.broken(invariants::E10_FAILURE, &detail);
                 }
-                self.reconcile(id, other);
+                self.reconcile(id, other.as_ref());
             }
         }
     }
 
     /// Where the rules leave it open, the engine decides.
-    fn reconcile(&mut self, id: VertexId, standing: Option<Standing>) {
+    fn reconcile(&mut self, id: VertexId, standing: Option<&Standing>) {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.phase = match standing {
             Some(Standing::Delayed(at)) => {
                 vertex.must(clock, None);
-                Phase::Delayed(at)
+                Phase::Delayed(*at)
             }
             Some(Standing::Failed) => Phase::Failed,
             Some(Standing::Held(Holding::Operator)) => Phase::Operator,

@@ -52,7 +52,7 @@ fn report(schedule: Schedule, broken: &str) -> String {
     let small = smallest(schedule, &same);
     let world = small.play();
     let broken = world.oracle.books.violations.join("\n");
-    let comment: String = broken.lines().map(|line| format!("# {line}\n")).collect();
+    let comment: String = broken.lines().flat_map(|line| ["# ", line, "\n"]).collect();
     let text = format!("{comment}{}", small.to_text());
     let name = format!("found-{:016x}.txt", fingerprint(&text));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedules").join(name);

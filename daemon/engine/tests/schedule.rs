@@ -4,7 +4,6 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
 use std::fmt::Write as _;
-use std::str::FromStr as _;
 use std::time::Duration;
 use steadfast_engine::{Slots, VertexId};
 

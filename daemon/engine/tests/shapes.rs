@@ -1,4 +1,4 @@
-//! W-1 to W-15: the shapes on which another engine was measured, with the number of CheckApply that ours needs.
+//! W-1 to W-15: the shapes on which another engine was measured, with the number of `CheckApply` that ours needs.
 //!
 //! Times are measured by the bench target; here the work is counted, which no slow machine can change.
 
@@ -44,15 +44,15 @@ impl Plain {
         while let Some(event) = events.pop_front() {
             self.now = self.now.after(Duration::from_nanos(1));
             for action in self.engine.handle(self.now, event) {
-                events.extend(self.answer(action));
+                events.extend(self.answer(&action));
             }
         }
         self.checks.len() - before
     }
 
-    fn answer(&mut self, action: Action) -> Option<Event> {
+    fn answer(&mut self, action: &Action) -> Option<Event> {
         match action {
-            Action::Watch(id) => Some(Event::Watching(id)),
+            Action::Watch(id) => Some(Event::Watching(*id)),
             Action::Start(start) => {
                 self.checks.push(start.vertex);
                 Some(Event::Checked(start.run, Verdict::Same))
@@ -82,7 +82,7 @@ fn w01_a_change_of_one_root_reaches_the_child() {
     sound(&world);
 }
 
-/// W-2: a star of 1000 leaves, one leaf event: 1 CheckApply.
+/// W-2: a star of 1000 leaves, one leaf event: 1 `CheckApply`.
 #[test]
 fn w02_a_leaf_of_a_star_costs_one_check() {
     let shape = (1..=1000).fold(Shape::of(1001), |shape, leaf| shape.edge(0, leaf));
@@ -93,7 +93,7 @@ fn w02_a_leaf_of_a_star_costs_one_check() {
     assert_eq!(plain.tell(Event::Changed(v(0))), 1, "nor does the centre re-run its clean leaves");
 }
 
-/// W-3: a chain of 1000, an event at the tail: 1 CheckApply.
+/// W-3: a chain of 1000, an event at the tail: 1 `CheckApply`.
 #[test]
 fn w03_the_tail_of_a_chain_costs_one_check() {
     let shape = (1..1000).fold(Shape::of(1000), |shape, number| shape.edge(number - 1, number));
@@ -103,7 +103,7 @@ fn w03_the_tail_of_a_chain_costs_one_check() {
     assert_eq!(plain.tell(Event::Changed(v(0))), 1);
 }
 
-/// W-4: a tree of 10 000, fan 10: n CheckApply, then silence.
+/// W-4: a tree of 10 000, fan 10: n `CheckApply`, then silence.
 #[test]
 fn w04_a_tree_starts_with_one_check_each() {
     let mut plain = Plain::load(&tree(10_000, 10));
@@ -113,7 +113,7 @@ fn w04_a_tree_starts_with_one_check_each() {
     assert_eq!(plain.tell(Event::Wake), 0);
 }
 
-/// W-5: the same tree: a reload of the same graph, a pause and a resume: 0 CheckApply.
+/// W-5: the same tree: a reload of the same graph, a pause and a resume: 0 `CheckApply`.
 #[test]
 fn w05_an_unchanged_reload_and_a_pause_cost_no_check() {
     let shape = tree(10_000, 10);

@@ -47,7 +47,7 @@ pub(crate) struct World {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
     /// Each graph with the counts of its semaphores.
-    pub(crate) graphs: Arc<Vec<(Arc<Graph>, Vec<u32>)>>,
+    pub(crate) graphs: Arc<[(Arc<Graph>, Vec<u32>)]>,
     /// The graph that was accepted last: a restart loads it.
     pub(crate) accepted: Option<(Arc<Graph>, Vec<u32>)>,
     pub(crate) running: Option<Arc<Graph>>,
@@ -62,7 +62,9 @@ pub(crate) struct World {
     pub(crate) starts: Vec<Start>,
     /// What happened, for people.
     pub(crate) log: Vec<String>,
-    /// Whether the three lists above are kept (the model checker has no use for them).
+    /// Every turn as the oracle saw it, with the engine after it.
+    pub(crate) turns: Vec<(Tick, Event, Vec<Action>, Engine)>,
+    /// Whether the lists above are kept (the model checker has no use for them).
     pub(crate) recording: bool,
 }
 
@@ -73,7 +75,7 @@ impl World {
             now: Tick(1_000_000_000),
             slots,
             one_shot,
-            graphs: Arc::new(shapes.iter().map(|s| (s.build(), s.semaphores.clone())).collect()),
+            graphs: shapes.iter().map(|s| (s.build(), s.semaphores.clone())).collect(),
             accepted: None,
             running: None,
             runs: BTreeMap::new(),
@@ -84,6 +86,7 @@ impl World {
             told: Vec::new(),
             starts: Vec::new(),
             log: Vec::new(),
+            turns: Vec::new(),
             recording: true,
         }
     }
@@ -283,6 +286,9 @@ impl World {
             self.perform(action);
         }
         self.oracle.observe(self.now, &event, &actions, &self.engine);
+        if self.recording && self.oracle.enabled {
+            self.turns.push((self.now, event, actions, self.engine.clone()));
+        }
         true
     }
 

@@ -125,7 +125,7 @@ impl Books {
     }
 
     fn cancels_came(&mut self) {
-        if !self.stop_due.is_some_and(|due| due <= self.now) {
+        if self.stop_due.is_none_or(|due| due > self.now) {
             return;
         }
         let left: Vec<VertexId> = self

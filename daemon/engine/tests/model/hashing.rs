@@ -5,7 +5,7 @@ use crate::books::{Books, Need, Phase, Vertex};
 use crate::store::{Entry, Store};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher};
 use steadfast_engine::{RunId, Stamp, VertexId};
 
 pub(super) fn fingerprint(state: &State) -> u64 {

@@ -5,6 +5,7 @@ use crate::invariants::{
     E1_ORDER, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT, E14_SEMAPHORE,
     E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
 };
+use std::sync::Arc;
 use steadfast_engine::{
     Action, Check, Event, Intent, Outcome, Poll, Record, RunId, Stamp, Start, VertexId,
 };
@@ -91,7 +92,7 @@ impl Books {
     fn may_process(&mut self, start: &Start) {
         let id = start.vertex;
         let vertex = &self.vertices[&id];
-        let meta = vertex.declared.meta.clone();
+        let meta = Arc::clone(&vertex.declared.meta);
         let (watched, token) = (self.is_watched(vertex), self.has_token(vertex));
         let (need, phase, owed) = (vertex.need, vertex.phase, vertex.owed.is_some());
         let lenient = vertex.bucket_unsure;
@@ -266,6 +267,9 @@ impl Books {
         let begun = running.intent.is_some();
         if running.run != record.run || ending.recorded {
             self.broken(HANDSHAKE, &format!("{} is not the run that ends", record.vertex));
+        }
+        if running.intent.as_ref().map(|intent| intent.stamp) != record.begun {
+            self.broken(HANDSHAKE, &format!("{} ends another begin", record.vertex));
         }
         if !begun && ending.pays == Some(false) {
             self.broken(HANDSHAKE, &format!("{} has nothing to record", record.vertex));

@@ -87,6 +87,7 @@ impl Books {
             vertex.may(clock);
             vertex.running.take()
         });
+        self.back_poke(id);
         let Some(running) = left.or(here) else { return };
         if running.look {
             return;
@@ -246,6 +247,7 @@ impl Books {
             vertex.owed_unsure |= running.saw.is_some();
         }
         self.ends(id, running, Outcome::Interrupted, None);
+        self.back_poke(id);
     }
 
     pub(crate) fn vertex_of(&self, run: RunId) -> Option<VertexId> {

@@ -10,7 +10,7 @@ use steadfast_engine::{
     Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId,
 };
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 impl Books {
     pub(crate) fn hear(&mut self, event: &Event, notice: &Notice) {
@@ -192,11 +192,11 @@ impl Books {
     fn would_refresh_below(&mut self, id: VertexId) {
         let clock = self.clock;
         for child in self.notified(id) {
-            if let Some(vertex) = self.vertices.get_mut(&child) {
-                if vertex.declared.meta.noop {
-                    vertex.may(clock);
-                    self.back_poke(child);
-                }
+            if let Some(vertex) = self.vertices.get_mut(&child)
+                && vertex.declared.meta.noop
+            {
+                vertex.may(clock);
+                self.back_poke(child);
             }
         }
     }

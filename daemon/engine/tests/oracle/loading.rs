@@ -144,6 +144,10 @@ impl Books {
                 vertex.may(self.clock);
             }
         }
+        if old.noop && !new.noop {
+            // What it was found to be in noop may say nothing of what it will be.
+            vertex.good.0 = 0;
+        }
         if old.noop != new.noop {
             if vertex.phase == Phase::Held && !new.noop {
                 vertex.phase = Phase::Rest;

@@ -35,7 +35,10 @@ fn vertex_words(declared: &Declared) -> String {
         }
     };
     flag(meta.noop, "noop".into());
-    flag(meta.retry != Some(0), meta.retry.map_or("retry=ever".into(), |n| format!("retry={n}")));
+    flag(
+        meta.retry != Some(0),
+        meta.retry.map_or_else(|| "retry=ever".into(), |n| format!("retry={n}")),
+    );
     flag(!meta.retryreset, "keeps-budget".into());
     flag(meta.reset, "reset".into());
     flag(meta.delay != plain.delay, format!("delay={}", millis(meta.delay)));
