@@ -51,7 +51,7 @@ where
     std::thread::scope(|scope| {
         let other = scope.spawn(|| half(second));
         half(first)?;
-        other.join().map_err(|_| "the second thread panicked")??;
+        other.join().unwrap_or_else(|_| Err("the second thread panicked".to_owned()))?;
         Ok(())
     })
 }

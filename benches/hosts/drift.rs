@@ -18,7 +18,7 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
         (Tree::new(bench, 10_000, false)?, Tree::new(bench, 10_000, false)?);
     super::process::timed(bare("make", &their_tree, 0)?)?;
     super::process::timed(super::process::apply(&our_tree))?;
-    let mut bare = Held::start(bare("hold", &their_tree, 0)?)?;
+    let mut bare = Held::bare("hold", &their_tree)?;
     bare.says("ready")?;
     let mut daemon = Held::daemon(&our_tree)?;
     daemon.converged()?;
@@ -35,12 +35,7 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
         }
     }
     report.ratio("drift put back, 10 000 files, median", &theirs, &ours, 2.5);
-    let at_99 = |sample: &Sample| {
-        let mut one = Sample::default();
-        one.add(Duration::from_secs_f64(sample.at(0.99)));
-        one
-    };
-    report.ratio("drift put back, 10 000 files, at 99 %", &at_99(&theirs), &at_99(&ours), 2.5);
+    report.ratio_at_99("drift put back, 10 000 files, at 99 %", &theirs, &ours, 2.5);
     Ok(())
 }
 

@@ -33,12 +33,14 @@ pub(crate) fn rest(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     timed(apply(&tree))?;
     let mut full = Held::daemon(&tree)?;
     full.converged()?;
-    // What still follows from loading is over by then.
-    std::thread::sleep(Duration::from_secs(5));
+    // What still follows from loading is over by then, and the threads it needed have ended.
+    std::thread::sleep(Duration::from_secs(10));
     let (before, long) = (full.ran()?, if bench.quick { 5 } else { 30 });
     let began = Instant::now();
     std::thread::sleep(Duration::from_secs(long));
-    let share = (full.ran()? - before).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
+    let share = full.ran()?.checked_sub(before).ok_or("a thread ended")?.as_secs_f64()
+        / began.elapsed().as_secs_f64()
+        * 100.0;
     let what = "daemon, 100 000 files, at rest";
     report.figure(what, share, (0.02, "% of a core"), &format!("over {long} s"));
     let (full, empty) = (full.memory()?, empty.memory()?);

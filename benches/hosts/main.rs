@@ -17,8 +17,11 @@ use std::process::ExitCode;
 /// Why a measurement could not be made.
 type Failure = Box<dyn std::error::Error>;
 
+/// One of them.
+type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
+
 /// The parts, in their order.
-const PARTS: [(&str, fn(&Bench, &mut Report) -> Result<(), Failure>); 7] = [
+const PARTS: [(&str, Part); 7] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),

@@ -43,7 +43,7 @@ fn from_nothing(
     let theirs = syncs(&bare(program, &tree, commits)?, &tree.graph.with_file_name("trace"))?;
     match (theirs, ours) {
         (Some(theirs), Some(ours)) => {
-            say(&format!("{what}: syncs: bare {theirs}, steadfast {ours}"))
+            say(&format!("{what}: syncs: bare {theirs}, steadfast {ours}"));
         }
         _ => say(&format!("{what}: syncs not counted, for want of strace")),
     }

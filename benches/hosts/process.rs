@@ -3,9 +3,10 @@
 use super::Failure;
 use super::tree::Tree;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 /// The product, as cargo built it for this bench.
@@ -54,34 +55,36 @@ pub(crate) fn syncs(command: &Command, into: &Path) -> Result<Option<usize>, Fai
 /// A process that stays, and what it says.
 pub(crate) struct Held {
     child: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
+    lines: Receiver<String>,
 }
 
 impl Held {
-    /// Starts it.
-    pub(crate) fn start(mut command: Command) -> Result<Self, Failure> {
+    /// A bare program, which speaks on its standard output.
+    pub(crate) fn bare(program: &str, tree: &Tree) -> Result<Self, Failure> {
         let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let Some(stdout) = child.stdout.take() else { return Err("no output".into()) };
-        Ok(Self { child, lines: BufReader::new(stdout).lines() })
+            bare(program, tree, 0)?.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let lines = lines(child.stdout.take());
+        Ok(Self { child, lines })
     }
 
-    /// The daemon on this tree, without sweeps.
+    /// The daemon on this tree, without sweeps; its log is on standard error.
     pub(crate) fn daemon(tree: &Tree) -> Result<Self, Failure> {
         let mut command = Command::new(STEADFAST);
         command.arg("run").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
         command.args(["--sweep", "0", "--log", "json"]);
-        Self::start(command)
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let lines = lines(child.stderr.take());
+        Ok(Self { child, lines })
     }
 
     /// Waits for a line that holds this.
     pub(crate) fn says(&mut self, word: &str) -> Result<(), Failure> {
-        for line in &mut self.lines {
-            if line?.contains(word) {
+        loop {
+            let line = self.lines.recv_timeout(Duration::from_mins(2));
+            if line.map_err(|error| format!("it did not say {word}: {error}"))?.contains(word) {
                 return Ok(());
             }
         }
-        Err(format!("it ended without saying {word}").into())
     }
 
     /// Waits until the daemon has everything as declared.
@@ -107,6 +110,20 @@ impl Held {
         }
         Ok(Duration::from_nanos(sum))
     }
+}
+
+/// Lines as they come; a thread reads them, so that they can be waited for with a limit.
+fn lines(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = from.into_iter().flat_map(|from| BufReader::new(from).lines());
+        for line in lines.map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 impl Drop for Held {

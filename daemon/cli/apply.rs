@@ -3,6 +3,7 @@
 use super::args::Apply;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, seconds, trouble_words};
+use super::state::Opening;
 use super::text::{count, out, plain};
 use super::{args, graph, log, state, text};
 use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
@@ -25,6 +26,7 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
+    let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
     let read = runtime.block_on(graph::read_unless_stopped(&args.graph, &mut signals));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
@@ -32,10 +34,12 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
             text::error("stopped before the graph was read: nothing was changed", None);
             return Exit::Failed;
         }
-        Err(exit) => return exit,
+        Err(exit) => {
+            opening.abandon();
+            return exit;
+        }
     };
-    let directory = state::directory(args.state.state_dir.as_deref());
-    let (store, recalled) = match state::open(&directory) {
+    let (store, recalled) = match opening.finish() {
         Ok(opened) => opened,
         Err(exit) => return exit,
     };

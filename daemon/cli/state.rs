@@ -5,6 +5,7 @@ use super::text;
 use crate::store::SqliteStore;
 use crate::store::{Recalled, Store, StoreError};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 /// The directory: as said, as systemd says, root's, or the user's own.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {
@@ -25,12 +26,21 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     state.join("steadfast")
 }
 
+/// What came of opening the store.
+type Opened = Result<(SqliteStore, Recalled), StoreError>;
+
 /// Opens the store for one who changes the host: exclusively.
 pub(super) fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
-    let opened = SqliteStore::open(directory).and_then(|mut store| {
-        let recalled = store.recall()?;
-        Ok((store, recalled))
-    });
+    accept(read(directory))
+}
+
+fn read(directory: &Path) -> Opened {
+    let mut store = SqliteStore::open(directory)?;
+    let recalled = store.recall()?;
+    Ok((store, recalled))
+}
+
+fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {
     match opened {
         Ok((store, recalled)) => {
             if let Some(bad) = store.moved_aside() {
@@ -43,6 +53,41 @@ pub(super) fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit>
             Ok((Box::new(store), recalled))
         }
         Err(error) => Err(refuse(&error)),
+    }
+}
+
+/// A store that is opened by a thread while the graph is read. One that is not there yet is made only when the graph is known to
+/// be good.
+pub(super) struct Opening {
+    directory: PathBuf,
+    thread: Option<JoinHandle<Opened>>,
+}
+
+impl Opening {
+    /// Begins, where there is something to read.
+    pub(super) fn begin(directory: PathBuf) -> Self {
+        let path = directory.clone();
+        let thread = SqliteStore::is_there(&directory).then(|| {
+            let thread = std::thread::Builder::new().name("state".to_owned());
+            thread.spawn(move || read(&path))
+        });
+        Self { directory, thread: thread.and_then(Result::ok) }
+    }
+
+    /// As [`open`] would have it.
+    pub(super) fn finish(self) -> Result<(Box<dyn Store>, Recalled), Exit> {
+        match self.thread.map(JoinHandle::join) {
+            Some(Ok(opened)) => accept(opened),
+            // No thread, or one that panicked.
+            Some(Err(_)) | None => open(&self.directory),
+        }
+    }
+
+    /// The graph is refused: only a loss of state is told, which would not be seen again.
+    pub(super) fn abandon(self) {
+        if let Some(Ok(Ok(opened))) = self.thread.map(JoinHandle::join) {
+            drop(accept(Ok(opened)));
+        }
     }
 }
 

@@ -77,3 +77,34 @@ impl<T> Inbox<T> {
         self.0.filled.notified().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Inbox;
+    use futures_util::FutureExt as _;
+
+    fn is_woken<T>(inbox: &Inbox<T>) -> bool {
+        inbox.filled().now_or_never().is_some()
+    }
+
+    /// What was put down quietly does not keep a later item, or a call to wake, from waking the reader.
+    #[test]
+    fn quiet_items_wake_nobody_and_hide_nobody() {
+        let inbox = Inbox::default();
+        inbox.put_quietly(1);
+        assert!(!is_woken(&inbox));
+        inbox.put(2);
+        assert!(is_woken(&inbox));
+        let mut all = Vec::new();
+        inbox.take(&mut all);
+        assert_eq!(all, [1, 2]);
+        all.clear();
+        inbox.put_quietly(3);
+        inbox.wake();
+        assert!(is_woken(&inbox));
+        inbox.take(&mut all);
+        assert_eq!(all, [3]);
+        inbox.wake();
+        assert!(!is_woken(&inbox), "nothing is there");
+    }
+}

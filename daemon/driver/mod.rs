@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Trouble};
+use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
 use watch::Hub;
@@ -63,6 +63,8 @@ pub struct Driver {
     /// Those whose watch was asked for and not answered yet, and since when, oldest first.
     asked: BTreeSet<VertexId>,
     asked_at: VecDeque<(Instant, VertexId)>,
+    /// Watches that are asked for when the actions at hand have been performed.
+    arming: Vec<(VertexId, Vec<Source>)>,
     /// Those whose watch was closed before: an answer may be that of an earlier one.
     rearmed: BTreeSet<VertexId>,
     audience: Box<dyn Audience>,
@@ -112,6 +114,7 @@ impl Driver {
             unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
             asked: BTreeSet::new(),
             asked_at: VecDeque::new(),
+            arming: Vec::new(),
             rearmed: BTreeSet::new(),
             settings,
             began: Instant::now(),

@@ -20,6 +20,7 @@ impl Driver {
             match action {
                 Action::Watch(id) => self.watch(id),
                 Action::Unwatch(id) => {
+                    self.arm();
                     self.unwatched.remove(&id);
                     self.rearmed.insert(id);
                     if let Some(hub) = &self.hub {
@@ -46,15 +47,23 @@ impl Driver {
                 Action::Tell(notice) => self.tell(notice),
             }
         }
+        self.arm();
+    }
+
+    /// Gives the hub what is to be armed, all at once.
+    fn arm(&mut self) {
+        if let Some(hub) = self.hub.as_ref().filter(|_| !self.arming.is_empty()) {
+            hub.arm_all(std::mem::take(&mut self.arming));
+        }
     }
 
     fn watch(&mut self, id: VertexId) {
         let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
         match &self.hub {
-            Some(hub) if !sources.is_empty() => {
+            Some(_) if !sources.is_empty() => {
                 self.asked.insert(id);
                 self.asked_at.push_back((Instant::now(), id));
-                hub.arm(id, sources);
+                self.arming.push((id, sources));
             }
             // Nothing can move it: that is as good as a watch.
             Some(_) | None => self.next.push_back(Event::Watching(id)),

@@ -196,4 +196,45 @@ mod tests {
         }
         drop(free);
     }
+
+    /// E-6: jobs that block have threads of their own, and leave those of the quick ones alone.
+    #[test]
+    fn jobs_that_block_hold_up_no_quick_one() {
+        let pool = Pool::new(16, || ());
+        let (free, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        for _ in 0..8 {
+            let blocked = Arc::clone(&blocked);
+            pool.run(true, move || drop(blocked.lock().map(|b| b.recv())));
+        }
+        while pool.is_waiting() {
+            std::thread::yield_now();
+        }
+        let (done, answer) = mpsc::channel();
+        // Nobody nudges: it must have been given hands at once.
+        pool.run(false, move || done.send(()).expect("the test waits"));
+        answer.recv_timeout(Duration::from_secs(30)).expect("the quick job never ran");
+        drop(free);
+    }
+
+    /// Whoever sleeps while no job waits is told after the last one: its results are there by then.
+    #[test]
+    fn the_last_job_is_always_told() {
+        let (tell, told) = mpsc::channel();
+        let results = Arc::new(Mutex::new(0));
+        let pool = Pool::new(4, move || {
+            // The test may be over.
+            let _told = tell.send(());
+        });
+        for _ in 0..1000 {
+            let results = Arc::clone(&results);
+            pool.run(false, move || *results.lock().unwrap() += 1);
+        }
+        let mut calls = 0;
+        while *results.lock().unwrap() < 1000 {
+            told.recv_timeout(Duration::from_secs(30)).expect("results lie there untold");
+            calls += 1;
+        }
+        assert!(calls <= 1000, "at most once for each: {calls}");
+    }
 }

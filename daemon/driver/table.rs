@@ -34,7 +34,7 @@ pub(super) struct Table {
     semaphores: HashMap<String, SemaphoreId>,
     counts: Vec<u32>,
     /// Entries of the graph that waits, and its name.
-    pending: Option<(String, Vec<(VertexId, Entry)>)>,
+    pending: Option<(String, BTreeMap<VertexId, Entry>)>,
     /// The name of the running graph.
     name: String,
 }
@@ -50,7 +50,7 @@ impl Table {
     #[must_use]
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
         let (_, entries) = self.pending.as_ref()?;
-        entries.iter().find(|(other, _)| *other == id).map(|(_, entry)| entry)
+        entries.get(&id)
     }
 
     /// The identity of a vertex.
@@ -167,9 +167,7 @@ impl Table {
     /// A vertex has left the graph.
     pub(super) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
         let entry = self.entries.get_mut(id.0 as usize)?.take()?;
-        let waits =
-            self.pending.as_ref().is_some_and(|(_, all)| all.iter().any(|(other, _)| *other == id));
-        if !waits {
+        if self.waiting(id).is_none() {
             self.numbers.remove(&entry.identity);
             self.free.push(id);
         }
@@ -183,12 +181,10 @@ impl Table {
         kept: &BTreeMap<String, crate::store::Remembered>,
     ) -> BTreeMap<VertexId, Recall> {
         let by_name = |name: &str| self.number(name);
-        let waiting: HashMap<VertexId, &Entry> =
-            self.pending.iter().flat_map(|(_, all)| all.iter().map(|(id, e)| (*id, e))).collect();
         kept.iter()
             .filter_map(|(identity, r)| {
                 let id = by_name(identity)?;
-                let entry = waiting.get(&id)?;
+                let entry = self.waiting(id)?;
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
                 // A deed that was cut off under another definition is another deed now.
                 let interrupted = r.interrupted.is_some_and(|definition| {

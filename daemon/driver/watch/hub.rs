@@ -3,7 +3,7 @@
 use super::Signal;
 use super::backend::{Happening, Sink};
 use super::pulse::{LineSource, Owner};
-use super::table::{Armed, Running, Table, Told, Work};
+use super::table::{Running, Table, Work};
 use super::through_notify::NotifyBackend;
 use super::worker::Worker;
 use std::collections::HashMap;
@@ -17,6 +17,9 @@ use tokio::task::AbortHandle;
 
 /// How long the thread may take to end.
 const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// So many vertices are armed in one turn.
+const ARMS_AT_ONCE: usize = 4096;
 
 /// All sources of events. Its orders return at once; the answers come through `tell`.
 pub struct Hub {
@@ -86,24 +89,35 @@ impl Hub {
 
     /// Listens to these sources for a vertex, in the place of those it had. Answered by `Established` or `Absent`.
     pub fn arm(&self, vertex: VertexId, sources: Vec<Source>) {
-        self.disarm(vertex);
+        self.arm_all(vec![(vertex, sources)]);
+    }
+
+    /// The same for many: they cost one turn of the lock and one wake-up.
+    pub fn arm_all(&self, all: Vec<(VertexId, Vec<Source>)>) {
+        let mut tasks = self.shared.tasks();
         let mut state = self.shared.lock();
-        let serial = state.next_serial();
-        let armed = Armed { serial, placed: Box::default(), told: Told::Never };
-        state.vertices.insert(vertex, armed);
-        state.work.arms.push((vertex, serial, sources));
+        state.vertices.reserve(all.len());
+        state.work.arms.reserve(all.len());
+        for (vertex, sources) in all {
+            abort(tasks.remove(&vertex));
+            state.displace(vertex);
+            state.order(vertex, sources);
+        }
         drop(state);
+        drop(tasks);
         self.shared.wake.notify_one();
     }
 
     /// Stops listening: when this returns, nothing is told of the vertex any more.
     pub fn disarm(&self, vertex: VertexId) {
-        let tasks = self.shared.tasks().remove(&vertex);
-        for task in tasks.into_iter().flatten() {
-            task.abort();
+        abort(self.shared.tasks().remove(&vertex));
+        let mut state = self.shared.lock();
+        state.displace(vertex);
+        let work = !state.work.is_empty();
+        drop(state);
+        if work {
+            self.shared.wake.notify_one();
         }
-        self.shared.lock().displace(vertex);
-        self.shared.wake.notify_one();
     }
 
     /// Walks every path again (at a swap and a sweep): tries what could not be watched, and finds what changed without an event, such
@@ -140,6 +154,12 @@ impl Hub {
     }
 }
 
+fn abort(tasks: Option<Vec<AbortHandle>>) {
+    for task in tasks.into_iter().flatten() {
+        task.abort();
+    }
+}
+
 impl Drop for Hub {
     fn drop(&mut self) {
         self.stop();
@@ -170,8 +190,12 @@ impl Shared {
         while state.work.is_empty() {
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let work = std::mem::take(&mut state.work);
+        let mut work = std::mem::take(&mut state.work);
         state.work.closed = work.closed;
+        // The first of many are told of while the others are armed.
+        if work.arms.len() > ARMS_AT_ONCE {
+            state.work.arms = work.arms.split_off(ARMS_AT_ONCE);
+        }
         (!work.closed).then_some(work)
     }
 

@@ -160,10 +160,13 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A number for one arming.
-    pub(super) fn next_serial(&mut self) -> u64 {
+    /// Notes that a vertex, which is not armed, is to be armed by the hub's thread.
+    pub(super) fn order(&mut self, vertex: VertexId, sources: Vec<Source>) {
         self.serial += 1;
-        self.serial
+        let serial = self.serial;
+        let armed = Armed { serial, placed: Box::default(), told: Told::Never };
+        self.vertices.insert(vertex, armed);
+        self.work.arms.push((vertex, serial, sources));
     }
 
     /// This very arming holds.

@@ -55,6 +55,12 @@ impl SqliteStore {
         Ok(Self { connection, verified, path, moved_aside, _lock: lock })
     }
 
+    /// Whether something is kept in this state directory.
+    #[must_use]
+    pub fn is_there(state_directory: &Path) -> bool {
+        state_directory.join(directory::DATABASE).exists()
+    }
+
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
     /// there is no state yet.
     pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
