@@ -4,6 +4,7 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::source::{Claim, Source};
+use crate::spec::Invalid;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,6 +16,11 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::Spec::build`]: a
 /// resource that exists is valid.
 pub trait Resource: Debug + Send + Sync {
+    /// What is valid and most likely a mistake: told as warnings.
+    fn doubts(&self) -> &[Invalid] {
+        &[]
+    }
+
     /// What it alone may write.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()

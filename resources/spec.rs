@@ -108,6 +108,11 @@ impl Fields {
         self.0.contains_key(name)
     }
 
+    /// The names of the fields that were given (and not taken yet).
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.keys().copied()
+    }
+
     /// A text, if given.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.0.remove(name) {
@@ -164,7 +169,7 @@ pub struct Place {
     pub base: PathBuf,
 }
 
-/// One thing wrong with a resource's fields.
+/// One thing wrong, or doubtful, with a resource's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The field, where it is one; else the resource as a whole.

@@ -245,7 +245,7 @@ pub(super) fn held(holding: Holding, until: Option<&str>, differences: &[Differe
             format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
         }
         Holding::Operator => {
-            ": was cut off while it ran, and its on_interrupt is `wait`: it waits for the operator"
+            ": was cut off while it ran, and its on_interrupt is `ask`: it waits for the operator"
                 .to_owned()
         }
     }

@@ -76,7 +76,7 @@ impl Reloader {
         let entered = handle.clone();
         let stands = Arc::new(Notify::new());
         let answered = Arc::clone(&stands);
-        let hub = Hub::new(handle, move |signals| {
+        let hub = Hub::through_notify(handle, move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
                 let _context = entered.enter();
                 this.reload(false);

@@ -5,7 +5,7 @@ use super::hash::Stable;
 use super::links::Tie;
 use super::meta::Metas;
 use super::place::{Atlas, Part, Where};
-use super::problem::{Problem, Problems, quoted};
+use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
@@ -202,13 +202,26 @@ impl Checker<'_> {
             definition
         };
         let (meta, rewatch) = self.meta(given.meta, file, index);
+        let at_fields = (identity.as_ref(), file, index);
+        // Of one that could not be read whole, what is wrong with those fields that could be.
+        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let resource = match given.built {
-            None if !given.broken => {
+            None => {
                 let built = (given.spec.build)(&given.name, given.given.fields, place);
-                built.map_err(|invalid| self.invalid(&invalid, &identity, file, index)).ok()
+                let built = built.map_err(|mut invalid| {
+                    let is_read = |invalid: &Invalid, read: &[&str]| {
+                        invalid.field.is_some_and(|field| read.contains(&field))
+                    };
+                    invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
+                    self.invalid(Severity::Error, &invalid, at_fields);
+                });
+                built.ok().filter(|_| read.is_none())
             }
             built => built,
         };
+        if let Some(resource) = &resource {
+            self.invalid(Severity::Warning, resource.doubts(), at_fields);
+        }
         if let Some(resource) = &resource {
             self.claim(resource.as_ref(), vertex, &identity, at);
         }
@@ -251,11 +264,19 @@ impl Checker<'_> {
         made
     }
 
-    fn invalid(&mut self, invalid: &[Invalid], identity: &str, file: usize, index: usize) {
+    fn invalid(
+        &mut self,
+        severity: Severity,
+        invalid: &[Invalid],
+        (identity, file, index): (&str, usize, usize),
+    ) {
         for invalid in invalid {
             let part = invalid.field.map_or(Part::Name(index), |name| Part::Field(index, name));
-            let problem =
-                Problem::new(Code::Field, format!("{}: {}", quoted(identity), invalid.what));
+            let what = format!("{}: {}", quoted(identity), invalid.what);
+            let problem = match severity {
+                Severity::Error => Problem::new(Code::Field, what),
+                Severity::Warning => Problem::new(Code::Doubt, what).warning(),
+            };
             let problem = problem.hint_if(invalid.hint.as_ref());
             self.problems.push(problem.at(self.atlas.place(Where { file, part })));
         }

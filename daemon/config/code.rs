@@ -66,6 +66,7 @@ codes! {
     Cycle = "C404", "Resources that would wait for each other.";
     Selection = "C501", "A selection (--only, --skip, --sema) that selects nothing.";
     Ignored = "C901", "A field that is accepted and has no effect.";
+    Doubt = "C902", "Something that is valid and most likely not what was meant.";
 }
 
 impl fmt::Display for Code {

@@ -3,7 +3,7 @@
 use crate::{Files, edges, good, load, load_under, words};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast::config::{Options, RESERVED};
+use steadfast::config::{self, Options, RESERVED};
 use steadfast_engine::{Meta, Pace, Poll, SemaphoreId};
 
 fn meta(text: &str) -> Meta {
@@ -223,4 +223,29 @@ graph.yaml:4:35: warning: `state` of exec has no effect [C901]
   hint: an exec has no state
 ";
     assert_eq!(words(text), expected);
+}
+
+/// With the kinds of this build: what a shell would have to read, and none does.
+#[test]
+fn what_is_most_likely_a_mistake_warns() {
+    let files = Files::new().with(
+        "graph.yaml",
+        "graph: g
+resources:
+  exec:
+  - {name: a, cmd: 'echo x > /tmp/x'}
+  - {name: b, cmd: 'echo x > /tmp/x', shell: /bin/sh}
+  - {name: c, cmd: echo, args: [x, '>', /tmp/x]}
+",
+    );
+    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let expected =
+        "graph.yaml:4:20: warning: exec[a]: no shell reads `cmd`: `>` is passed on as it is [C902]
+   4 |   - {name: a, cmd: 'echo x > /tmp/x'}
+     |                    ^^^^^^^^^^^^^^^^^
+  hint: add `shell: /bin/sh`, or put the words into `args`
+";
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].ends_with(expected), "{}", said[0]);
 }

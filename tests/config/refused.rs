@@ -54,6 +54,7 @@ fn every_code_is_shown() {
         Code::Readers,     // readers_that_differ_are_refused
         Code::Selection,   // selection::a_selection_of_nothing_is_refused
         Code::Ignored,     // accepted::old_keys_warn_once
+        Code::Doubt,       // accepted::what_is_most_likely_a_mistake_warns
     ];
     for code in Code::ALL {
         let shown = answers.contains(&format!("[{code}]"));

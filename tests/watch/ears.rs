@@ -9,7 +9,7 @@ use steadfast::driver::watch::{Hub, LineSource, Signal};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 /// Long enough for a machine that does much else.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -73,6 +73,18 @@ impl Ears {
     }
 
     pub(crate) fn with(lines: Option<Arc<dyn LineSource>>) -> Self {
+        Self::over(|handle, tell| match lines {
+            Some(lines) => Hub::with_lines(handle, lines, tell),
+            None => Hub::new(handle, tell),
+        })
+    }
+
+    /// Over the backend that watches the graph's own files.
+    pub(crate) fn through_notify() -> Self {
+        Self::over(Hub::through_notify)
+    }
+
+    fn over(hub: impl FnOnce(Handle, Box<dyn Fn(Vec<Signal>) + Send + Sync>) -> Hub) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -81,10 +93,7 @@ impl Ears {
         let notes = Arc::new(Notes::default());
         let told = Arc::clone(&notes);
         let tell = move |signals| told.take_in(signals);
-        let hub = match lines {
-            Some(lines) => Hub::with_lines(runtime.handle().clone(), lines, tell),
-            None => Hub::new(runtime.handle().clone(), tell),
-        };
+        let hub = hub(runtime.handle().clone(), Box::new(tell));
         let directory = tempfile::tempdir().expect("a directory");
         let sentinel = tempfile::tempdir().expect("a directory");
         Self { hub, notes, _runtime: runtime, directory, sentinel }

@@ -7,10 +7,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 
-/// F-7: each way in which a file can change is heard of.
+/// F-7: each way in which a file can change is heard of, through either backend.
 #[test]
 fn every_change_of_a_file_is_heard() {
-    let ears = Ears::new();
+    every_change_is_heard(&Ears::new());
+    every_change_is_heard(&Ears::through_notify());
+}
+
+fn every_change_is_heard(ears: &Ears) {
     let path = ears.file("etc/motd", "welcome");
     ears.watch(1, &path);
     ears.hears(1, "edited", || std::fs::write(&path, "moved").expect("written"));

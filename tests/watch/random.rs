@@ -92,7 +92,7 @@ fn state(path: &Path) -> String {
 }
 
 fn run(seed: u64) {
-    let ears = Ears::new();
+    let ears = if seed.is_multiple_of(4) { Ears::through_notify() } else { Ears::new() };
     let root = ears.directory.path().to_owned();
     let paths: Vec<PathBuf> = WATCHED.iter().map(|path| root.join(path)).collect();
     let mut dice = Dice(seed);

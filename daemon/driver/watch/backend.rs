@@ -1,5 +1,6 @@
 //! What the hub asks of the kernel's file events, whichever crate brings them: one watch for each directory, not recursive.
 
+use rustix::fd::BorrowedFd;
 use std::path::Path;
 use thiserror::Error;
 
@@ -25,8 +26,8 @@ pub(super) enum Happening<'n> {
     Overflow,
 }
 
-/// Who is told. Called by the thread of a backend.
-pub(super) type Sink = Box<dyn Fn(&[Happening<'_>]) + Send + Sync>;
+/// Who is told. Called by the thread of a backend; answers whether anybody waits for any of it.
+pub(super) type Sink = Box<dyn Fn(&[Happening<'_>]) -> bool + Send + Sync>;
 
 /// Why a directory cannot be watched.
 #[derive(Debug, Error)]
@@ -45,8 +46,14 @@ pub(super) enum Failure {
 /// A source of file events. Its methods may block until the kernel has answered; they are called by the hub's own thread only.
 pub(super) trait Backend: Send {
     /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
-    /// it without a gap.
-    fn watch(&mut self, directory: DirectoryId, path: &Path) -> Result<(), Failure>;
+    /// it without a gap. `at` is open on the directory; where a backend goes by `path`, that may be another one by now, so the
+    /// caller looks.
+    fn watch(
+        &mut self,
+        directory: DirectoryId,
+        path: &Path,
+        at: BorrowedFd<'_>,
+    ) -> Result<(), Failure>;
 
     /// Ends a watch; no error where there is none any more.
     fn unwatch(&mut self, directory: DirectoryId);

@@ -1,9 +1,10 @@
 //! The hub: takes orders from the driver, events from the kernel, and does the slow part on its own thread.
 
 use super::Signal;
-use super::backend::{Happening, Sink};
+use super::backend::{Backend, Happening, Sink};
 use super::pulse::{LineSource, Owner};
 use super::table::{Running, Table, Work};
+use super::through_inotify::InotifyBackend;
 use super::through_notify::NotifyBackend;
 use super::worker::Worker;
 use std::collections::HashMap;
@@ -54,31 +55,39 @@ impl Hub {
     /// A hub that tells what it learns. `tell` is called from the hub's threads while they hold the hub's lock, so that nothing is
     /// told of a vertex after it was disarmed: it must be quick and must not call the hub, nor wait for somebody who does.
     pub fn new(handle: Handle, tell: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
-        Self::open(handle, None, Box::new(tell))
+        Self::open(handle, None, Box::new(tell), |sink| Box::new(InotifyBackend::new(sink)))
     }
 
-    /// The same, with somebody who can start watch commands.
+    /// The same over the crate `notify`: for a few quiet directories.
+    pub fn through_notify(
+        handle: Handle,
+        tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
+    ) -> Self {
+        Self::open(handle, None, Box::new(tell), |sink| Box::new(NotifyBackend::new(sink)))
+    }
+
+    /// The same as [`Hub::new`], with somebody who can start watch commands.
     pub fn with_lines(
         handle: Handle,
         lines: Arc<dyn LineSource>,
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
-        Self::open(handle, Some(lines), Box::new(tell))
+        let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
+        Self::open(handle, Some(lines), Box::new(tell), inotify)
     }
 
     fn open(
         handle: Handle,
         lines: Option<Arc<dyn LineSource>>,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+        backend: fn(Sink) -> Box<dyn Backend>,
     ) -> Self {
         let shared = Arc::new(Shared::new(handle, lines, tell));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
-            if let Some(shared) = weak.upgrade() {
-                shared.take_in(happenings);
-            }
+            weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
         });
-        let worker = Worker::new(Arc::clone(&shared), Box::new(NotifyBackend::new(sink)));
+        let worker = Worker::new(Arc::clone(&shared), backend(sink));
         let thread =
             std::thread::Builder::new().name("watch".to_owned()).spawn(move || worker.run());
         let thread = thread.inspect_err(|error| {
@@ -206,19 +215,20 @@ impl Shared {
         }
     }
 
-    /// Called by the thread that reads the kernel's events.
-    fn take_in(&self, happenings: &[Happening<'_>]) {
+    /// Called by the thread that reads the kernel's events. Whether anybody waits for any of it.
+    fn take_in(&self, happenings: &[Happening<'_>]) -> bool {
         let mut signals = Vec::new();
         let mut state = self.lock();
         for happening in happenings {
             state.take_in(*happening, &mut signals);
         }
-        let work = !state.work.is_empty();
+        let (news, work) = (!signals.is_empty(), !state.work.is_empty());
         self.tell(&state, signals);
         drop(state);
         if work {
             self.wake.notify_one();
         }
+        news || work
     }
 
     /// Called by the task of a timer or a command.

@@ -2,8 +2,8 @@
 //!
 //! A vertex that is armed costs a few entries in tables, and no thread, task or channel of its own (but for timers and watch commands).
 //! An event of a file becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the way to a file is
-//! looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`. Which crate brings the events stands
-//! in one file, behind one small trait.
+//! looked at by the hub's own thread, which re-arms and then says `Changed` or `Suspect`. Who brings the events stands
+//! behind one small trait: inotify itself, or for the graph's own files the crate `notify`.
 
 mod backend;
 mod hub;
@@ -11,6 +11,7 @@ mod judge;
 mod place;
 mod pulse;
 mod table;
+mod through_inotify;
 mod through_notify;
 mod walk;
 mod worker;

@@ -1,4 +1,5 @@
-//! File events through the crate `notify`.
+//! File events through the crate `notify`: for the few quiet directories of the graph's own files, where its costs do not show
+//! (docs/decisions/0009-inotify-itself.md).
 //!
 //! What must be known of notify 8: a watch goes by path, and it drops a watch (and every one below that path) by itself when the
 //! parent reports that the directory was removed or moved away; so that is what [`Happening::Lost`] says here. It asks the
@@ -9,6 +10,7 @@ use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher};
 use notify::{RecursiveMode, Watcher as _};
+use rustix::fd::BorrowedFd;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -53,7 +55,12 @@ impl NotifyBackend {
 }
 
 impl Backend for NotifyBackend {
-    fn watch(&mut self, directory: DirectoryId, path: &Path) -> Result<(), Failure> {
+    fn watch(
+        &mut self,
+        directory: DirectoryId,
+        path: &Path,
+        _at: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
         let key: Arc<[u8]> = path.as_os_str().as_bytes().into();
         // Known before the kernel is asked: what it reports from then on is not dropped.
         let (elsewhere, replaced) = self.known.lock().put(directory, &key);
@@ -161,9 +168,13 @@ struct Handler(Arc<Known>);
 
 impl EventHandler for Handler {
     fn handle_event(&mut self, event: notify::Result<Event>) {
-        let Ok(event) = event else { return (self.0.sink)(&[Happening::Overflow]) };
+        let Ok(event) = event else {
+            (self.0.sink)(&[Happening::Overflow]);
+            return;
+        };
         if event.need_rescan() {
-            return (self.0.sink)(&[Happening::Overflow]);
+            (self.0.sink)(&[Happening::Overflow]);
+            return;
         }
         let (structural, away) = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => (false, false),

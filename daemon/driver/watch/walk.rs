@@ -5,7 +5,7 @@
 use super::backend::{Backend, DirectoryId, Failure};
 use super::table::{Directory, Identity, Name, RouteId, Walked};
 use super::{Shared, Table};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
@@ -147,13 +147,13 @@ impl Walk<'_> {
         let identity = identity(&stat);
         let known = self.shared.lock().recognise(identity, &path);
         let directory = if let Some(known) = known {
-            self.renew(known, &path, walked);
+            self.renew(known, &path, descriptor.as_fd(), walked);
             Some(known)
         } else if let Some(silent) = silent(&descriptor) {
             fail(walked, &path, &format!("a {silent} file system reports no changes"));
             None
         } else {
-            self.watch(identity, &path, walked)?
+            self.watch(identity, &path, descriptor.as_fd(), walked)?
         };
         if let Some(directory) = directory
             && !walked.used.contains(&directory)
@@ -167,10 +167,11 @@ impl Walk<'_> {
         &mut self,
         identity: Identity,
         path: &Path,
+        at: BorrowedFd<'_>,
         walked: &mut Walked,
     ) -> Result<Option<DirectoryId>, Moved> {
         let directory = self.shared.lock().add_directory(identity, path);
-        match self.backend.watch(directory, path) {
+        match self.backend.watch(directory, path, at) {
             Ok(()) => {}
             Err(Failure::Gone) => {
                 self.shared.lock().remove_directory(directory);
@@ -185,7 +186,7 @@ impl Walk<'_> {
         if let Some(renewed) = &mut self.renewed {
             renewed.insert(directory);
         }
-        // The watch went by path: only now is it known what it is on.
+        // The watch may have gone by path: only now is it known what it is on.
         let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         if found.is_ok_and(|found| self::identity(&found) == identity) {
             return Ok(Some(directory));
@@ -196,10 +197,16 @@ impl Walk<'_> {
     }
 
     /// After an overflow a watch may have died without a word.
-    fn renew(&mut self, directory: DirectoryId, path: &Path, walked: &mut Walked) {
+    fn renew(
+        &mut self,
+        directory: DirectoryId,
+        path: &Path,
+        at: BorrowedFd<'_>,
+        walked: &mut Walked,
+    ) {
         let Some(renewed) = &mut self.renewed else { return };
         if renewed.insert(directory)
-            && let Err(error) = self.backend.watch(directory, path)
+            && let Err(error) = self.backend.watch(directory, path, at)
         {
             fail(walked, path, &error.to_string());
         }

@@ -4,6 +4,7 @@ use super::Shared;
 use super::backend::{Backend, DirectoryId, Failure};
 use super::table::{Identity, RouteId, Walked};
 use super::walk::Walk;
+use rustix::fd::BorrowedFd;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,12 @@ struct Scripted<F> {
 }
 
 impl<F: FnMut(&Path) -> Result<(), Failure> + Send> Backend for Scripted<F> {
-    fn watch(&mut self, directory: DirectoryId, path: &Path) -> Result<(), Failure> {
+    fn watch(
+        &mut self,
+        directory: DirectoryId,
+        path: &Path,
+        _at: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
         (self.act)(path)?;
         self.watched.push((directory, path.to_owned()));
         Ok(())

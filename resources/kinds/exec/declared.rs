@@ -3,6 +3,7 @@
 use super::guards::Guards;
 use super::{Exec, words};
 use crate::host::Command;
+use crate::printable::short;
 use crate::resource::{OnInterrupt, Resource};
 use crate::source::Source;
 use crate::spec::{Fields, Invalid, Place};
@@ -15,7 +16,7 @@ pub(super) fn build(
     fields: Fields,
     _place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
-    let mut reader = Reader { fields, problems: Vec::new() };
+    let mut reader = Reader { fields, problems: Vec::new(), doubts: Vec::new() };
     let exec = reader.exec(name);
     if reader.problems.is_empty() { Ok(Arc::new(exec)) } else { Err(reader.problems) }
 }
@@ -23,6 +24,7 @@ pub(super) fn build(
 struct Reader {
     fields: Fields,
     problems: Vec<Invalid>,
+    doubts: Vec<Invalid>,
 }
 
 impl Reader {
@@ -33,9 +35,10 @@ impl Reader {
         let guards = self.guards(&common);
         let done = self.side(["donecmd", "doneshell", "donecwd"], &common);
         let watch = self.watch(&common, &guards);
-        let changed_when = self
-            .given("changed_when")
-            .map(|text| Command { argv: words::vector(&text, shell.as_deref()), ..common.clone() });
+        let changed_when = self.given("changed_when").map(|text| Command {
+            argv: self.cut("changed_when", &text, shell.as_deref()),
+            ..common.clone()
+        });
         if let Some(command) = &changed_when {
             self.vector("changed_when", &command.argv);
         }
@@ -49,9 +52,10 @@ impl Reader {
             refresh_only: self.fields.bool("refresh_only").unwrap_or_default(),
             always: self.fields.bool("always").unwrap_or_default(),
             on_interrupt: self.on_interrupt(),
+            doubts: Vec::new(),
         };
         self.contradictions(&exec);
-        exec
+        Exec { doubts: std::mem::take(&mut self.doubts), ..exec }
     }
 
     fn wrong(&mut self, field: &'static str, what: impl Into<String>, hint: &str) {
@@ -90,7 +94,7 @@ impl Reader {
                 }
                 argv
             }
-            None if more.is_empty() => words::vector(text, None),
+            None if more.is_empty() => self.cut("cmd", text, None),
             None => {
                 if text.split_whitespace().count() > 1 && cmd.is_some() {
                     let hint = "leave out `cmd` and put every word into `args`";
@@ -108,7 +112,8 @@ impl Reader {
     fn side(&mut self, names: [&'static str; 3], common: &Command) -> Option<Command> {
         let [cmd, shell, cwd] = names;
         let (shell, cwd) = (self.shell(shell), self.directory(cwd));
-        let argv = words::vector(&self.given(cmd)?, shell.as_deref());
+        let text = self.given(cmd)?;
+        let argv = self.cut(cmd, &text, shell.as_deref());
         self.vector(cmd, &argv);
         Some(Command { argv, cwd: cwd.or_else(|| common.cwd.clone()), ..common.clone() })
     }
@@ -155,6 +160,23 @@ impl Reader {
             self.wrong(field, "a program is expected, found several words", hint);
         }
         Some(shell.trim().to_owned())
+    }
+
+    /// The vector of a text; what only a shell would read, and none does, is a doubt.
+    fn cut(&mut self, field: &'static str, text: &str, shell: Option<&str>) -> Vec<String> {
+        if shell.is_none()
+            && let Some(word) = words::meant_for_a_shell(text)
+        {
+            let word = short(word, 30);
+            let what = format!("no shell reads `{field}`: `{word}` is passed on as it is");
+            let hint = if field == "cmd" {
+                "add `shell: /bin/sh`, or put the words into `args`"
+            } else {
+                "add the shell that is to read it"
+            };
+            self.doubts.push(Invalid::field(field, what).hint(hint));
+        }
+        words::vector(text, shell)
     }
 
     fn vector(&mut self, field: &'static str, argv: &[String]) {
@@ -247,11 +269,11 @@ impl Reader {
 
     fn on_interrupt(&mut self) -> OnInterrupt {
         match self.given("on_interrupt").as_deref() {
-            None | Some("run") => OnInterrupt::Again,
+            None | Some("rerun") => OnInterrupt::Again,
             Some("skip") => OnInterrupt::Skip,
-            Some("wait") => OnInterrupt::Wait,
+            Some("ask") => OnInterrupt::Wait,
             Some(other) => {
-                let what = format!("run, skip or wait is expected, found {other:?}");
+                let what = format!("rerun, skip or ask is expected, found {other:?}");
                 self.wrong("on_interrupt", what, "what is to follow after a run that was cut off");
                 OnInterrupt::Again
             }

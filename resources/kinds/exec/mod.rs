@@ -14,7 +14,7 @@ use crate::host::{Command, Host};
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 use crate::source::Source;
-use crate::spec::{FieldSpec, FieldType, Spec};
+use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
 use guards::Guards;
 
 /// The kind.
@@ -102,10 +102,10 @@ const FIELDS: &[FieldSpec] = &[
     ),
     text(
         "on_interrupt",
-        "After a run that was cut off: run (again), skip (take it as done) or wait (for `redo`); default: run.",
+        "After a run that was cut off: rerun, skip (take it as done) or ask (wait for the operator); default: rerun.",
     ),
-    FieldSpec::ignored("state", "has no meaning for exec: a command has no state"),
-    FieldSpec::ignored("pollint", "has no effect: use `meta: { poll: SECONDS }`"),
+    FieldSpec::ignored("state", "a command has no state"),
+    FieldSpec::ignored("pollint", "use `meta: { poll: SECONDS }`"),
 ];
 
 /// One exec.
@@ -120,6 +120,7 @@ struct Exec {
     refresh_only: bool,
     always: bool,
     on_interrupt: OnInterrupt,
+    doubts: Vec<Invalid>,
 }
 
 impl Exec {
@@ -156,6 +157,10 @@ impl Exec {
 }
 
 impl Resource for Exec {
+    fn doubts(&self) -> &[Invalid] {
+        &self.doubts
+    }
+
     fn watch(&self) -> Vec<Source> {
         self.watch.clone()
     }

@@ -10,6 +10,19 @@ pub(super) fn vector(text: &str, shell: Option<&str>) -> Vec<String> {
     }
 }
 
+/// The first word that only a shell would read, in a text that none reads: a quote, a redirection, a variable, a pattern.
+pub(super) fn meant_for_a_shell(text: &str) -> Option<&str> {
+    const OPERATORS: [&str; 5] = ["|", "||", "&&", "&", ";"];
+    text.split_whitespace().find(|word| {
+        let redirects = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        OPERATORS.contains(word)
+            || redirects.starts_with(['>', '<'])
+            || word.starts_with(['"', '\''])
+            || word.contains(['$', '`'])
+            || (word.starts_with('/') && word.contains('*'))
+    })
+}
+
 /// A vector for a person: what is not plain is quoted and escaped; bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -27,7 +40,7 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{shown, vector};
+    use super::{meant_for_a_shell, shown, vector};
 
     #[test]
     fn a_vector_is_shown_on_one_line() {
@@ -41,5 +54,22 @@ mod tests {
     fn nothing_is_put_into_a_text() {
         assert_eq!(vector(" a  $HOME '{{ x }}'\t", None), ["a", "$HOME", "'{{", "x", "}}'"]);
         assert_eq!(vector("a ${b}; c", Some("sh")), ["sh", "-c", "a ${b}; c"]);
+    }
+
+    #[test]
+    fn what_only_a_shell_reads_is_found() {
+        for (text, word) in [
+            (r#"logger "the site has changed""#, r#""the"#),
+            ("echo hello > /tmp/x", ">"),
+            ("make 2>&1", "2>&1"),
+            ("cd /srv && make", "&&"),
+            ("rm -f $HOME/x", "$HOME/x"),
+            ("rm -f /tmp/x/*", "/tmp/x/*"),
+        ] {
+            assert_eq!(meant_for_a_shell(text), Some(word));
+        }
+        for text in ["sleep 10s", "systemctl reload nginx", "find /x -name *.c", "date -d @5 +%s"] {
+            assert_eq!(meant_for_a_shell(text), None, "{text}");
+        }
     }
 }

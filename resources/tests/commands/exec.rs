@@ -343,8 +343,8 @@ fn what_it_watches() {
 #[test]
 fn what_follows_an_interruption() {
     let nature = |word: &str| exec([text("on_interrupt", word)]).nature().on_interrupt;
-    assert_eq!(nature("run"), OnInterrupt::Again);
+    assert_eq!(nature("rerun"), OnInterrupt::Again);
     assert_eq!(nature("skip"), OnInterrupt::Skip);
-    assert_eq!(nature("wait"), OnInterrupt::Wait);
+    assert_eq!(nature("ask"), OnInterrupt::Wait);
     assert_eq!(exec([]).nature().on_interrupt, OnInterrupt::Again);
 }

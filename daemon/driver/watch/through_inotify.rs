@@ -1,0 +1,266 @@
+//! File events straight from the kernel: one inotify instance, and a mask that leaves out what only reads.
+//!
+//! A directory is watched through the descriptor that the walk holds, so it is that very directory, whatever its path leads to by
+//! now; and the kernel names it by a number that is never given twice. A thread reads. While it reads nothing but noise (names
+//! that nobody waits for) it reads less often: the kernel then merges what repeats.
+
+use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Everything but reads.
+const MASK: WatchFlags = WatchFlags::ATTRIB
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+
+const STRUCTURAL: ReadFlags = ReadFlags::CREATE
+    .union(ReadFlags::DELETE)
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);
+
+const GONE: ReadFlags =
+    ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED);
+
+/// The pause after a read that another one followed at once: doubles from the first to one of the others.
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
+const LONGEST_AFTER_NOISE: Duration = Duration::from_millis(10);
+
+/// The one instance; made at the first watch, since a host may have none to give.
+pub(super) struct InotifyBackend {
+    sink: Arc<Sink>,
+    instance: Option<Instance>,
+}
+
+struct Instance {
+    inotify: Arc<OwnedFd>,
+    numbers: Arc<Numbers>,
+    /// Written to when the thread is to end.
+    end: Arc<OwnedFd>,
+}
+
+/// The kernel's numbers for our directories. Locked while a watch is made, so that no event meets a number that is not known yet.
+#[derive(Default)]
+struct Numbers(Mutex<Both>);
+
+#[derive(Default)]
+struct Both {
+    by_number: HashMap<i32, DirectoryId>,
+    by_id: HashMap<DirectoryId, i32>,
+}
+
+impl InotifyBackend {
+    pub(super) fn new(sink: Sink) -> Self {
+        Self { sink: Arc::new(sink), instance: None }
+    }
+
+    fn open(&mut self) -> Result<(), Failure> {
+        if self.instance.is_none() {
+            let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
+            let inotify = Arc::new(inotify::init(flags).map_err(|error| match error {
+                Errno::MFILE => Failure::Limit("fs.inotify.max_user_instances"),
+                error => Failure::Other(error.to_string()),
+            })?);
+            let other = |error: &dyn ToString| Failure::Other(error.to_string());
+            let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| other(&error))?);
+            let numbers = Arc::new(Numbers::default());
+            let listener = Listener {
+                inotify: Arc::clone(&inotify),
+                numbers: Arc::clone(&numbers),
+                end: Arc::clone(&end),
+                sink: Arc::clone(&self.sink),
+            };
+            let thread = std::thread::Builder::new().name("inotify".to_owned());
+            thread.spawn(move || listener.run()).map_err(|error| other(&error))?;
+            self.instance = Some(Instance { inotify, numbers, end });
+        }
+        Ok(())
+    }
+}
+
+impl Backend for InotifyBackend {
+    fn watch(
+        &mut self,
+        directory: DirectoryId,
+        path: &Path,
+        at: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
+        self.open()?;
+        let Some(instance) = &self.instance else { return Err(Failure::Gone) };
+        let mut numbers = instance.numbers.lock();
+        let exact = format!("/proc/self/fd/{}", at.as_raw_fd());
+        let number = match inotify::add_watch(&instance.inotify, exact, MASK) {
+            // Without /proc by its path; the walk looks afterwards whether it was the same one.
+            Err(Errno::NOENT) => inotify::add_watch(&instance.inotify, path, MASK),
+            answer => answer,
+        };
+        let number = number.map_err(|error| match error {
+            Errno::NOSPC => Failure::Limit("fs.inotify.max_user_watches"),
+            Errno::NOENT | Errno::NOTDIR => Failure::Gone,
+            error => Failure::Other(error.to_string()),
+        })?;
+        let lost = numbers.put(number, directory);
+        drop(numbers);
+        if let Some(lost) = lost {
+            (self.sink)(&[Happening::Lost(lost)]);
+        }
+        Ok(())
+    }
+
+    fn unwatch(&mut self, directory: DirectoryId) {
+        let Some(instance) = &self.instance else { return };
+        let mut numbers = instance.numbers.lock();
+        if let Some(number) = numbers.take(directory) {
+            // The kernel may have dropped it by itself already.
+            let _gone = inotify::remove_watch(&instance.inotify, number);
+        }
+    }
+}
+
+impl Drop for InotifyBackend {
+    fn drop(&mut self) {
+        if let Some(instance) = &self.instance
+            && let Err(error) = rustix::io::write(&instance.end, &1_u64.to_ne_bytes())
+        {
+            tracing::error!(%error, "the thread that reads inotify cannot be ended");
+        }
+    }
+}
+
+impl Numbers {
+    fn lock(&self) -> MutexGuard<'_, Both> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Both {
+    /// A directory that is watched again may have another number now. The directory that had this number, where another did: it
+    /// was found by a path that led there meanwhile.
+    fn put(&mut self, number: i32, directory: DirectoryId) -> Option<DirectoryId> {
+        if let Some(before) = self.by_id.insert(directory, number).filter(|b| *b != number) {
+            self.by_number.remove(&before);
+        }
+        let other = self.by_number.insert(number, directory).filter(|other| *other != directory);
+        if let Some(other) = other {
+            self.by_id.remove(&other);
+        }
+        other
+    }
+
+    fn take(&mut self, directory: DirectoryId) -> Option<i32> {
+        let number = self.by_id.remove(&directory)?;
+        self.by_number.remove(&number);
+        Some(number)
+    }
+}
+
+/// The thread that reads.
+struct Listener {
+    inotify: Arc<OwnedFd>,
+    numbers: Arc<Numbers>,
+    end: Arc<OwnedFd>,
+    sink: Arc<Sink>,
+}
+
+/// One event as it was read.
+struct Read {
+    number: i32,
+    flags: ReadFlags,
+    name: Box<[u8]>,
+}
+
+impl Listener {
+    fn run(self) {
+        let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
+        let mut pause = Duration::ZERO;
+        loop {
+            let began = Instant::now();
+            match self.wait() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.give_up(error),
+            }
+            let quiet = began.elapsed() > LONGEST_AFTER_NEWS;
+            let news = match self.read(&mut buffer) {
+                Ok(news) => news,
+                Err(error) => return self.give_up(error),
+            };
+            let longest = if news { LONGEST_AFTER_NEWS } else { LONGEST_AFTER_NOISE };
+            pause = if quiet { Duration::ZERO } else { (pause * 2).clamp(FIRST_PAUSE, longest) };
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
+        }
+    }
+
+    /// Nothing will be told any more: all of it must be looked at from now on, and the log must say so.
+    fn give_up(&self, error: Errno) {
+        tracing::error!(%error, "inotify cannot be read any more: drift is found by the sweep alone");
+        (self.sink)(&[Happening::Overflow]);
+    }
+
+    /// Waits for events; false when it is time to end.
+    fn wait(&self) -> Result<bool, Errno> {
+        let mut both =
+            [PollFd::new(&self.inotify, PollFlags::IN), PollFd::new(&self.end, PollFlags::IN)];
+        loop {
+            match poll(&mut both, None) {
+                Ok(_) => return Ok(both[1].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads once and tells; whether anybody waits for any of it.
+    fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<bool, Errno> {
+        let mut events = Vec::new();
+        let mut reader = Reader::new(&self.inotify, buffer);
+        loop {
+            match reader.next() {
+                Ok(event) => events.push(Read {
+                    number: event.wd(),
+                    flags: event.events(),
+                    name: event.file_name().map(|n| n.to_bytes().into()).unwrap_or_default(),
+                }),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => break,
+                Err(error) => return Err(error),
+            }
+            if reader.is_buffer_empty() {
+                break;
+            }
+        }
+        let numbers = self.numbers.lock();
+        let known = events.iter().filter_map(|event| event.happening(&numbers)).collect::<Vec<_>>();
+        drop(numbers);
+        Ok(!known.is_empty() && (self.sink)(&known))
+    }
+}
+
+impl Read {
+    fn happening(&self, numbers: &Both) -> Option<Happening<'_>> {
+        if self.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+            return Some(Happening::Overflow);
+        }
+        let directory = *numbers.by_number.get(&self.number)?;
+        if self.flags.intersects(GONE) {
+            return Some(Happening::Lost(directory));
+        }
+        let structural = self.flags.intersects(STRUCTURAL);
+        Some(Happening::Entry { directory, name: &self.name, structural })
+    }
+}
