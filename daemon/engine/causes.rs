@@ -37,10 +37,12 @@ impl Engine {
         }
     }
 
-    /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says.
+    /// A look. A vertex that has failed for good gets one attempt instead, not sooner than its back-off says: also where there
+    /// is nothing to check, since its one run has not been well yet (E-10).
     pub(crate) fn look(&mut self, id: VertexId) {
         let now = self.now;
-        let Some(vertex) = self.vertex_mut(id).filter(|v| v.is_checkable()) else { return };
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let checkable = vertex.is_checkable();
         match vertex.phase {
             Phase::Failed { until } if until <= now => self.attempt(id),
             Phase::Failed { until } => {
@@ -48,11 +50,11 @@ impl Engine {
                 self.timers.set(until, id, Timer::Retry);
                 self.mark(id, Causes::AGAIN);
             }
-            Phase::Delayed(_) => {}
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) => {
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) if checkable => {
                 vertex.look = true;
                 self.touch(id);
             }
+            Phase::Delayed(_) | Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
         }
     }
 

@@ -293,7 +293,8 @@ impl Vertex {
 
     /// For whom this vertex itself is out of the way: those that became dirty before this stamp.
     pub(crate) fn own_clearance(&self) -> Stamp {
-        let limited = matches!(self.place, Place::Limit(_)) && self.right > Stamp::NEVER;
+        let merely_limited = matches!(self.place, Place::Limit(_)) && !self.failing;
+        let limited = merely_limited && self.right > Stamp::NEVER;
         if limited || self.is_settled() || self.is_out_of_the_way() {
             Stamp::CLEAR
         } else {

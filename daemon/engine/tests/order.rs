@@ -26,7 +26,7 @@ impl Books {
         all
     }
 
-    /// Certainly, and possibly, waiting for its limiter and nothing else.
+    /// Certainly, and possibly, waiting for its limiter and nothing else: it has not failed since it was right.
     fn is_limited(&self, vertex: &Vertex, known: &BTreeMap<VertexId, Clearance>) -> (bool, bool) {
         let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
         let waits = (vertex.need != Need::No || ticks)
@@ -40,9 +40,11 @@ impl Books {
             && vertex.running.is_none()
             && !vertex.bucket_unsure
             && matches!(vertex.phase, Phase::Rest)
+            && (vertex.failures == 0 && vertex.backoff_sure)
             && self.is_ready(vertex, known)
             && self.asked == Asked::Running;
-        (sure, empty || vertex.bucket_unsure)
+        let fails = vertex.failures > 0 && vertex.backoff_sure;
+        (sure, (empty || vertex.bucket_unsure) && !fails)
     }
 
     /// No ancestor blocks it, by the strict reading, and its watch is established.

@@ -146,10 +146,11 @@ impl Books {
         let required = self.asked == Asked::Running && !self.paused;
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        if vertex.declared.nature.check != Check::State {
+        if vertex.declared.nature.check == Check::State {
+            vertex.look = Some((clock, required));
+        } else if vertex.phase == Phase::Held {
             return;
         }
-        vertex.look = Some((clock, required));
         match vertex.phase {
             Phase::Failed | Phase::Held | Phase::Unsure => {
                 vertex.may(clock);
