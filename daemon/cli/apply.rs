@@ -2,7 +2,7 @@
 
 use super::args::Apply;
 use super::exit::Exit;
-use super::log::{Journal, changed, held, list, seconds, trouble_words};
+use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::state::Opening;
 use super::text::{count, out, plain};
 use super::{args, graph, log, state, text};
@@ -236,11 +236,8 @@ impl Audience for Screen {
                     held(*holding, *until, differences)
                 ));
             }
-            News::Trouble { identity, trouble } => {
-                self.line(&format!("trouble {}{}", plain(identity), trouble_words(trouble)));
-            }
-            News::Retrying { identity, after } => {
-                self.line(&format!("retrying {}: in {}", plain(identity), seconds(*after)));
+            News::Retrying { identity, trouble, after } => {
+                self.line(&format!("retrying {}{}", plain(identity), retrying(*trouble, *after)));
             }
             News::Failed { identity, trouble, .. } => {
                 let words = trouble.map(trouble_words).unwrap_or_default();

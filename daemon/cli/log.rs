@@ -3,6 +3,7 @@
 use super::args::Log;
 use super::text::plain;
 use crate::driver::{Audience, News};
+use std::collections::HashMap;
 use std::time::Duration;
 use steadfast_engine::Holding;
 use steadfast_resources::{Difference, Trouble};
@@ -37,6 +38,8 @@ pub(super) fn set_up(log: Log) {
 #[derive(Debug)]
 pub(super) struct Journal {
     json: bool,
+    /// What was said of those that have failed: another attempt that fails likewise is no change.
+    failed: HashMap<String, String>,
 }
 
 /// One line: what happened, to whom, in words.
@@ -59,7 +62,26 @@ impl Journal {
     /// In this form.
     #[must_use]
     pub(super) fn new(log: Log) -> Self {
-        Self { json: log == Log::Json }
+        Self { json: log == Log::Json, failed: HashMap::new() }
+    }
+
+    /// Whether it is a failure of which the same was said before, and nothing else since.
+    fn was_said(&mut self, news: &News<'_>) -> bool {
+        match news {
+            News::Failed { identity, trouble, .. } => {
+                let words = trouble.map(trouble_words).unwrap_or_default();
+                let before = self.failed.insert((*identity).to_owned(), words.clone());
+                return before == Some(words);
+            }
+            News::Recovered(identity)
+            | News::Retrying { identity, .. }
+            | News::Held { identity, .. } => {
+                self.failed.remove(*identity);
+            }
+            News::Loaded { .. } => self.failed.clear(),
+            _ => {}
+        }
+        false
     }
 
     fn write(&self, line: &Line<'_>) {
@@ -91,9 +113,11 @@ impl Journal {
 
 impl Audience for Journal {
     fn hear(&mut self, news: &News<'_>) {
-        if let Some(line) = line(news) {
-            self.write(&line);
+        let Some(mut line) = line(news) else { return };
+        if self.was_said(news) {
+            line.level = Level::Debug;
         }
+        self.write(&line);
     }
 }
 
@@ -118,10 +142,10 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
         News::Changed { identity, differences, notes, took } => {
             ("changed", identity, changed(differences, notes, *took), Info)
         }
-        News::Trouble { identity, trouble } => ("trouble", identity, trouble_words(trouble), Warn),
+        News::Trouble { identity, trouble } => ("trouble", identity, trouble_words(trouble), Debug),
         News::Interrupted(name) => ("interrupted", name, String::new(), Warn),
-        News::Retrying { identity, after } => {
-            ("retrying", identity, format!(": in {}", seconds(*after)), Info)
+        News::Retrying { identity, trouble, after } => {
+            ("retrying", identity, retrying(*trouble, *after), Warn)
         }
         News::Failed { identity, trouble, waiting } => {
             ("failed", identity, failed(*trouble, waiting), Error)
@@ -198,7 +222,7 @@ pub(super) fn list(names: &[&str]) -> String {
 /// A span of time as people say it.
 pub(super) fn seconds(span: Duration) -> String {
     if span < Duration::from_secs(1) {
-        format!("{} ms", span.as_millis())
+        format!("{:.0} ms", span.as_secs_f64() * 1000.0)
     } else if span < Duration::from_mins(2) {
         format!("{:.1} s", span.as_secs_f64())
     } else {
@@ -223,6 +247,11 @@ pub(super) fn trouble_words(trouble: &Trouble) -> String {
         words.push_str(&format!(" (hint: {})", plain(hint)));
     }
     words
+}
+
+/// ` in 200 ms: what went wrong`.
+pub(super) fn retrying(trouble: Option<&Trouble>, after: Duration) -> String {
+    format!(" in {}{}", seconds(after), trouble.map(trouble_words).unwrap_or_default())
 }
 
 fn failed(trouble: Option<&Trouble>, (names, total): &(Vec<&str>, usize)) -> String {

@@ -74,6 +74,8 @@ pub enum News<'a> {
     Retrying {
         /// Whose.
         identity: &'a str,
+        /// The last trouble.
+        trouble: Option<&'a Trouble>,
         /// The wait.
         after: Duration,
     },

@@ -29,7 +29,8 @@ impl Driver {
             Notice::CheckFailed(id, _) => self.tell_trouble(id),
             Notice::Retrying(id, at) => {
                 let (identity, after) = (self.table.name(id), self.until(at));
-                self.audience.hear(&News::Retrying { identity, after });
+                let trouble = self.troubles.get(&id);
+                self.audience.hear(&News::Retrying { identity, trouble, after });
             }
             Notice::Failed(id) => self.tell_failed(id),
             Notice::Recovered(id) => self.audience.hear(&News::Recovered(self.table.name(id))),
