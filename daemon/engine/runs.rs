@@ -190,16 +190,8 @@ impl Engine {
         let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
-        let record = Record {
-            run: run.id,
-            vertex: id,
-            definition,
-            outcome,
-            begun: run.begun,
-            stamp,
-            owes: owes.clone(),
-            paid,
-        };
+        let record =
+            Record { owes: owes.clone(), paid, ..record(id, definition, &run, (outcome, stamp)) };
         let mut notices = Vec::new();
         if run.station != Station::Checking {
             notices.push(Notice::Ran(id, run.id, outcome));
@@ -229,16 +221,7 @@ impl Engine {
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         notices.push(self.fail(id));
-        let record = Record {
-            run: run.id,
-            vertex: id,
-            definition,
-            outcome,
-            begun: run.begun,
-            stamp,
-            owes,
-            paid: None,
-        };
+        let record = Record { owes, ..record(id, definition, &run, (outcome, stamp)) };
         self.close(record, run.station, notices);
     }
 
@@ -252,16 +235,8 @@ impl Engine {
         let touched = applied && unproven;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = if touched { Outcome::Interrupted } else { Outcome::Failed { touched } };
-        let record = Record {
-            run: run.id,
-            vertex: id,
-            definition,
-            outcome,
-            begun: run.begun,
-            stamp,
-            owes: owes.clone(),
-            paid: None,
-        };
+        let record =
+            Record { owes: owes.clone(), ..record(id, definition, &run, (outcome, stamp)) };
         let notices = applied.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
@@ -415,6 +390,17 @@ impl Engine {
             self.tell(Notice::Diverged(id));
         }
     }
+}
+
+/// The record of a run that owes and pays nothing.
+fn record(
+    vertex: VertexId,
+    definition: u64,
+    run: &Run,
+    (outcome, stamp): (Outcome, Stamp),
+) -> Record {
+    let (owes, paid) = (Vec::new(), None);
+    Record { run: run.id, vertex, definition, outcome, begun: run.begun, stamp, owes, paid }
 }
 
 /// The wait before the next retry: doubles from `delay` to `delay_max`, and never less than 100 ms.
