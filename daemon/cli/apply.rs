@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::state::Opening;
 use super::text::{count, out, plain};
-use super::{args, graph, log, state, text};
+use super::{args, log, read, state, text};
 use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
 use crate::signals::{Signal, Signals};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
     let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
-    let read = runtime.block_on(graph::read_unless_stopped(&args.graph, &mut signals));
+    let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {

@@ -21,8 +21,12 @@ pub enum Command {
     Apply(Apply),
     /// Show what `apply` would change; changes nothing, takes no lock
     Plan(Plan),
+    /// Show what differs from a graph now; opens nothing for writing
+    Drift(Drift),
     /// Read a graph and report every problem in it
     Check(Check),
+    /// Show a graph: its resources, its edges and where each comes from
+    Graph(ShowGraph),
 }
 
 /// Which graph, and how much of it.
@@ -126,6 +130,45 @@ pub struct Plan {
     /// Show it as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Say of each edge where it comes from
+    #[arg(long)]
+    pub explain_edges: bool,
+}
+
+/// `steadfast drift`.
+#[derive(Debug, Args)]
+pub struct Drift {
+    /// Which graph.
+    #[command(flatten)]
+    pub graph: Graph,
+    /// End with 2 if something differs
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Show it as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steadfast graph`.
+#[derive(Debug, Args)]
+pub struct ShowGraph {
+    /// Which graph.
+    #[command(flatten)]
+    pub graph: Graph,
+    /// In which form
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// The forms of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For graphviz: `steadfast graph --format dot GRAPH | dot -Tsvg`.
+    Dot,
+    /// One JSON object.
+    Json,
 }
 
 /// `steadfast check`.

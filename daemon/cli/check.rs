@@ -2,7 +2,7 @@
 
 use super::args::Check;
 use super::exit::Exit;
-use super::graph::options;
+use super::read::options;
 use super::text::{count, out, plain, say};
 use crate::config;
 use serde_json::json;

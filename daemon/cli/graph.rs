@@ -1,58 +1,70 @@
-//! Reading the graph that a command names.
+//! `steadfast graph`: the graph as it was understood, for people, for graphviz, or as JSON.
 
-use super::args::Graph;
+use super::args::{Format, ShowGraph};
+use super::edges::Edges;
 use super::exit::Exit;
-use super::text;
-use crate::config::{self, Loaded, Options};
-use crate::signals::Signals;
+use super::read;
+use super::text::{count, out, plain};
+use crate::config::{Loaded, Options};
+use serde_json::{Value, json};
 
-/// What the flags say of how to read it. `noop` is what the command wants besides.
-#[must_use]
-pub(super) fn options(graph: &Graph, noop: bool) -> Options {
-    Options {
-        noop: noop || graph.noop,
-        semaphore: graph.sema,
-        only: graph.only.clone(),
-        skip: graph.skip.clone(),
-    }
-}
-
-/// Reads it; problems and warnings go to standard error.
-pub(super) fn read(graph: &Graph, noop: bool) -> Result<Loaded, Exit> {
-    match config::load(&graph.graphs, &options(graph, noop)) {
-        Ok(loaded) => {
-            for warning in &loaded.warnings {
-                text::say(warning.to_string());
-            }
-            Ok(loaded)
-        }
-        Err(rejected) => {
-            text::say(rejected.to_string());
-            Err(Exit::Graph)
-        }
-    }
-}
-
-/// The same beside the signals: a stop ends the wait for a graph that never comes, and the answer is none.
-pub(super) async fn read_unless_stopped(
-    graph: &Graph,
-    signals: &mut Signals,
-) -> Result<Option<Loaded>, Exit> {
-    let graph = graph.clone();
-    let reading = tokio::task::spawn_blocking(move || read(&graph, false));
-    let read = tokio::select! {
-        biased;
-        _ = signals.asked_to_stop() => return Ok(None),
-        read = reading => read,
+/// Shows a graph.
+pub(super) fn graph(args: &ShowGraph) -> Exit {
+    let options = Options { origins: true, ..read::options(&args.graph, false) };
+    let loaded = match read::read(&args.graph, &options) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
     };
-    if signals.is_asked_to_stop().await.unwrap_or(true) {
-        return Ok(None);
-    }
-    match read {
-        Ok(read) => read.map(Some),
-        Err(panic) => {
-            text::error(format!("reading the graph panicked: {panic}"), None);
-            Err(Exit::Failed)
+    let edges = Edges::of(&loaded);
+    match args.format {
+        Format::Text => {
+            let vertices = count(loaded.vertices.len(), "resource");
+            out(format!("{}: {vertices}", plain(&loaded.name)));
+            for vertex in &loaded.vertices {
+                out(format!("  {}", plain(&vertex.identity)));
+            }
+            edges.show();
         }
+        Format::Dot => dot(&loaded, &edges),
+        Format::Json => out(to_json(&loaded, &edges).to_string()),
     }
+    Exit::Well
+}
+
+/// Graphviz: what refreshes is drawn in full, what only waits is dashed.
+fn dot(loaded: &Loaded, edges: &Edges) {
+    out(format!("digraph {} {{", quoted(&loaded.name)));
+    for vertex in &loaded.vertices {
+        out(format!("  {};", quoted(&vertex.identity)));
+    }
+    for edge in edges.iter() {
+        let style = if edge.notify { "" } else { " [style=dashed]" };
+        out(format!("  {} -> {}{style};", quoted(&edge.from), quoted(&edge.to)));
+    }
+    out("}");
+}
+
+/// A name as graphviz reads it: a backslash would begin an escape, a quote end the name.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", plain(name).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn to_json(loaded: &Loaded, edges: &Edges) -> Value {
+    let vertex = |vertex: &crate::config::Vertex| {
+        let (file, line) = vertex.place;
+        json!({
+            "resource": &*vertex.identity,
+            "file": loaded.files.get(file),
+            "line": line,
+            "noop": vertex.meta.noop,
+        })
+    };
+    let semaphore = |(id, count): &(String, u32)| json!({"id": id, "count": count});
+    json!({
+        "graph": loaded.name,
+        "comment": loaded.comment,
+        "resources": loaded.vertices.iter().map(vertex).collect::<Vec<_>>(),
+        "edges": edges.to_json(),
+        "semaphores": loaded.semaphores.iter().map(semaphore).collect::<Vec<_>>(),
+    })
 }

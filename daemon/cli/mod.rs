@@ -5,12 +5,16 @@ pub mod exit;
 
 mod apply;
 mod check;
+mod drift;
+mod edges;
 mod graph;
 mod log;
 mod plan;
+mod read;
 mod reload;
 mod run;
 mod state;
+mod steps;
 mod systemd;
 mod text;
 
@@ -39,7 +43,9 @@ pub fn main() -> Exit {
     };
     match cli.command {
         Command::Check(args) => check::check(&args),
+        Command::Graph(args) => graph::graph(&args),
         Command::Plan(args) => plan::plan(&args, key),
+        Command::Drift(args) => drift::drift(&args, key),
         Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),
         Command::Apply(args) => with_signals(|signals| apply::apply(&args, signals, key)),
     }

@@ -1,7 +1,7 @@
 //! Reading the graph again: on HUP, and with `--watch` when one of its files changes.
 
 use super::args::Graph;
-use super::{graph, systemd};
+use super::{read, systemd};
 use crate::config::{self, Loaded};
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Inbox, Input};
@@ -121,7 +121,7 @@ impl Shared {
     async fn read(&self) -> Result<Box<Loaded>, String> {
         let graph = self.graph.clone();
         let read = tokio::task::spawn_blocking(move || {
-            config::load(&graph.graphs, &graph::options(&graph, false))
+            config::load(&graph.graphs, &read::options(&graph, false))
         });
         match read.await {
             Ok(Ok(loaded)) => {

@@ -4,7 +4,7 @@ use super::args::Run;
 use super::exit::Exit;
 use super::log::Journal;
 use super::reload::Reloader;
-use super::{graph, log, state, systemd, text};
+use super::{log, read, state, systemd, text};
 use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Recei
     let reloader = Reloader::new(args.graph.clone(), inbox.clone());
     let turn = reloader.turn().await;
     let _watch = if args.watch { Some(reloader.watch().await) } else { None };
-    match graph::read_unless_stopped(&args.graph, &mut signals).await {
+    match read::read_unless_stopped(&args.graph, &mut signals).await {
         Ok(Some(first)) => {
             inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
         }

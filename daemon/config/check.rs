@@ -9,7 +9,7 @@ use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
-use super::{Link, Loaded, Options, Vertex};
+use super::{Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
@@ -46,6 +46,8 @@ pub(super) struct Checker<'a> {
     pub(super) vertices: Vec<Candidate>,
     pub(super) ties: Vec<Tie>,
     pub(super) suggested: usize,
+    pub(super) wants_origins: bool,
+    pub(super) origins: Vec<Origin>,
     claims: HashMap<Claim, usize>,
     /// Where identities are put together.
     identity: String,
@@ -78,6 +80,8 @@ pub(super) fn check(
         vertices: Vec::new(),
         ties: Vec::new(),
         suggested: 0,
+        wants_origins: options.origins,
+        origins: Vec::new(),
         claims: HashMap::new(),
         identity: String::new(),
         metas: Metas::new(options.noop, reserved),
@@ -324,6 +328,7 @@ impl Checker<'_> {
             vertices: vertices?,
             edges: ties.iter().map(link).collect(),
             semaphores: self.semaphores.finish(),
+            origins: self.origins,
             warnings: Vec::new(),
             files: sources.iter().map(|source| source.path.clone()).collect(),
             hash: super::hash_of(sources),

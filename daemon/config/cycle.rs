@@ -187,7 +187,7 @@ mod tests {
 
     fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<Tie> {
         let at = Where { file: 0, part: Part::Graph };
-        let tie = |(from, to)| Tie { from, to, notify: false, at };
+        let tie = |(from, to)| Tie { from, to, notify: false, key: "after", at };
         let mut ties: Vec<Tie> = edges.into_iter().map(tie).collect();
         ties.sort_by_key(|tie| (tie.from, tie.to));
         ties

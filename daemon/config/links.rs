@@ -5,7 +5,7 @@ use super::code::Code;
 use super::near::nearest;
 use super::place::{Part, Where};
 use super::problem::{Problem, quoted};
-use super::raw;
+use super::{Origin, raw};
 
 /// An edge between vertices, and where it is written.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub(super) struct Tie {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) notify: bool,
+    /// The key that asks for it.
+    pub(super) key: &'static str,
     pub(super) at: Where,
 }
 
@@ -33,7 +35,8 @@ impl Checker<'_> {
             let Some(other) = self.find(&link.target, at) else { continue };
             let forward = link.relation.is_forward();
             let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
-            self.ties.push(Tie { from, to, notify: link.relation.notifies(), at });
+            let (notify, key) = (link.relation.notifies(), link.relation.key());
+            self.ties.push(Tie { from, to, notify, key, at });
         }
     }
 
@@ -47,7 +50,7 @@ impl Checker<'_> {
             let to = end(&edge.to, Part::To(index));
             if let (Some(from), Some(to)) = (from, to) {
                 let at = Where { file, part: Part::From(index) };
-                self.ties.push(Tie { from, to, notify: edge.notify, at });
+                self.ties.push(Tie { from, to, notify: edge.notify, key: "edges", at });
             }
         }
     }
@@ -93,6 +96,15 @@ impl Checker<'_> {
     pub(super) fn sorted_ties(&mut self) -> Vec<Tie> {
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
+        if self.wants_origins {
+            let origin = |tie: &Tie| Origin {
+                from: tie.from,
+                to: tie.to,
+                key: tie.key,
+                place: self.atlas.place(tie.at),
+            };
+            self.origins = ties.iter().map(origin).collect();
+        }
         ties.dedup_by(|later, kept| {
             let same = (later.from, later.to) == (kept.from, kept.to);
             kept.notify |= same && later.notify;

@@ -56,6 +56,8 @@ pub struct Options {
     pub only: Vec<String>,
     /// All but these.
     pub skip: Vec<String>,
+    /// Say of each edge where it comes from; takes the slow reader.
+    pub origins: bool,
 }
 
 /// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.
@@ -71,6 +73,8 @@ pub struct Loaded {
     pub edges: Vec<Link>,
     /// Semaphores with their counts; their numbers are [`steadfast_engine::SemaphoreId`]s.
     pub semaphores: Vec<(String, u32)>,
+    /// Where the edges come from, in the order of the edges; empty unless it was asked for.
+    pub origins: Vec<Origin>,
     /// What has no effect.
     pub warnings: Vec<Problem>,
     /// The files it was read from, absolute; `-` is the standard input.
@@ -109,6 +113,19 @@ pub struct Link {
     pub notify: bool,
 }
 
+/// Where an edge comes from; two places may ask for the same edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The need.
+    pub from: usize,
+    /// The dependent.
+    pub to: usize,
+    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`.
+    pub key: &'static str,
+    /// Where it is written.
+    pub place: Option<Place>,
+}
+
 /// Loads a graph from files, folders and the standard input (`-`).
 pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
     load_with(paths, options, &Kinds::of_this_build())
@@ -120,6 +137,7 @@ pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<
     let sources = input::read(paths, &mut problems);
     let scans: Vec<scan::Scan> = sources.iter().map(|source| scan::scan(&source.text)).collect();
     if problems.is_empty()
+        && !options.origins
         && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
         && let Some(loaded) = fast(&sources, options, kinds)
     {

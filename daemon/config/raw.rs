@@ -80,6 +80,15 @@ impl Relation {
         }
     }
 
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::After => "after",
+            Self::Before => "before",
+            Self::Notify => "notify",
+            Self::Subscribe => "subscribe",
+        }
+    }
+
     /// Whether the edge runs from the resource to the one it names.
     pub(super) const fn is_forward(self) -> bool {
         matches!(self, Self::Before | Self::Notify)

@@ -4,7 +4,7 @@ use super::code::Code;
 use super::links::parts;
 use super::near::nearest;
 use super::problem::{Problem, Problems, quoted};
-use super::{Link, Loaded, Options, Vertex};
+use super::{Link, Loaded, Options, Origin, Vertex};
 use std::collections::HashMap;
 
 /// The part of a graph that was asked for.
@@ -59,6 +59,15 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
     Problem::new(Code::Selection, what).hint_if(hint)
 }
 
+impl Loaded {
+    /// The graph without those resources that are not wanted; edges still hold across them.
+    #[must_use]
+    pub fn reduced(self, wanted: impl Fn(&Vertex) -> bool) -> Self {
+        let keep: Vec<bool> = self.vertices.iter().map(wanted).collect();
+        if keep.contains(&false) { reduce(self, &keep) } else { self }
+    }
+}
+
 /// The graph without what is not kept: A → B → C without B keeps A → C.
 fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
     let mut number = 0;
@@ -85,9 +94,14 @@ fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
         }
     }
     edges.sort_unstable();
+    let across = |origin: Origin| {
+        let (from, to) = (*numbers.get(origin.from)?, *numbers.get(origin.to)?);
+        Some(Origin { from: from?, to: to?, ..origin })
+    };
+    let origins = loaded.origins.into_iter().filter_map(across).collect();
     let kept = |(vertex, keep): (Vertex, &bool)| keep.then_some(vertex);
     let vertices = loaded.vertices.into_iter().zip(keep).filter_map(kept).collect();
-    Loaded { vertices, edges, ..loaded }
+    Loaded { vertices, edges, origins, ..loaded }
 }
 
 /// The kept vertices that are reached over left-out ones, and whether some way there notifies at each step.

@@ -147,12 +147,12 @@ impl Host {
         self.metadata(name).permissions().mode() & 0o7777
     }
 
-    /// The program with this command on the graph of this host; `check` has no state.
+    /// The program with this command on the graph of this host; some have no state.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bare(&[]);
         let (first, rest) = words.split_first().expect("a command");
         command.arg(first);
-        if *first != "check" {
+        if !["check", "drift", "graph"].contains(first) {
             command.arg("--state-dir").arg(self.path("state"));
         }
         command.args(rest.iter().map(|word| self.full(word)));

@@ -17,6 +17,7 @@ mod paused;
 mod planned;
 mod refused;
 mod reloaded;
+mod shown;
 mod started;
 mod stopped;
 mod unprivileged;

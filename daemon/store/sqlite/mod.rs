@@ -71,12 +71,23 @@ impl SqliteStore {
             Err(error) => return Err(refusal(&path, error.to_string())),
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let read = || {
-            let connection = Connection::open_with_flags(&path, flags)?;
+        let read = |name: &Path, flags| {
+            let connection = Connection::open_with_flags(name, flags)?;
             connection.busy_timeout(Duration::from_secs(2))?;
             rows::read_all(&connection)
         };
-        let mut kept: Kept = read().map_err(|fault: Fault| refusal(&path, fault.to_string()))?;
+        // A reader of a log in use must write into the file that readers and writers share.
+        let alone = unused(&path).and_then(|name| {
+            read(&name, flags | OpenFlags::SQLITE_OPEN_URI)
+                .inspect_err(|fault: &Fault| {
+                    tracing::debug!(%fault, "the state was taken into use while it was read");
+                })
+                .ok()
+        });
+        let mut kept: Kept = match alone {
+            Some(kept) => kept,
+            None => read(&path, flags).map_err(|fault: Fault| refusal(&path, fault.to_string()))?,
+        };
         for identity in kept.in_flight() {
             settle(&identity, &mut kept)?;
         }
@@ -97,6 +108,24 @@ impl SqliteStore {
         };
         work(connection).map_err(|fault| refusal(&self.path, fault.to_string()))
     }
+}
+
+/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: its log is empty or gone.
+fn unused(path: &Path) -> Option<PathBuf> {
+    let log = PathBuf::from(format!("{}-wal", path.to_str()?));
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return None;
+    }
+    let mut name = "file:".to_owned();
+    for character in path.to_str()?.chars() {
+        match character {
+            '%' => name.push_str("%25"),
+            '?' => name.push_str("%3f"),
+            '#' => name.push_str("%23"),
+            other => name.push(other),
+        }
+    }
+    Some(PathBuf::from(name + "?immutable=1"))
 }
 
 impl Store for SqliteStore {

@@ -1,0 +1,38 @@
+//! `steadfast drift`: what differs from the graph now. It needs no state and opens nothing for writing.
+
+use super::args::Drift;
+use super::exit::Exit;
+use super::text::out;
+use super::{args, log, read, steps};
+use crate::store::Recalled;
+use steadfast_resources::{MintKey, Repeat};
+use tokio::runtime::Runtime;
+
+/// Shows what differs.
+pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
+    log::set_up(args::Log::Human);
+    super::on_runtime(|runtime| once(args, key, runtime))
+}
+
+fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
+    let loaded = match read::read(&args.graph, &read::options(&args.graph, true)) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    // A deed has no state that could differ.
+    let loaded = loaded.reduced(|vertex| vertex.resource.nature().repeat == Repeat::State);
+    let found = match steps::find(loaded, Recalled::default(), key, runtime) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    if args.json {
+        out(found.to_json().to_string());
+    } else {
+        found.show("drift", "not as declared");
+    }
+    match () {
+        () if found.has_failed() => Exit::Failed,
+        () if args.detailed_exitcode && found.differs() => Exit::Changes,
+        () => Exit::Well,
+    }
+}

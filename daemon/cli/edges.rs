@@ -1,0 +1,91 @@
+//! Edges with their reasons, for `graph` and `plan --explain-edges`.
+
+use super::text::{out, plain};
+use crate::config::{Loaded, Origin};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The edges of a graph, each with the places that ask for it.
+pub(super) struct Edges(Vec<Edge>);
+
+/// One edge.
+pub(super) struct Edge {
+    pub(super) from: Arc<str>,
+    pub(super) to: Arc<str>,
+    pub(super) notify: bool,
+    reasons: Vec<Origin>,
+}
+
+impl Edges {
+    /// Those of a graph that was loaded with its origins.
+    pub(super) fn of(loaded: &Loaded) -> Self {
+        let name = |vertex: usize| loaded.vertices.get(vertex).map(|v| Arc::clone(&v.identity));
+        let mut origins = loaded.origins.iter().peekable();
+        let edge = |link: &crate::config::Link| {
+            let mut reasons = Vec::new();
+            while let Some(origin) = origins.next_if(|o| (o.from, o.to) <= (link.from, link.to)) {
+                if (origin.from, origin.to) == (link.from, link.to) {
+                    reasons.push(origin.clone());
+                }
+            }
+            Some(Edge { from: name(link.from)?, to: name(link.to)?, notify: link.notify, reasons })
+        };
+        Self(loaded.edges.iter().filter_map(edge).collect())
+    }
+
+    /// All of them, in the order of the graph.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Edge> {
+        self.0.iter()
+    }
+
+    /// For people: one line for each.
+    pub(super) fn show(&self) {
+        out(super::text::count(self.0.len(), "edge"));
+        for edge in &self.0 {
+            let arrow = if edge.notify { "=>" } else { "->" };
+            out(format!("  {} {arrow} {}: {}", plain(&edge.from), plain(&edge.to), edge.because()));
+        }
+        if self.0.iter().any(|edge| edge.notify) {
+            out("  (=> refreshes: a change of the first is told to the second)");
+        }
+    }
+
+    /// As JSON: `from`, `to`, `notify`, `origins` (`key`, `file`, `line`, `column`).
+    pub(super) fn to_json(&self) -> Value {
+        let edge = |edge: &Edge| {
+            let origin = |origin: &Origin| {
+                let place = origin.place.as_ref();
+                json!({
+                    "key": origin.key,
+                    "file": place.map(|place| &place.file),
+                    "line": place.map(|place| place.line),
+                    "column": place.map(|place| place.column),
+                })
+            };
+            json!({
+                "from": &*edge.from,
+                "to": &*edge.to,
+                "notify": edge.notify,
+                "origins": edge.reasons.iter().map(origin).collect::<Vec<_>>(),
+            })
+        };
+        self.0.iter().map(edge).collect()
+    }
+}
+
+impl Edge {
+    /// Why it is there, in words.
+    fn because(&self) -> String {
+        let reason = |origin: &Origin| {
+            let key = origin.key;
+            match &origin.place {
+                Some(place) => {
+                    format!("`{key}` at {}:{}:{}", plain(&place.file), place.line, place.column)
+                }
+                None => format!("`{key}`"),
+            }
+        };
+        let reasons: Vec<String> = self.reasons.iter().map(reason).collect();
+        if reasons.is_empty() { "across what is left out".to_owned() } else { reasons.join(", ") }
+    }
+}

@@ -1,0 +1,59 @@
+//! Reading the graph that a command names.
+
+use super::args::Graph;
+use super::exit::Exit;
+use super::text;
+use crate::config::{self, Loaded, Options};
+use crate::signals::Signals;
+
+/// What the flags say of how to read it. `noop` is what the command wants besides.
+#[must_use]
+pub(super) fn options(graph: &Graph, noop: bool) -> Options {
+    Options {
+        noop: noop || graph.noop,
+        semaphore: graph.sema,
+        only: graph.only.clone(),
+        skip: graph.skip.clone(),
+        origins: false,
+    }
+}
+
+/// Reads it; problems and warnings go to standard error.
+pub(super) fn read(graph: &Graph, options: &Options) -> Result<Loaded, Exit> {
+    match config::load(&graph.graphs, options) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                text::say(warning.to_string());
+            }
+            Ok(loaded)
+        }
+        Err(rejected) => {
+            text::say(rejected.to_string());
+            Err(Exit::Graph)
+        }
+    }
+}
+
+/// The same beside the signals: a stop ends the wait for a graph that never comes, and the answer is none.
+pub(super) async fn read_unless_stopped(
+    graph: &Graph,
+    signals: &mut Signals,
+) -> Result<Option<Loaded>, Exit> {
+    let graph = graph.clone();
+    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph, false)));
+    let read = tokio::select! {
+        biased;
+        _ = signals.asked_to_stop() => return Ok(None),
+        read = reading => read,
+    };
+    if signals.is_asked_to_stop().await.unwrap_or(true) {
+        return Ok(None);
+    }
+    match read {
+        Ok(read) => read.map(Some),
+        Err(panic) => {
+            text::error(format!("reading the graph panicked: {panic}"), None);
+            Err(Exit::Failed)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `graph`, `drift` and `plan --explain-edges`: what is shown, and that looking writes nothing.
+
+use crate::host::Host;
+use serde_json::json;
+use std::process::{Command, Stdio};
+
+const GRAPH: &str = r#"graph: shown
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: x}
+  - {name: b, after: "file[a]", path: $DIR/b, content: x}
+  - {name: 'say "hi"', path: $DIR/c}
+  exec:
+  - {name: deed, subscribe: ["file[a]", "file[b]"], cmd: touch, args: [$DIR/done]}
+  - {name: guarded, cmd: touch, args: [$DIR/guarded], creates: $DIR/guarded}
+edges:
+- {name: e, from: {kind: file, name: a}, to: {kind: file, name: b}, notify: true}
+"#;
+
+#[test]
+fn a_graph_is_shown_with_the_origin_of_each_edge() {
+    let host = Host::with(GRAPH);
+    let expected = r#"shown: 5 resources
+  file[a]
+  file[b]
+  file[say "hi"]
+  exec[deed]
+  exec[guarded]
+3 edges
+  file[a] => file[b]: `after` at $DIR/graph.yaml:5:22, `edges` at $DIR/graph.yaml:11:38
+  file[a] => exec[deed]: `subscribe` at $DIR/graph.yaml:8:30
+  file[b] => exec[deed]: `subscribe` at $DIR/graph.yaml:8:41
+  (=> refreshes: a change of the first is told to the second)
+"#;
+    let shown = host.ask(&["graph"]);
+    assert_eq!(shown.exits(0).stdout, expected, "{shown}");
+    host.ask(&["plan", "--explain-edges"])
+        .exits(0)
+        .prints(expected.split_once("3 edges").unwrap().1);
+    host.ask(&["graph", "--skip", "file[b]"]).exits(0).prints_nothing_of("file[b]");
+}
+
+/// Across what is left out an edge still holds, and says so.
+#[test]
+fn an_edge_across_what_is_left_out_is_explained() {
+    let graph = "graph: g\nresources:\n  noop:\n  - {name: a}\n  - {name: b, after: 'noop[a]'}\n  - {name: c, after: 'noop[b]'}\n";
+    let host = Host::with(graph);
+    host.ask(&["graph", "--skip", "noop[b]"])
+        .exits(0)
+        .prints("noop[a] -> noop[c]: across what is left out");
+}
+
+#[test]
+fn a_graph_for_graphviz() {
+    let host = Host::with(GRAPH);
+    let expected = r#"digraph "shown" {
+  "file[a]";
+  "file[b]";
+  "file[say \"hi\"]";
+  "exec[deed]";
+  "exec[guarded]";
+  "file[a]" -> "file[b]";
+  "file[a]" -> "exec[deed]";
+  "file[b]" -> "exec[deed]";
+}
+"#;
+    assert_eq!(host.ask(&["graph", "--format", "dot"]).exits(0).stdout, expected);
+}
+
+#[test]
+fn a_graph_as_json() {
+    let host = Host::with(GRAPH);
+    let json = host.ask(&["graph", "--format", "json"]).exits(0).json();
+    assert_eq!(json["resources"].as_array().map(Vec::len), Some(5));
+    assert_eq!(json["resources"][1]["line"], 5);
+    let edge = &json["edges"][0];
+    assert_eq!((&edge["from"], &edge["to"]), (&json!("file[a]"), &json!("file[b]")));
+    let keys = edge["origins"].as_array().unwrap().iter().map(|origin| origin["key"].clone());
+    assert_eq!(keys.collect::<Vec<_>>(), ["after", "edges"]);
+    let plan = host.ask(&["plan", "--json", "--explain-edges"]).exits(0).json();
+    assert_eq!(plan["edges"], json["edges"]);
+}
+
+/// Deeds have no state that could differ; what can be checked is.
+#[test]
+fn drift_is_what_differs_now() {
+    let host = Host::with(GRAPH);
+    host.write("a", "y").write("b", "x").write("c", "");
+    let drift = host.ask(&["drift", "--detailed-exitcode"]);
+    drift
+        .exits(2)
+        .prints("drift: shown: 2 resources not as declared, 2 as declared")
+        .prints("~ file[a]")
+        .prints("~ exec[guarded]")
+        .prints_nothing_of("deed");
+    host.ask(&["drift"]).exits(0);
+    assert!(!host.exists("done") && !host.exists("guarded") && !host.exists("state"));
+    host.apply().exits(0);
+    host.ask(&["drift", "--detailed-exitcode"])
+        .exits(0)
+        .prints("0 resources not as declared, 4 as");
+    host.write("b", "edited");
+    let json = host.ask(&["drift", "--json"]).exits(0).json();
+    assert_eq!(json["resources"][0]["resource"], "file[b]");
+}
+
+/// Invariant 4, DESIGN.md 2.4: what only looks opens nothing for writing, in no thread, and makes, moves and removes nothing.
+#[test]
+fn looking_opens_nothing_for_writing() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.write("a", "edited").remove("b");
+    for words in [&["drift"][..], &["plan"], &["graph"], &["check"]] {
+        let traced = host.path("../trace");
+        let inner = host.command(words);
+        let mut strace = Command::new("strace");
+        strace.args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=file,ftruncate,fallocate,fsync,fchmod,fchown",
+            "-o",
+        ]);
+        strace.arg(&traced).arg(inner.get_program()).args(inner.get_args());
+        strace.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        host.finish(strace).exits(0);
+        let trace = std::fs::read_to_string(&traced).expect("the trace");
+        std::fs::remove_file(&traced).expect("removed");
+        assert!(trace.contains("execve("), "something was traced");
+        let reads = |line: &str| {
+            let call = line.split_once(' ').map_or("", |(_, call)| call.trim_start());
+            let name = call.split('(').next().unwrap_or_default();
+            let reading = [
+                "execve",
+                "access",
+                "faccessat",
+                "faccessat2",
+                "stat",
+                "lstat",
+                "newfstatat",
+                "statx",
+                "fstat",
+                "statfs",
+                "fstatfs",
+                "readlink",
+                "readlinkat",
+                "getcwd",
+                "chdir",
+                "inotify_add_watch",
+                "getxattr",
+                "lgetxattr",
+                "listxattr",
+                "llistxattr",
+                "fgetxattr",
+                "flistxattr",
+            ];
+            let opens = ["open", "openat", "openat2"].contains(&name);
+            let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_TMPFILE"];
+            let harmless = call.contains("\"/dev/null\"");
+            reading.contains(&name)
+                || (opens && (harmless || !writes.iter().any(|w| call.contains(w))))
+        };
+        let calls = trace.lines().filter(|line| !line.contains("+++") && !line.contains("---"));
+        let wrong: Vec<&str> =
+            calls.filter(|line| !line.contains("resumed>") && !reads(line)).collect();
+        assert!(wrong.is_empty(), "{words:?}: {wrong:#?}");
+    }
+}
