@@ -2,9 +2,14 @@
 
 use crate::ears::{Ears, LONG};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+
+fn edit(path: &Path) {
+    fs::write(path, "edited").expect("written");
+}
 
 /// F-5: the queue overflows while the hub cannot keep up: everything is suspect, and whatever happened meanwhile, everything is
 /// watched where it is now.
@@ -41,6 +46,37 @@ fn an_overflow_makes_everything_suspect_and_watched_again() {
     }
     ears.settle();
     assert_eq!(ears.kernel_watches(), 1 + 1 + 2 + 2);
+}
+
+/// F-5: whoever floods a directory in which others can write has only those looked at again that are on the way through it.
+/// Root only.
+#[test]
+fn a_flood_of_others_does_not_touch_the_rest() {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
+    let limit: usize = limit.trim().parse().expect("a number");
+    let ears = Ears::in_trusted_place();
+    let ours = ears.file("ours/file", "x");
+    let theirs = ears.file("theirs/file", "x");
+    let below = ears.file("theirs/deep/file", "x");
+    let everyone = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(ears.path("theirs"), everyone).expect("changed");
+    ears.watch(1, &ours);
+    ears.watch(2, &theirs);
+    ears.watch(3, &below);
+    ears.settle();
+    let gate = ears.notes.gate.lock().expect("not poisoned");
+    for _ in 0..limit {
+        fs::write(&theirs, "y").expect("written");
+    }
+    edit(&below);
+    drop(gate);
+    for vertex in [2, 3] {
+        ears.until(vertex, |heard| heard.suspect > 0);
+    }
+    for (vertex, path) in [(1, &ours), (2, &theirs), (3, &below)] {
+        ears.hears(vertex, "edited after the overflow", || edit(path));
+    }
+    assert_eq!(ears.heard(1).suspect, 0);
 }
 
 /// Runs a test of this file again in a user namespace of its own, where it may lower limits without harm to others.

@@ -1,4 +1,4 @@
-//! File events straight from the kernel: one inotify instance, and a mask that leaves out what only reads.
+//! File events straight from the kernel: inotify itself, with a mask that leaves out what only reads.
 //!
 //! A directory is watched through the descriptor that the walk holds, so it is that very directory, whatever its path leads to by
 //! now; and the kernel names it by a number that is never given twice. A thread reads. While it reads nothing but noise (names
@@ -40,10 +40,18 @@ const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
 const LONGEST_AFTER_NOISE: Duration = Duration::from_millis(10);
 
-/// The one instance; made at the first watch, since a host may have none to give.
+/// Two instances, each made at its first watch, since a host may have none to give: one for directories in which only root and
+/// we can write, one for all others. Whoever floods the second loses events of the second alone.
 pub(super) struct InotifyBackend {
     sink: Arc<Sink>,
-    instance: Option<Instance>,
+    instances: [Option<Instance>; 2],
+}
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writers {
+    Trusted,
+    Others,
 }
 
 struct Instance {
@@ -65,30 +73,47 @@ struct Both {
 
 impl InotifyBackend {
     pub(super) fn new(sink: Sink) -> Self {
-        Self { sink: Arc::new(sink), instance: None }
+        Self { sink: Arc::new(sink), instances: [None, None] }
     }
 
-    fn open(&mut self) -> Result<(), Failure> {
-        if self.instance.is_none() {
-            let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
-            let inotify = Arc::new(inotify::init(flags).map_err(|error| match error {
-                Errno::MFILE => Failure::Limit("fs.inotify.max_user_instances"),
-                error => Failure::Other(error.to_string()),
-            })?);
-            let other = |error: &dyn ToString| Failure::Other(error.to_string());
-            let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| other(&error))?);
-            let numbers = Arc::new(Numbers::default());
-            let listener = Listener {
-                inotify: Arc::clone(&inotify),
-                numbers: Arc::clone(&numbers),
-                end: Arc::clone(&end),
-                sink: Arc::clone(&self.sink),
-            };
-            let thread = std::thread::Builder::new().name("inotify".to_owned());
-            thread.spawn(move || listener.run()).map_err(|error| other(&error))?;
-            self.instance = Some(Instance { inotify, numbers, end });
+    /// The instance for a directory; the other one where no second can be had.
+    fn instance(&mut self, writers: Writers) -> Result<&Instance, Failure> {
+        let (wanted, other) = match writers {
+            Writers::Trusted => (0, 1),
+            Writers::Others => (1, 0),
+        };
+        let mut index = wanted;
+        if self.instances[wanted].is_none() {
+            match Instance::open(writers, &self.sink) {
+                Ok(instance) => self.instances[wanted] = Some(instance),
+                Err(_) if self.instances[other].is_some() => index = other,
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        self.instances[index].as_ref().ok_or(Failure::Gone)
+    }
+}
+
+impl Instance {
+    fn open(writers: Writers, sink: &Arc<Sink>) -> Result<Self, Failure> {
+        let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
+        let inotify = Arc::new(inotify::init(flags).map_err(|error| match error {
+            Errno::MFILE => Failure::Limit("fs.inotify.max_user_instances"),
+            error => Failure::Other(error.to_string()),
+        })?);
+        let other = |error: &dyn ToString| Failure::Other(error.to_string());
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| other(&error))?);
+        let numbers = Arc::new(Numbers::default());
+        let listener = Listener {
+            inotify: Arc::clone(&inotify),
+            numbers: Arc::clone(&numbers),
+            end: Arc::clone(&end),
+            sink: Arc::clone(sink),
+            writers,
+        };
+        let thread = std::thread::Builder::new().name("inotify".to_owned());
+        thread.spawn(move || listener.run()).map_err(|error| other(&error))?;
+        Ok(Self { inotify, numbers, end })
     }
 }
 
@@ -99,8 +124,7 @@ impl Backend for InotifyBackend {
         path: &Path,
         at: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
-        self.open()?;
-        let Some(instance) = &self.instance else { return Err(Failure::Gone) };
+        let instance = self.instance(writers(at))?;
         let mut numbers = instance.numbers.lock();
         let exact = format!("/proc/self/fd/{}", at.as_raw_fd());
         let number = match inotify::add_watch(&instance.inotify, exact, MASK) {
@@ -122,23 +146,34 @@ impl Backend for InotifyBackend {
     }
 
     fn unwatch(&mut self, directory: DirectoryId) {
-        let Some(instance) = &self.instance else { return };
-        let mut numbers = instance.numbers.lock();
-        if let Some(number) = numbers.take(directory) {
-            // The kernel may have dropped it by itself already.
-            let _gone = inotify::remove_watch(&instance.inotify, number);
+        for instance in self.instances.iter().flatten() {
+            let mut numbers = instance.numbers.lock();
+            if let Some(number) = numbers.take(directory) {
+                // The kernel may have dropped it by itself already.
+                let _gone = inotify::remove_watch(&instance.inotify, number);
+            }
         }
     }
 }
 
 impl Drop for InotifyBackend {
     fn drop(&mut self) {
-        if let Some(instance) = &self.instance
-            && let Err(error) = rustix::io::write(&instance.end, &1_u64.to_ne_bytes())
-        {
-            tracing::error!(%error, "the thread that reads inotify cannot be ended");
+        for instance in self.instances.iter().flatten() {
+            if let Err(error) = rustix::io::write(&instance.end, &1_u64.to_ne_bytes()) {
+                tracing::error!(%error, "the thread that reads inotify cannot be ended");
+            }
         }
     }
+}
+
+/// Who can write in a directory, as far as its mode says, when its watch is made.
+fn writers(directory: BorrowedFd<'_>) -> Writers {
+    let trusted = rustix::fs::fstat(directory).is_ok_and(|stat| {
+        let owner = stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw();
+        let group = stat.st_mode & 0o020 == 0 || stat.st_gid == 0;
+        owner && group && stat.st_mode & 0o002 == 0
+    });
+    if trusted { Writers::Trusted } else { Writers::Others }
 }
 
 impl Numbers {
@@ -174,6 +209,7 @@ struct Listener {
     numbers: Arc<Numbers>,
     end: Arc<OwnedFd>,
     sink: Arc<Sink>,
+    writers: Writers,
 }
 
 /// One event as it was read.
@@ -245,7 +281,16 @@ impl Listener {
             }
         }
         let numbers = self.numbers.lock();
-        let known = events.iter().filter_map(|event| event.happening(&numbers)).collect::<Vec<_>>();
+        let mut known =
+            events.iter().filter_map(|event| event.happening(&numbers)).collect::<Vec<_>>();
+        let overflow = |event: &Read| event.flags.contains(ReadFlags::QUEUE_OVERFLOW);
+        if events.iter().any(overflow) {
+            match self.writers {
+                Writers::Trusted => known.push(Happening::Overflow),
+                // What others do in their directories is no reason to look at the rest.
+                Writers::Others => known.extend(numbers.by_id.keys().copied().map(Happening::Lost)),
+            }
+        }
         drop(numbers);
         Ok(!known.is_empty() && (self.sink)(&known))
     }
@@ -253,9 +298,6 @@ impl Listener {
 
 impl Read {
     fn happening(&self, numbers: &Both) -> Option<Happening<'_>> {
-        if self.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-            return Some(Happening::Overflow);
-        }
         let directory = *numbers.by_number.get(&self.number)?;
         if self.flags.intersects(GONE) {
             return Some(Happening::Lost(directory));
