@@ -27,6 +27,8 @@ pub enum Command {
     Check(Check),
     /// Show a graph: its resources, its edges and where each comes from
     Graph(ShowGraph),
+    /// Explain a kind, the metaparams, or the code of a problem
+    Explain(Explain),
 }
 
 /// Which graph, and how much of it.
@@ -180,4 +182,12 @@ pub struct Check {
     /// Show the problems as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `steadfast explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A kind (`file`), `meta`, or a code (`C404`); all that can be explained, where none is given
+    #[arg(value_name = "TOPIC")]
+    pub topic: Option<String>,
 }

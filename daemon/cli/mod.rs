@@ -7,6 +7,7 @@ mod apply;
 mod check;
 mod drift;
 mod edges;
+mod explain;
 mod graph;
 mod log;
 mod plan;
@@ -44,6 +45,7 @@ pub fn main() -> Exit {
     match cli.command {
         Command::Check(args) => check::check(&args),
         Command::Graph(args) => graph::graph(&args),
+        Command::Explain(args) => explain::explain(&args),
         Command::Plan(args) => plan::plan(&args, key),
         Command::Drift(args) => drift::drift(&args, key),
         Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),

@@ -69,6 +69,19 @@ codes! {
     Doubt = "C902", "Something that is valid and most likely not what was meant.";
 }
 
+/// What is said about each code at length.
+const PROBLEMS: &str = include_str!("../../docs/problems.md");
+
+impl Code {
+    /// All about it: why it is refused, an example, and how it is right. From docs/problems.md.
+    #[must_use]
+    pub fn explained(self) -> &'static str {
+        let sections = PROBLEMS.split("\n## ");
+        let mut own = sections.filter(|section| section.starts_with(self.id()));
+        own.next().unwrap_or_else(|| self.about()).trim_end()
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.id())

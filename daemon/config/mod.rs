@@ -126,6 +126,12 @@ pub struct Origin {
     pub place: Option<Place>,
 }
 
+/// Every metaparam, as kinds declare their fields.
+#[must_use]
+pub fn metaparams() -> &'static [steadfast_resources::FieldSpec] {
+    meta::META
+}
+
 /// Loads a graph from files, folders and the standard input (`-`).
 pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
     load_with(paths, options, &Kinds::of_this_build())

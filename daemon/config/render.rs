@@ -33,7 +33,10 @@ impl fmt::Display for Rejected {
         if self.more > 0 {
             write!(f, ", {} of them not shown", self.more)?;
         }
-        writeln!(f)
+        match self.problems.iter().find(|problem| problem.severity == Severity::Error) {
+            Some(problem) => writeln!(f, " (more: steadfast explain {})", problem.code),
+            None => writeln!(f),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn a_huge_file_is_refused() {
     assert_eq!(
         files.words(&["graph.yaml"]),
         "graph.yaml: the file is larger than 64 MiB [C003]\n  hint: split it into several files in one \
-         folder\n\nthe graph was refused: 1 problem\n"
+         folder\n\nthe graph was refused: 1 problem (more: steadfast explain C003)\n"
     );
 }
 
@@ -70,7 +70,7 @@ no.yaml: there is no such file or folder [C001]
 
 empty: the folder holds no graph: expected at least one file named *.yaml or *.yml [C002]
 
-the graph was refused: 2 problems
+the graph was refused: 2 problems (more: steadfast explain C001)
 ";
     assert_eq!(files.words(&["no.yaml", "graph.yaml", "empty"]), expected);
     assert!(files.words(&[]).contains("no graph was given"));

@@ -5,7 +5,7 @@
 use crate::{Files, load, words};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use steadfast::config::{Code, Options};
+use steadfast::config::{self, Code, Options};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/config/wrong")
@@ -93,7 +93,7 @@ b.yaml:5:22: there is no resource `noop[c]` [C401]
      |                      ^^^^^^^^^
   hint: did you mean `noop[a]`?
 
-the graph was refused: 3 problems
+the graph was refused: 3 problems (more: steadfast explain C105)
 ";
     assert_eq!(files.words(&[""]), expected);
     let unread = files.with("c.yaml", "resources: [\n");
@@ -134,6 +134,39 @@ fn readers_that_differ_are_refused() {
 #[test]
 fn the_usual_door() {
     let files = Files::new().with("graph.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
-    let loaded = steadfast::config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
     assert_eq!(loaded.vertices[0].identity.as_ref(), "noop[a]");
+}
+
+/// The blocks of a section of docs/problems.md that are marked so.
+fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
+    let (_, rest) = section.split_once(&format!("```yaml {mark}\n"))?;
+    rest.split("```").next()
+}
+
+/// Every code is explained; its wrong example is refused with it, or warned of, and its right one loads without a word.
+#[test]
+fn every_code_is_explained_by_examples_that_are_true() {
+    let without = ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C501"];
+    for code in Code::ALL {
+        let section = code.explained();
+        assert!(
+            section.starts_with(&format!("{code}: ")) && section.len() > 60,
+            "{code}: {section}"
+        );
+        let (Some(wrong), Some(right)) = (block(section, "wrong"), block(section, "right")) else {
+            assert!(without.contains(&code.id()), "{code} has no examples");
+            continue;
+        };
+        let said = |text: &str| {
+            let files = Files::new().with("graph.yaml", text);
+            match config::load(&[files.path("graph.yaml")], &Options::default()) {
+                Ok(loaded) => loaded.warnings,
+                Err(rejected) => rejected.problems,
+            }
+        };
+        let found = said(wrong);
+        assert!(found.iter().any(|problem| problem.code == *code), "{code}: {found:?}");
+        assert_eq!(said(right), [], "{code}");
+    }
 }

@@ -38,7 +38,7 @@ fn a_selection_of_nothing_is_refused() {
 --skip exec[bb]: the graph has no such resource or kind [C501]
   hint: did you mean `exec[b]`?
 
-the graph was refused: 2 problems
+the graph was refused: 2 problems (more: steadfast explain C501)
 ";
     assert_eq!(chain(&["files"], &["exec[bb]"]).unwrap_err(), expected);
     assert!(chain(&["noop"], &["noop"]).unwrap_err().contains("leave no resource"));

@@ -81,6 +81,18 @@ fn a_graph_as_json() {
     assert_eq!(plan["edges"], json["edges"]);
 }
 
+#[test]
+fn codes_kinds_and_metaparams_are_explained() {
+    let host = Host::with("graph: g\nresources: {file: [{name: /a, contents: x}]}\n");
+    host.check().exits(65).says("[C101]").says("more: steadfast explain C101");
+    let explain = |words: &[&str]| host.finish(host.bare(&[&["explain"], words].concat()));
+    explain(&["c101"]).exits(0).prints("C101: an unknown key").prints("```yaml right");
+    explain(&["exec"]).exits(0).prints("refresh_only").prints("true or false. It runs only when");
+    explain(&["meta"]).exits(0).prints("retry").prints("Whole number.");
+    explain(&[]).exits(0).prints("  file ").prints("  C404 ");
+    explain(&["exce"]).exits(64).says("nothing is known of `exce`");
+}
+
 /// Deeds have no state that could differ; what can be checked is.
 #[test]
 fn drift_is_what_differs_now() {

@@ -1,0 +1,77 @@
+//! `steadfast explain`: a code, a kind, or the metaparams, from the same tables that judge a graph.
+
+use super::args::Explain;
+use super::exit::Exit;
+use super::text::{error, out};
+use crate::config::{Code, metaparams};
+use steadfast_resources::{FieldSpec, FieldType, Spec, registry};
+
+/// Explains what was asked for; all that can be, where nothing was.
+pub(super) fn explain(args: &Explain) -> Exit {
+    let Some(topic) = &args.topic else {
+        return list();
+    };
+    if let Some(code) = Code::ALL.iter().find(|code| code.id().eq_ignore_ascii_case(topic)) {
+        out(code.explained());
+    } else if let Some(spec) = registry::find(topic) {
+        kind(spec);
+    } else if topic == "meta" {
+        out("Metaparams: below `meta` of any resource.\n");
+        fields(metaparams());
+    } else {
+        let known = topics().collect::<Vec<_>>().join(", ");
+        error(format!("nothing is known of `{}`", super::text::plain(topic)), Some(&known));
+        return Exit::Usage;
+    }
+    Exit::Well
+}
+
+/// What can be explained.
+fn topics() -> impl Iterator<Item = &'static str> {
+    let kinds = registry::specs().iter().map(|spec| spec.kind);
+    kinds.chain(["meta"]).chain(Code::ALL.iter().map(|code| code.id()))
+}
+
+fn list() -> Exit {
+    out("Kinds:");
+    for spec in registry::specs() {
+        out(format!("  {:8} {}", spec.kind, spec.doc));
+    }
+    out("  meta     The metaparams that every resource takes.\n\nProblems of a graph:");
+    for code in Code::ALL {
+        out(format!("  {:8} {}", code.id(), code.about()));
+    }
+    Exit::Well
+}
+
+fn kind(spec: &Spec) {
+    out(format!("{}: {}\n", spec.kind, spec.doc));
+    fields(spec.fields);
+    out("\nBesides: name, meta, and the short edges after, before, notify, subscribe.");
+}
+
+fn fields(fields: &[FieldSpec]) {
+    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or_default();
+    for field in fields {
+        let name = field.name;
+        if field.later {
+            out(format!("  {name:width$}  not in this build: {}", field.doc));
+        } else if field.ignored.is_some() {
+            out(format!("  {name:width$}  has no effect: {}", field.doc));
+        } else {
+            out(format!("  {name:width$}  {}. {}", takes(field.takes), field.doc));
+        }
+    }
+}
+
+const fn takes(takes: FieldType) -> &'static str {
+    match takes {
+        FieldType::Text => "Text",
+        FieldType::Bool => "true or false",
+        FieldType::Int => "Whole number",
+        FieldType::Float => "Number",
+        FieldType::Texts => "List of texts",
+        FieldType::TextMap => "Map of texts",
+        FieldType::Anything => "Anything",
+    }
+}
