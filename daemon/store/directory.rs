@@ -7,6 +7,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The names of the files that we put into it.
 pub(super) const LOCK: &str = "lock";
@@ -80,28 +81,51 @@ impl Drop for Lock {
     }
 }
 
+/// How long to wait for what a process that was killed leaves behind.
+const ORPHANS: Duration = Duration::from_secs(2);
+
 /// Takes the directory for this process.
 pub(super) fn lock(directory: &Path) -> Result<Lock, StoreError> {
     let dir = directory.display().to_string();
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
     let mut file = private(&directory.join(LOCK)).map_err(refuse)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            file.read_to_string(&mut pid).map_err(refuse)?;
-            let pid = pid.trim();
-            let pid = if pid.is_empty() { "unknown".to_owned() } else { pid.to_owned() };
-            return Err(StoreError::Locked { dir, pid });
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(refuse(error)),
+        let holder = holder(&mut file).map_err(refuse)?;
+        if !holder.is_gone() || began.elapsed() > ORPHANS {
+            return Err(StoreError::Locked { dir, pid: holder.0 });
+        }
+        std::thread::sleep(ORPHANS / 100);
     }
     // A full disk must not stop the daemon from starting: the lock holds, only its holder's number is unknown.
     if let Err(error) = name_holder(&mut file) {
         tracing::warn!(%error, "cannot write our process number into the lock file");
     }
     Ok(Lock(file))
+}
+
+/// The process number in the lock file.
+struct Holder(String);
+
+impl Holder {
+    /// Killed a moment ago: a child that it was starting has the file open until its exec.
+    fn is_gone(&self) -> bool {
+        self.0.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    }
+}
+
+fn holder(file: &mut File) -> std::io::Result<Holder> {
+    let mut pid = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut pid)?;
+    let pid = pid.trim();
+    Ok(Holder(if pid.is_empty() { "unknown".to_owned() } else { pid.to_owned() }))
 }
 
 fn name_holder(file: &mut File) -> std::io::Result<()> {

@@ -11,6 +11,7 @@ mod drift;
 mod examples;
 mod execs;
 mod failures;
+mod faults;
 mod noticed;
 mod pace;
 mod paused;

@@ -1,0 +1,74 @@
+//! A file system that is really full, and one that is really read-only. Root only.
+
+use crate::host::Host;
+use std::process::Command;
+
+struct Mount(String);
+
+impl Mount {
+    fn new(host: &Host, name: &str, options: &str) -> Self {
+        host.make_directory(name);
+        let at = host.path(name).display().to_string();
+        mount(&["-t", "tmpfs", "-o", options, "tmpfs", &at]);
+        Self(at)
+    }
+
+    fn remount(&self, options: &str) {
+        mount(&["-o", &format!("remount,{options}"), &self.0]);
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        drop(Command::new("umount").args(["-l", &self.0]).status());
+    }
+}
+
+fn mount(arguments: &[&str]) {
+    let status = Command::new("mount").args(arguments).status().expect("runs");
+    assert!(status.success(), "this test needs root: {arguments:?}");
+}
+
+/// F-3: no space: that file has failed and its old content is whole, others go on; it heals when there is space.
+#[test]
+fn a_full_file_system() {
+    let large = "0123456789abcdef".repeat(1 << 17);
+    let host = Host::with(&format!(
+        "graph: full\nresources:\n  file:\n  - {{name: large, path: $DIR/small/large, content: \"{large}\"}}\n  \
+         - {{name: after, path: $DIR/after, after: \"file[large]\"}}\n  - {{name: little, path: $DIR/small/little, \
+         content: x}}\n"
+    ));
+    let small = Mount::new(&host, "small", "size=1m");
+    host.write("small/large", "old");
+    let daemon = host.run(&["--sweep", "1"]);
+    let line = daemon.wait_for_of("failed", "file[large]");
+    assert!(line.message.contains("no space left"), "{line:?}");
+    host.wait_until("the little one is done", || host.exists("small/little"));
+    assert_eq!(host.read("small/large"), "old");
+    assert_eq!(std::fs::read_dir(host.path("small")).expect("listed").count(), 2);
+    small.remount("size=8m");
+    daemon.wait_for("converged");
+    assert!(host.read("small/large") == large && host.exists("after"));
+}
+
+/// F-3: the same of one that is read-only.
+#[test]
+fn a_read_only_file_system() {
+    let host = Host::with(
+        "graph: ro\nresources:\n  file:\n  - {name: in, path: $DIR/small/in, content: new}\n  - {name: gone, path: \
+         $DIR/small/gone, state: absent}\n  - {name: out, path: $DIR/out}\n",
+    );
+    let small = Mount::new(&host, "small", "size=1m");
+    host.write("small/in", "old").write("small/gone", "x");
+    small.remount("ro");
+    let daemon = host.run(&["--sweep", "1"]);
+    for resource in ["file[in]", "file[gone]"] {
+        let line = daemon.wait_for_of("failed", resource);
+        assert!(line.message.contains("read-only file system (hint:"), "{line:?}");
+    }
+    host.wait_until("the other is done", || host.exists("out"));
+    assert_eq!(host.read("small/in"), "old");
+    small.remount("rw");
+    daemon.wait_for("converged");
+    assert!(host.read("small/in") == "new" && !host.exists("small/gone"));
+}

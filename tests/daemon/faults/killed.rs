@@ -1,0 +1,93 @@
+//! `kill -9` at every system call that changes something, of `apply` from its first to its last.
+
+use super::tracer::{Act, run};
+use crate::host::Host;
+use std::path::Path;
+
+const GRAPH: &str = r#"
+graph: killed
+resources:
+  file:
+  - {name: dir, path: $DIR/t/}
+  - {name: made, path: $DIR/t/made, content: "made\n", mode: 0640, after: "file[dir]"}
+  - {name: edited, path: $DIR/edited, content: "new\n"}
+  - {name: mode, path: $DIR/mode, mode: 0600}
+  - {name: gone, path: $DIR/gone, state: absent}
+  - {name: tree, path: $DIR/tree, state: absent, force: true}
+  - {name: link, path: $DIR/link, symlink: edited}
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "cat $DIR/edited >> $DIR/told", refresh_only: true, subscribe: "file[edited]"}
+  - {name: once, shell: /bin/sh, cmd: "echo x >> $DIR/once"}
+  - {name: skipped, shell: /bin/sh, cmd: "echo x >> $DIR/skipped", on_interrupt: skip}
+"#;
+
+fn host() -> Host {
+    let host = Host::with(GRAPH);
+    host.write("edited", "old\n").write("gone", "x").write("mode", "x").chmod("mode", 0o644);
+    host.make_directory("tree").make_directory("tree/deep").write("tree/deep/file", "x");
+    host
+}
+
+fn content(host: &Host, name: &str) -> Option<String> {
+    host.exists(name).then(|| host.read(name))
+}
+
+/// Names of ours that were left behind.
+fn left_behind(directory: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).expect("listed") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(".steadfast") {
+            found.push(name);
+        }
+        if entry.file_type().expect("known").is_dir() {
+            left_behind(&entry.path(), found);
+        }
+    }
+}
+
+/// F-1, F-2: whole before and after; a restart converges, pays what is owed, and does what runs once at most once more, or never
+/// again where its policy says so; nothing of ours is left behind.
+#[test]
+fn killed_at_every_call_that_changes_something() {
+    let mut sorts = std::collections::BTreeMap::<&str, usize>::new();
+    let mut points = 0;
+    loop {
+        let host = host();
+        let mut count = 0;
+        let cut = run(&host.command(&["apply"]), &host.path(""), |_| {
+            count += 1;
+            if count > points { Act::Kill } else { Act::Pass }
+        });
+        let at = format!("killed before call {points} of {:?}", cut.calls.last());
+        assert!(["old\n", "new\n"].contains(&host.read("edited").as_str()), "{at}");
+        assert!([None, Some("made\n".to_owned())].contains(&content(&host, "t/made")), "{at}");
+        if cut.code.is_some() {
+            assert_eq!(cut.code, Some(0), "{}", cut.said);
+            break;
+        }
+        if let Some(last) = cut.calls.last() {
+            *sorts.entry(last.name).or_default() += 1;
+        }
+        let again = host.apply();
+        assert_eq!(again.code, 0, "{at}: {again}");
+        assert_eq!((host.read("edited"), host.read("t/made")), ("new\n".into(), "made\n".into()));
+        assert_eq!((host.mode("t/made"), host.mode("mode")), (0o640, 0o600), "{at}");
+        assert!(!host.exists("gone") && !host.exists("tree"), "{at}");
+        assert_eq!(std::fs::read_link(host.path("link")).expect("a link"), Path::new("edited"));
+        let told = content(&host, "told").unwrap_or_default();
+        assert!(told.ends_with("new\n"), "{at}: a refresh that was owed is lost: {told:?}");
+        let lines = |name| content(&host, name).unwrap_or_default().lines().count();
+        assert!((1..=2).contains(&lines("once")), "{at}: {} runs", lines("once"));
+        assert!(lines("skipped") <= 1, "{at}: what is skipped ran again");
+        let mut left = Vec::new();
+        left_behind(&host.path(""), &mut left);
+        assert!(left.is_empty(), "{at}: {left:?}");
+        host.apply().exits(0).prints(", 0 changed in");
+        points += 1;
+    }
+    assert!(points > 80, "{points} points only: {sorts:?}");
+    for name in ["openat", "fsync", "linkat", "renameat2", "unlinkat", "symlinkat", "mkdirat"] {
+        assert!(sorts.contains_key(name), "{name} was never met: {sorts:?}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The real program, cut off or refused at its own system calls, each of them in turn.
+
+#![cfg(target_arch = "x86_64")]
+
+mod failing;
+mod full;
+mod killed;
+mod tracer;
