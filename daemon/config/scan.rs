@@ -20,6 +20,8 @@ pub(super) fn scan(text: &str) -> Scan {
     let bytes = text.as_bytes();
     let mut scan = Scan::default();
     let (mut depth, mut comment_end) = (0_i32, 0);
+    // Lists that begin on one line: how many, and where the last one began.
+    let (mut lists, mut last) = (0_i32, 0);
     for (at, byte) in bytes.iter().enumerate() {
         if PLAIN[usize::from(*byte)] {
             continue;
@@ -30,6 +32,12 @@ pub(super) fn scan(text: &str) -> Scan {
                 depth += 1;
                 scan.careful |= depth > DEEP;
             }
+            b'-' if next == Some(b' ') && begins_token(bytes, at) => {
+                lists = if at == last + 2 { lists + 1 } else { 1 };
+                last = at;
+                scan.careful |= lists > DEEP;
+            }
+            b'-' => {}
             b'#' if depth > 0 && at >= comment_end && begins_token(bytes, at) => {
                 let rest = bytes.get(at..).unwrap_or_default();
                 let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -69,8 +77,10 @@ const fn plain() -> [bool; 256] {
     let mut table = [true; 256];
     let mut byte = 0_u8;
     loop {
-        let special =
-            matches!(byte, b'#' | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%');
+        let special = matches!(
+            byte,
+            b'#' | b'-' | b'[' | b']' | b'{' | b'}' | b'!' | b'&' | b'*' | b'?' | b'%'
+        );
         let control = matches!(byte, 0..=9 | 11..=31 | 0x7f | 0xc2 | 0xe2 | 0xef);
         table[byte as usize] = !special && !control;
         if byte == u8::MAX {
@@ -124,6 +134,7 @@ mod tests {
         for text in ["a: !x b", "a: &b c", "a: *b", "\ta: b", "? a", "%YAML 1.2\n", "a\rb"] {
             assert!(scan(text).careful, "{text:?}");
         }
+        assert!(scan(&"- ".repeat(100)).careful && !scan(&"- a\n".repeat(100)).careful);
         for text in ["a: b!\n", "é: ü\r\n", "a: x && y", "a: 5 * 5", "a: b\tc", "#!/bin/sh", "a?"]
         {
             let scan = scan(text);

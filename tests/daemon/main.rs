@@ -12,6 +12,7 @@ mod examples;
 mod execs;
 mod failures;
 mod faults;
+mod malformed;
 mod noticed;
 mod pace;
 mod paused;
