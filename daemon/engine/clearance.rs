@@ -199,12 +199,24 @@ impl Engine {
     /// E-3: the ancestors that block and had failed for good get one attempt each; all others are on their way already. Dropped
     /// unless the engine runs.
     pub(crate) fn back_poke(&mut self, id: VertexId) {
+        self.back_poke_all(vec![id]);
+    }
+
+    /// The same for many, in one walk: the one that became dirty last is blocked by all that block any other.
+    pub(crate) fn back_poke_all(&mut self, mut ids: Vec<VertexId>) {
         if self.mode != Mode::Running || self.counts.failed == 0 {
             return;
         }
-        let Some(since) = self.vertex(id).map(|v| v.dirty_since) else { return };
-        let topology = std::sync::Arc::clone(&self.topology);
+        let since = |engine: &Self, id| engine.vertex(id).map_or(Stamp::NEVER, |v| v.dirty_since);
+        ids.sort_by_key(|id| std::cmp::Reverse(since(self, *id)));
         let mut seen = BTreeSet::new();
+        for id in ids {
+            self.back_poke_from(id, since(self, id), &mut seen);
+        }
+    }
+
+    fn back_poke_from(&mut self, id: VertexId, since: Stamp, seen: &mut BTreeSet<VertexId>) {
+        let topology = std::sync::Arc::clone(&self.topology);
         let mut next = vec![id];
         while let Some(at) = next.pop() {
             for parent in topology.parents(at) {

@@ -54,8 +54,8 @@ pub struct Engine {
     pub(crate) in_flight: BTreeMap<RunId, VertexId>,
     /// Runs on threads, oldest first, until their slot would be written off.
     pub(crate) patience: VecDeque<(Tick, RunId, VertexId)>,
-    /// Runs that are over and not durably so: what is to be told then.
-    pub(crate) closing: BTreeMap<RunId, Vec<Notice>>,
+    /// Runs that are over and not durably so: of which vertex, and what is to be told then.
+    pub(crate) closing: BTreeMap<RunId, (VertexId, Vec<Notice>)>,
     /// Vertices to be looked at again before this turn ends.
     pub(crate) stale: Vec<VertexId>,
     /// Vertices that could start when the engine runs again.
@@ -65,8 +65,6 @@ pub struct Engine {
     pub(crate) counts: Counts,
     pub(crate) disturbing: u32,
     pub(crate) said_converged: bool,
-    /// The first graph has been loaded: what runs at each start has its chance only then.
-    pub(crate) started: bool,
     pub(crate) pending: Option<Pending>,
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
@@ -100,7 +98,6 @@ impl Engine {
             counts: Counts::default(),
             disturbing: 0,
             said_converged: true,
-            started: false,
             pending: None,
             pause: PauseState::default(),
             stop: None,
@@ -181,12 +178,17 @@ impl Engine {
             && self.mode == Mode::Running
     }
 
-    /// Whether nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot command is over.
+    /// Whether nothing runs, nothing may be started, no retry is due and every end is durable: a one-shot command is over. What is
+    /// stuck runs for ever, and what waits for it likewise.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.in_flight.is_empty()
+        let idle = self.in_flight.is_empty() && self.queued == 0;
+        let stuck = self.one_shot
+            && self.in_flight.len() == self.counts.stuck as usize
+            && !self.in_flight.is_empty()
+            && (self.queued == 0 || self.patience.is_empty());
+        (idle || stuck)
             && self.closing.is_empty()
-            && self.queued == 0
             && self.pending.is_none()
             && self.timers.next().is_none()
     }
@@ -199,6 +201,14 @@ impl Engine {
 
     pub(crate) fn vertex_mut(&mut self, id: VertexId) -> Option<&mut Vertex> {
         self.vertices.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Tells something of a vertex, after what is still to be told of its earlier runs.
+    pub(crate) fn tell_in_turn(&mut self, id: VertexId, notice: Notice) {
+        match self.closing.values_mut().rev().find(|(vertex, _)| *vertex == id) {
+            Some((_, notices)) => notices.push(notice),
+            None => self.tell(notice),
+        }
     }
 
     pub(crate) fn tell(&mut self, notice: Notice) {

@@ -178,8 +178,10 @@ impl Engine {
         } else {
             lane.used -= 1;
         }
-        if let Some(at) = run.deadline {
-            self.timers.clear(at, id, Timer::Deadline);
+        for (at, timer) in [(run.deadline, Timer::Deadline), (run.returns, Timer::Return)] {
+            if let Some(at) = at {
+                self.timers.clear(at, id, timer);
+            }
         }
         self.in_flight.remove(&run.id);
         while self.patience.front().is_some_and(|(_, run, _)| !self.in_flight.contains_key(run)) {

@@ -250,17 +250,25 @@ impl Engine {
     fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
         if station == Station::Checking && record.paid.is_none() {
             for notice in notices {
-                self.tell(notice);
+                if let Notice::Recovered(id) = notice {
+                    // Not before the failure that it recovers from.
+                    self.tell_in_turn(id, notice);
+                } else {
+                    self.tell(notice);
+                }
             }
             return;
         }
-        self.closing.insert(record.run, notices);
+        self.closing.insert(record.run, (record.vertex, notices));
         self.out.push(Action::End(record));
     }
 
     pub(crate) fn durable(&mut self, run: RunId) {
-        for notice in self.closing.remove(&run).unwrap_or_default() {
-            self.tell(notice);
+        let Some((id, notices)) = self.closing.remove(&run) else { return };
+        let mut earlier = self.closing.range_mut(..run).rev();
+        match earlier.find(|(_, (vertex, _))| *vertex == id) {
+            Some((_, (_, earlier))) => earlier.extend(notices),
+            None => self.out.extend(notices.into_iter().map(Action::Tell)),
         }
     }
 

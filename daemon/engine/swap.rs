@@ -30,6 +30,7 @@ impl Engine {
             self.tell(Notice::SwapRefused);
             return;
         }
+        let (waited, until) = (self.waits_for(), self.pending.as_ref().and_then(|p| p.cancel_at));
         self.thaw();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for (slot, number) in self.vertices.iter_mut().zip(0..) {
@@ -48,6 +49,12 @@ impl Engine {
         let cancel_at = Some(self.now.after(GRACE));
         self.pending = Some(Pending { swap, changed, removed, cancel_at });
         let waits = self.waits_for();
+        // A newer graph does not give those more time for whom the older one has waited already.
+        if let (Some(pending), Some(until)) = (&mut self.pending, until)
+            && waits.iter().any(|id| waited.contains(id))
+        {
+            pending.cancel_at = pending.cancel_at.min(Some(until));
+        }
         if !waits.is_empty() {
             self.tell(Notice::SwapWaits(waits));
         }
@@ -103,6 +110,7 @@ impl Engine {
         for id in &removed {
             self.remove(*id);
         }
+        self.strike(&removed);
         self.semaphores.resize(&swap.graph.semaphores);
         for id in &changed {
             if let Some(new) = swap.graph.vertices.get(id) {
@@ -118,13 +126,24 @@ impl Engine {
         if swap.operator {
             self.encourage_all();
         }
-        self.started = true;
         self.said_converged = false;
         // Not of the total before: that has those in it which have left and are stuck.
         let all = u32::try_from(swap.graph.len()).unwrap_or(u32::MAX);
         let kept = all.saturating_sub(added).saturating_sub(differ);
         self.tell(Notice::Loaded { added, changed: differ, removed: gone, kept });
         true
+    }
+
+    /// Who has left is owed nothing by runs in progress: its number may be given to another.
+    fn strike(&mut self, gone: &[VertexId]) {
+        if gone.is_empty() {
+            return;
+        }
+        for id in self.running() {
+            if let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) {
+                run.owes.retain(|child| gone.binary_search(child).is_err());
+            }
+        }
     }
 
     fn remove(&mut self, id: VertexId) {
@@ -167,6 +186,7 @@ impl Engine {
     pub(crate) fn leave(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(|v| v.leaving) {
             self.remove(id);
+            self.strike(&[id]);
         }
     }
 
@@ -354,13 +374,11 @@ impl Engine {
             .collect();
         self.admit_waiting(&semaphores);
         if self.counts.failed > 0 {
-            for id in topology.order() {
-                // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
-                let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
-                if self.vertex(*id).is_some_and(newly) {
-                    self.back_poke(*id);
-                }
-            }
+            // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
+            let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
+            let order = topology.order().iter();
+            let all = order.filter(|id| self.vertex(**id).is_some_and(newly)).copied().collect();
+            self.back_poke_all(all);
         }
     }
 

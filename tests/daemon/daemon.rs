@@ -20,6 +20,7 @@ pub(crate) struct Line {
     pub(crate) message: String,
     /// Seconds since midnight.
     pub(crate) seconds: f64,
+    pub(crate) year: String,
 }
 
 #[derive(Default)]
@@ -63,6 +64,11 @@ impl Daemon {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The years in which lines were said, by the daemon's own clock.
+    pub(crate) fn years(&self) -> std::collections::BTreeSet<String> {
+        self.log.lock().0.iter().map(|line| line.year.clone()).collect()
     }
 
     /// Waits for the next line with this event.
@@ -213,12 +219,20 @@ fn read(line: &str) -> Line {
             resource: String::new(),
             message: line.to_owned(),
             seconds: 0.0,
+            year: String::new(),
         };
     };
     let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
     let clock = text("timestamp");
+    let year = clock.split('-').next().unwrap_or_default().to_owned();
     let clock = clock.split('T').nth(1).unwrap_or_default().trim_end_matches('Z');
     let seconds =
         clock.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap_or(0.0));
-    Line { event: text("event"), resource: text("resource"), message: text("message"), seconds }
+    Line {
+        event: text("event"),
+        resource: text("resource"),
+        message: text("message"),
+        seconds,
+        year,
+    }
 }

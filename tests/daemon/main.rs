@@ -6,6 +6,7 @@ mod output;
 mod process;
 
 mod applied;
+mod clock;
 mod crashes;
 mod drift;
 mod examples;

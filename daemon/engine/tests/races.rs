@@ -5,8 +5,8 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
 use steadfast_engine::{
-    Action, Event, Graph, GraphError, Mode, Notice, Outcome, SemaphoreId, Slots, Standing, Verdict,
-    VertexId,
+    Action, Check, Event, Graph, GraphError, Mode, Notice, Outcome, SemaphoreId, Slots, Standing,
+    Verdict, VertexId,
 };
 
 const LOAD: Step = Step::Swap { graph: 0, operator: false };
@@ -419,4 +419,22 @@ fn r07_a_swap_is_no_attempt_either() {
     }
     assert_eq!(started(&world), [0], "v1 has waited since before the swaps");
     sound(&world);
+}
+
+/// A child leaves while its parent runs, and its number is given to another: that one is owed nothing by this run.
+#[test]
+fn a_number_given_anew_is_owed_nothing() {
+    let with = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
+    let without = with.clone().without(1);
+    let mut other = with.clone().define(1, 9);
+    other.edges.clear();
+    let mut world = settled(&[with, without, other]);
+    world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    let swap = |graph| Step::Swap { graph, operator: false };
+    world.steps(&[swap(1), swap(2), Step::Ended(v(0), Outcome::Changed), Step::Commit]);
+    let log = world.log.join("\n");
+    assert!(log.contains("owes: [VertexId(1)] })"), "its intent named the child: {log}");
+    let (_, end) = log.rsplit_once("-> End(").expect("its end is recorded");
+    // Here a number is a name: the oracle takes the other one for the same child that came back.
+    assert!(end.contains("outcome: Changed") && end.contains("owes: []"), "{log}");
 }

@@ -65,7 +65,8 @@ fn fails(error: Errno) -> usize {
         if code == 1 {
             assert!(refused.said.contains("failed file["), "{at}");
             let others = refused.said.matches("changed file[").count();
-            assert!(others >= 2, "what does not depend on it goes on: {at}");
+            // Those that share a sync share its failure.
+            assert!(others >= 1, "what does not depend on it goes on: {at}");
         }
         assert!(["old\n", "new\n"].contains(&host.read("edited").as_str()), "{at}");
         let healed = host.apply();

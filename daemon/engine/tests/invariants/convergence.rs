@@ -50,7 +50,8 @@ impl Books {
         }
         if face.is_at_rest() {
             let busy = self.vertices.values().any(|v| {
-                v.is_running()
+                let stuck = self.one_shot && v.running.as_ref().is_some_and(|run| run.stuck);
+                v.is_running() && !stuck
                     || matches!(v.phase, Phase::Delayed(_)) && self.asked == Asked::Running
             });
             if busy || !self.undurable.is_empty() {

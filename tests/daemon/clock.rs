@@ -1,0 +1,58 @@
+//! The wall clock jumps: nothing that waits for a while may notice. `libfaketime` moves the clock of the daemon alone.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+use std::time::Duration;
+
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+
+const GRAPH: &str = r#"
+graph: jumps
+resources:
+  timer: [{name: t, interval: 0.2}]
+  file: [{name: held, path: $DIR/held, content: right}]
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "echo x >> $DIR/told", refresh_only: true, subscribe: "timer[t]"}
+  - {name: bad, shell: /bin/sh, cmd: "echo x >> $DIR/tries; exit 1", meta: {retry: -1, delay: 300, delay_max: 300}}
+  - {name: slow, shell: /bin/sh, cmd: "echo x >> $DIR/starts", refresh_only: true, subscribe: "timer[t]", meta: {limit: 2}}
+"#;
+
+/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the sweep.
+#[test]
+fn the_wall_clock_may_jump() {
+    assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
+    let host = Host::with(GRAPH);
+    host.write("clock", "+0");
+    let mut command = host.command(&["run", "--log", "json", "--sweep", "1"]);
+    command
+        .env("LD_PRELOAD", FAKETIME)
+        .env("FAKETIME_TIMESTAMP_FILE", host.path("clock"))
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let mut daemon = Daemon::start(command, &host.path(""));
+    host.wait_for_lines("told", 3);
+    for jump in ["+1s", "-1s", "+1h", "-1h", "+10y", "-10y"] {
+        host.write("clock", jump);
+        let counts = || ["told", "tries", "starts"].map(|name| host.lines(name).len());
+        let first = counts();
+        host.write("held", jump);
+        host.wait_until("it is put back", || host.read("held") == "right");
+        std::thread::sleep(Duration::from_secs(1));
+        let [ticks, tries, starts] = {
+            let now = counts();
+            [now[0] - first[0], now[1] - first[1], now[2] - first[2]]
+        };
+        assert!(ticks <= 12 && tries <= 8 && starts <= 5, "{jump}: {ticks} {tries} {starts}");
+        let before = counts();
+        host.wait_for_lines("told", before[0] + 2);
+        host.wait_for_lines("tries", before[1] + 1);
+        host.wait_for_lines("starts", before[2] + 1);
+    }
+    assert!(
+        daemon.years().len() >= 3,
+        "the clock of the daemon did not move: {:?}",
+        daemon.years()
+    );
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+}
