@@ -1,9 +1,12 @@
 //! Signals in the order in which they were sent: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
 //!
-//! The handler writes one byte into a pipe: unlike a set of flags, a pipe keeps order and repeats, and what is sent before
-//! anybody listens waits in it. Only signals that the kernel holds pending at one and the same moment come in its order.
+//! They are blocked in all threads but one, which waits for them: so one is taken after the other, and none by a thread that was
+//! quicker than another. What it takes, it writes into a pipe, one byte each: unlike a set of flags, a pipe keeps order and
+//! repeats, and what is sent before anybody listens waits in it. Signals that the kernel holds pending at one and the same moment
+//! come in the order of their numbers (HUP, INT, USR1, USR2, TERM): it knows no other. A thread that starts a child lets
+//! signals through for that moment, since the child inherits what is blocked: then a handler writes the byte.
 
-use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::signal::SigSet;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
@@ -60,12 +63,13 @@ impl Signals {
             waiting: VecDeque::new(),
             actions: Vec::new(),
         };
-        // Between the system's knowing of a handler and the handler's knowing what to do, a signal would be lost: those
-        // that come meanwhile are held back.
-        let before = known().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let registered = signals.register_all(&write, &spilled);
-        before.thread_set_mask()?;
-        registered.map(|()| signals)
+        // Held back here and in every thread that is started from now on: also between the system's knowing of a handler and the
+        // handler's knowing what to do, when a signal would be lost.
+        known().thread_block()?;
+        signals.register_all(&write, &spilled)?;
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || take_turns(&write, &spilled))?;
+        Ok(signals)
     }
 
     fn register_all(&mut self, write: &Arc<OwnedFd>, spilled: &Arc<Spill>) -> io::Result<()> {
@@ -182,7 +186,28 @@ fn meaning(byte: u8) -> Option<Signal> {
     [Signal::Reload, Signal::Pause, Signal::Resume, Signal::Stop].get(usize::from(byte)).copied()
 }
 
-/// Runs inside the signal handler: one `write`, or one store of an atomic; no lock, no memory, no panic.
+/// Takes one signal after the other, for ever.
+fn take_turns(pipe: &OwnedFd, spilled: &Spill) {
+    let known = known();
+    loop {
+        let taken = match known.wait() {
+            Ok(taken) => taken,
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(error) => {
+                // The handlers take over.
+                tracing::error!(%error, "cannot wait for signals");
+                let _handlers = known.thread_unblock();
+                return;
+            }
+        };
+        let meaning = MEANINGS.iter().find(|(number, _)| *number == taken as i32);
+        if let Some((_, meaning)) = meaning {
+            pass(*meaning, pipe, spilled);
+        }
+    }
+}
+
+/// Runs also inside a signal handler: one `write`, or one store of an atomic; no lock, no memory, no panic.
 fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
     if rustix::io::write(pipe, &[signal as u8]).is_err() {
         spilled.put(signal);

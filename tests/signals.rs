@@ -1,13 +1,20 @@
 //! Signals arrive in the order in which they were sent, also those sent before anybody listened.
 
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-use nix::sys::signal::raise;
+use nix::sys::signal::{SigSet, raise};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use steadfast::signals::{Signal, Signals};
 
 /// The tests share one process, and so its signals.
 static ALONE: Mutex<()> = Mutex::new(());
+
+/// The tests send to their own thread, which would keep what is blocked: here the handlers take it.
+fn installed() -> Signals {
+    let signals = Signals::install().expect("installed");
+    SigSet::empty().thread_set_mask().expect("unblocked");
+    signals
+}
 
 fn collect(signals: &mut Signals, count: usize) -> Vec<Signal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -27,7 +34,7 @@ fn collect(signals: &mut Signals, count: usize) -> Vec<Signal> {
 #[test]
 fn order_and_repeats_are_kept() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut signals = Signals::install().expect("installed");
+    let mut signals = installed();
     for number in [SIGUSR2, SIGUSR1, SIGUSR1, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGINT] {
         raise(number).expect("sent");
     }
@@ -48,7 +55,7 @@ fn order_and_repeats_are_kept() {
 #[test]
 fn a_storm_ends_in_the_right_state() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut signals = Signals::install().expect("installed");
+    let mut signals = installed();
     for _ in 0..35_000 {
         raise(SIGUSR1).expect("sent");
         raise(SIGUSR2).expect("sent");

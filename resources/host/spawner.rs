@@ -10,6 +10,7 @@ use super::prepare::{prepare, umask};
 use crate::printable::printable;
 use crate::trouble::Trouble;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fs::Mode;
 use rustix::process::Pid;
 use std::io::{self, ErrorKind};
@@ -63,12 +64,21 @@ pub(super) fn spawn(
     if alone {
         rustix::process::umask(Mode::from_raw_mode(umask(command)));
     }
-    let child = start_process(&mut process).map_err(|why| {
+    let child = with_open_ears(|| start_process(&mut process)).map_err(|why| {
         let name = command.argv.first().map_or("", String::as_str);
         Trouble::new(format!("{} cannot be started: {why}", printable(name)))
     })?;
     group.started(Pid::from_child(&child));
     Ok(Some(child))
+}
+
+/// Blocks no signal meanwhile: a child inherits what is blocked.
+fn with_open_ears<T>(start: impl FnOnce() -> T) -> T {
+    let before = SigSet::empty().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let started = start();
+    // It fails only where it is asked for something that does not exist.
+    let _restored = before.and_then(|before| before.thread_set_mask());
+    started
 }
 
 /// A program that was just written may be busy for a moment: a child that another thread is starting holds a copy of the

@@ -1,7 +1,7 @@
 //! USR1 and USR2: nothing is touched while it rests, and nothing of what happened meanwhile is forgotten.
 
 use crate::host::Host;
-use nix::sys::signal::Signal::{SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
+use nix::sys::signal::Signal::{SIGCONT, SIGHUP, SIGSTOP, SIGTERM, SIGUSR1, SIGUSR2};
 use std::time::Duration;
 
 const GRAPH: &str = r#"
@@ -50,6 +50,25 @@ fn a_pause_touches_nothing_and_loses_nothing() {
     daemon.wait_for("converged");
     is_right(&host);
     assert_eq!(host.lines("told").len(), 2, "once when c was made, once when it was made again");
+}
+
+/// Signals are obeyed in the order in which another process sends them, however soon they follow each other; and where the
+/// system has both at once, a resume ends the pause. Commands are started with no signal blocked.
+#[test]
+fn a_resume_at_once_after_a_pause_ends_it() {
+    let host = Host::with(
+        "graph: g\nresources:\n  exec:\n  - {name: mask, shell: /bin/sh, cmd: 'grep SigBlk /proc/self/status > $DIR/mask'}\n",
+    );
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("mask").trim(), "SigBlk:\t0000000000000000");
+    for _ in 0..50 {
+        daemon.signal(SIGUSR1).signal(SIGUSR2).wait_for("resumed");
+    }
+    for _ in 0..10 {
+        daemon.signal(SIGSTOP).signal(SIGUSR1).signal(SIGUSR2).signal(SIGCONT);
+        daemon.wait_for("resumed");
+    }
 }
 
 /// E-15: a pause is kept; `kill -9` does not end it, and a reload does not either.
