@@ -1,20 +1,23 @@
 //! Signals in the order in which they were sent: HUP reloads, USR1 pauses, USR2 resumes, TERM and INT stop.
 //!
-//! They are blocked in all threads but one, which waits for them: so one is taken after the other, and none by a thread that was
-//! quicker than another. What it takes, it writes into a pipe, one byte each: unlike a set of flags, a pipe keeps order and
+//! They are blocked in all threads, and one thread takes them: one after the other, and none by a thread that was quicker than
+//! another. What it takes, it writes into a pipe, one byte each: unlike a set of flags, a pipe keeps order and
 //! repeats, and what is sent before anybody listens waits in it. Signals that the kernel holds pending at one and the same moment
 //! come in the order of their numbers (HUP, INT, USR1, USR2, TERM): it knows no other. A thread that starts a child lets
 //! signals through for that moment, since the child inherits what is blocked: then a handler writes the byte.
 
 use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::pipe::Receiver;
 
 /// What an operator can ask of the daemon by a signal.
@@ -47,6 +50,7 @@ pub struct Signals {
     spilled: Arc<Spill>,
     waiting: VecDeque<Signal>,
     actions: Vec<SigId>,
+    taker: Option<Arc<Taker>>,
 }
 
 impl Signals {
@@ -62,13 +66,18 @@ impl Signals {
             spilled: Arc::clone(&spilled),
             waiting: VecDeque::new(),
             actions: Vec::new(),
+            taker: None,
         };
         // Held back here and in every thread that is started from now on: also between the system's knowing of a handler and the
         // handler's knowing what to do, when a signal would be lost.
         known().thread_block()?;
         signals.register_all(&write, &spilled)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let queue = SignalFd::with_flags(&known(), flags)?;
+        let taker = Arc::new(Taker { queue, alone: Mutex::default(), pipe: write, spilled });
+        signals.taker = Some(Arc::clone(&taker));
         let thread = std::thread::Builder::new().name("signals".to_owned());
-        thread.spawn(move || take_turns(&write, &spilled))?;
+        thread.spawn(move || taker.run())?;
         Ok(signals)
     }
 
@@ -100,6 +109,9 @@ impl Signals {
 
     /// Whether a stop was sent up to now. Takes none of them.
     pub async fn is_asked_to_stop(&mut self) -> io::Result<bool> {
+        if let Some(taker) = &self.taker {
+            taker.take_all()?;
+        }
         while let Some(pipe) = &self.ready
             && rustix::io::ioctl_fionread(pipe)? > 0
         {
@@ -186,24 +198,47 @@ fn meaning(byte: u8) -> Option<Signal> {
     [Signal::Reload, Signal::Pause, Signal::Resume, Signal::Stop].get(usize::from(byte)).copied()
 }
 
-/// Takes one signal after the other, for ever.
-fn take_turns(pipe: &OwnedFd, spilled: &Spill) {
-    let known = known();
-    loop {
-        let taken = match known.wait() {
-            Ok(taken) => taken,
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(error) => {
-                // The handlers take over.
+/// Takes what the kernel holds for us, and writes it into the pipe.
+#[derive(Debug)]
+struct Taker {
+    queue: SignalFd,
+    /// What was taken stands in the pipe when this is free.
+    alone: Mutex<()>,
+    pipe: Arc<OwnedFd>,
+    spilled: Arc<Spill>,
+}
+
+impl Taker {
+    /// Takes one signal after the other, for ever.
+    fn run(&self) {
+        loop {
+            let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
+            let taken = match poll(&mut ready, None) {
+                Ok(_) => self.take_all(),
+                Err(Errno::INTR) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = taken {
+                // The handlers take over, on this thread.
                 tracing::error!(%error, "cannot wait for signals");
-                let _handlers = known.thread_unblock();
-                return;
+                let _handlers = known().thread_unblock();
+                loop {
+                    std::thread::park();
+                }
             }
-        };
-        let meaning = MEANINGS.iter().find(|(number, _)| *number == taken as i32);
-        if let Some((_, meaning)) = meaning {
-            pass(*meaning, pipe, spilled);
         }
+    }
+
+    fn take_all(&self) -> io::Result<()> {
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(taken) = self.queue.read_signal()? {
+            let meaning =
+                MEANINGS.iter().find(|(number, _)| u32::try_from(*number) == Ok(taken.ssi_signo));
+            if let Some((_, meaning)) = meaning {
+                pass(*meaning, &self.pipe, &self.spilled);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -70,11 +70,10 @@ fn a_storm_ends_in_the_right_state() {
 
 /// Two who listen both hear, and one that is gone is not written to.
 #[test]
-fn installed_twice_and_dropped() {
+fn installed_again_after_it_was_dropped() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let first = Signals::install().expect("installed");
-    let mut second = Signals::install().expect("installed");
-    drop(first);
+    drop(installed());
+    let mut second = installed();
     raise(SIGHUP).expect("sent");
     assert_eq!(collect(&mut second, 1), [Signal::Reload]);
 }

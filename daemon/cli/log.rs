@@ -38,8 +38,16 @@ pub(super) fn set_up(log: Log) {
 #[derive(Debug)]
 pub(super) struct Journal {
     json: bool,
-    /// What was said of those that have failed: another attempt that fails likewise is no change.
-    failed: HashMap<String, String>,
+    /// What was said last of those that are not well: the same again is no change.
+    said: HashMap<String, (Ill, String)>,
+}
+
+/// How a resource is not well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ill {
+    Retrying,
+    Failed,
+    Held,
 }
 
 /// One line: what happened, to whom, in words.
@@ -62,26 +70,35 @@ impl Journal {
     /// In this form.
     #[must_use]
     pub(super) fn new(log: Log) -> Self {
-        Self { json: log == Log::Json, failed: HashMap::new() }
+        Self { json: log == Log::Json, said: HashMap::new() }
     }
 
-    /// Whether it is a failure of which the same was said before, and nothing else since.
+    /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
     fn was_said(&mut self, news: &News<'_>) -> bool {
-        match news {
-            News::Failed { identity, trouble, .. } => {
-                let words = trouble.map(trouble_words).unwrap_or_default();
-                let before = self.failed.insert((*identity).to_owned(), words.clone());
-                return before == Some(words);
+        let (identity, ill, words) = match news {
+            News::Failed { identity, .. } => (*identity, Ill::Failed, String::new()),
+            News::Retrying { identity, .. } => (*identity, Ill::Retrying, String::new()),
+            News::Held { identity, holding, until, differences, .. } => {
+                (*identity, Ill::Held, held(*holding, *until, differences))
             }
-            News::Recovered(identity)
-            | News::Retrying { identity, .. }
-            | News::Held { identity, .. } => {
-                self.failed.remove(*identity);
+            News::Recovered(identity) | News::Same(identity) | News::Changed { identity, .. } => {
+                self.said.remove(*identity);
+                return false;
             }
-            News::Loaded { .. } => self.failed.clear(),
-            _ => {}
+            News::Loaded { .. } => {
+                self.said.clear();
+                return false;
+            }
+            _ => return false,
+        };
+        match self.said.get(identity) {
+            Some((Ill::Failed, _)) if ill == Ill::Retrying => true,
+            Some((before, same)) if *before == ill && *same == words => true,
+            _ => {
+                self.said.insert(identity.to_owned(), (ill, words));
+                false
+            }
         }
-        false
     }
 
     fn write(&self, line: &Line<'_>) {
@@ -160,7 +177,7 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
         }
         News::Unwatched { identity, why } => {
             let words = format!(
-                ": there are no events for it, so it is looked at every 30 s: {}",
+                ": there are no events for it; what can be checked is looked at every 30 s: {}",
                 plain(why)
             );
             ("unwatched", identity, words, Warn)

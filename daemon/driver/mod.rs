@@ -17,6 +17,7 @@ mod runs;
 mod sweep;
 mod table;
 mod tell;
+mod watches;
 
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
@@ -38,6 +39,7 @@ use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source
 use sweep::Sweep;
 use table::Table;
 use watch::Hub;
+use watches::Watches;
 
 /// How often progress is told to those who want it.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -57,16 +59,9 @@ pub struct Driver {
     runs: Runs,
     echo: Echo,
     sweep: Sweep,
-    /// Those for which there are no events, and where the looks at them stand.
-    unwatched: BTreeSet<VertexId>,
-    unwatched_sweep: Sweep,
-    /// Those whose watch was asked for and not answered yet, and since when, oldest first.
-    asked: BTreeSet<VertexId>,
-    asked_at: VecDeque<(Instant, VertexId)>,
+    watches: Watches,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
-    /// Those whose watch was closed before: an answer may be that of an earlier one.
-    rearmed: BTreeSet<VertexId>,
     audience: Box<dyn Audience>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
@@ -110,12 +105,8 @@ impl Driver {
         Ok(Self {
             engine: Engine::new(settings.slots, settings.one_shot),
             sweep: Sweep::new(settings.sweep),
-            unwatched: BTreeSet::new(),
-            unwatched_sweep: Sweep::new(Some(sweep::UNWATCHED)),
-            asked: BTreeSet::new(),
-            asked_at: VecDeque::new(),
+            watches: Watches::new(),
             arming: Vec::new(),
-            rearmed: BTreeSet::new(),
             settings,
             began: Instant::now(),
             table: Table::default(),
@@ -182,8 +173,8 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
-            self.watch_due(),
-            self.unwatched_sweep.next().filter(|_| !self.unwatched.is_empty()),
+            self.watches.due(),
+            self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);

@@ -1,15 +1,12 @@
 //! What each action of the engine means outside of it.
 
-use super::watch::Signal;
+use super::watch::{Hub, Signal};
 use super::{Driver, News, unix_now};
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
 use steadfast_resources::{Repeat, Trouble};
-
-/// How long a watch may take to be established before its vertex goes on without.
-const ANSWER: Duration = Duration::from_secs(5);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
@@ -21,8 +18,7 @@ impl Driver {
                 Action::Watch(id) => self.watch(id),
                 Action::Unwatch(id) => {
                     self.arm();
-                    self.unwatched.remove(&id);
-                    self.rearmed.insert(id);
+                    self.watches.close(id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -61,8 +57,7 @@ impl Driver {
         let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
         match &self.hub {
             Some(_) if !sources.is_empty() => {
-                self.asked.insert(id);
-                self.asked_at.push_back((Instant::now(), id));
+                self.watches.ask(id);
                 self.arming.push((id, sources));
             }
             // Nothing can move it: that is as good as a watch.
@@ -127,6 +122,7 @@ impl Driver {
 
     fn forget(&mut self, id: VertexId) {
         self.troubles.remove(&id);
+        self.watches.forget(id);
         let identity = self.table.forget(id);
         if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
             keeper.other(Entry::Forget(identity));
@@ -147,8 +143,7 @@ impl Driver {
 
     /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
     fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
-        self.asked.remove(&id);
-        if self.unwatched.insert(id) {
+        if self.watches.fails(id) {
             let identity = self.table.name(id);
             self.audience.hear(&News::Unwatched { identity, why });
         }
@@ -161,22 +156,11 @@ impl Driver {
 
     /// E-6, F-12: a watch that is not answered (its file system hangs) holds nobody up for longer than this.
     pub(super) fn give_up_watches(&mut self, now: Instant) {
-        while let Some((since, id)) = self.asked_at.front().copied() {
-            if !self.asked.contains(&id) {
-                self.asked_at.pop_front();
-            } else if since + ANSWER <= now {
-                self.asked_at.pop_front();
-                let event = self.unwatched(id, "its file system does not answer");
-                self.turn(event);
-            } else {
-                return;
-            }
+        let Some(progress) = self.hub.as_ref().map(Hub::progress) else { return };
+        for id in self.watches.late(now, progress) {
+            let event = self.unwatched(id, "a file system does not answer");
+            self.turn(event);
         }
-    }
-
-    /// When that is due.
-    pub(super) fn watch_due(&self) -> Option<Instant> {
-        self.asked_at.front().map(|(since, _)| *since + ANSWER)
     }
 
     /// What sources of events report.
@@ -186,8 +170,7 @@ impl Driver {
                 Signal::Established(id) => {
                     // What was started meanwhile (there was no watch then, or this is the answer to an earlier one) is looked
                     // at again: it may have moved before the watch stood.
-                    let late = self.unwatched.remove(&id) | self.rearmed.contains(&id);
-                    self.asked.remove(&id);
+                    let late = self.watches.stands(id);
                     self.turn(Event::Watching(id));
                     if !late {
                         continue;

@@ -17,6 +17,10 @@ use tokio_util::sync::CancellationToken;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
     pub(super) vertex: VertexId,
+    /// Its name: the vertex may have left when the end of this run is told.
+    pub(super) identity: Arc<str>,
+    /// What went wrong in it.
+    pub(super) trouble: Option<Trouble>,
     pub(super) look: bool,
     /// It was told of a refresh.
     refresh: bool,
@@ -50,6 +54,8 @@ impl Driver {
         let (resource, seat) = (Arc::clone(&entry.resource), entry.nature.seat);
         let live = Live {
             vertex: start.vertex,
+            identity: Arc::clone(&entry.identity),
+            trouble: None,
             look: start.look,
             refresh: start.refresh,
             started: Instant::now(),
@@ -159,6 +165,7 @@ impl Driver {
                 steadfast_engine::Outcome::Changed
             }
             Outcome::Failed { trouble, touched } => {
+                live.trouble = Some(trouble.clone());
                 self.troubles.insert(id, trouble);
                 steadfast_engine::Outcome::Failed { touched }
             }
@@ -226,7 +233,7 @@ impl Driver {
 
     /// A run that was cancelled for its deadline says so.
     fn note_deadline(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.get(&run) else { return };
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
         if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
             return;
         }
@@ -234,6 +241,7 @@ impl Driver {
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
         let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
             .hint("`meta: { timeout: MS }` is the deadline of one run");
+        live.trouble = Some(trouble.clone());
         self.troubles.insert(live.vertex, trouble);
     }
 }

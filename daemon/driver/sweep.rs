@@ -31,7 +31,11 @@ impl Sweep {
     }
 
     /// Those whose turn it is now.
-    fn due(&mut self, now: Instant, all: impl FnOnce() -> Vec<VertexId>) -> Vec<VertexId> {
+    pub(super) fn due(
+        &mut self,
+        now: Instant,
+        all: impl FnOnce() -> Vec<VertexId>,
+    ) -> Vec<VertexId> {
         let (Some(interval), Some(next)) = (self.interval, self.next) else { return Vec::new() };
         if next > now {
             return Vec::new();
@@ -52,7 +56,7 @@ impl Sweep {
         let due = left.split_off(keep.min(left.len()));
         let over = left.is_empty() && share >= 1.0;
         self.round = (!over).then_some((began, total, left));
-        self.next = Some(now + STEP.min(interval));
+        self.next = Some(if over { now } else { now + STEP.min(interval) });
         due
     }
 
@@ -64,19 +68,19 @@ impl Sweep {
 impl Driver {
     /// Looks at the part of the graph whose turn it is.
     pub(super) fn sweep_some(&mut self, now: Instant) {
-        if !self.unwatched.is_empty() {
-            let all = || self.unwatched.iter().copied().collect();
-            for id in self.unwatched_sweep.due(now, all).into_iter().rev() {
+        if !self.watches.without().is_empty() {
+            let all = self.watches.without().iter().copied().collect();
+            for id in self.watches.sweep.due(now, || all).into_iter().rev() {
                 self.turn(Event::Look(id));
             }
         }
         let table = &self.table;
         let begins = self.sweep.is_new_round();
         let due = self.sweep.due(now, || table.ids().collect());
-        if due.is_empty() {
-            return;
-        }
-        if begins && let Some(hub) = &self.hub {
+        if begins
+            && !self.sweep.is_new_round()
+            && let Some(hub) = &self.hub
+        {
             hub.rearm_failed();
         }
         for id in due.into_iter().rev() {

@@ -33,7 +33,10 @@ impl Driver {
                 self.audience.hear(&News::Retrying { identity, trouble, after });
             }
             Notice::Failed(id) => self.tell_failed(id),
-            Notice::Recovered(id) => self.audience.hear(&News::Recovered(self.table.name(id))),
+            Notice::Recovered(id) => {
+                self.troubles.remove(&id);
+                self.audience.hear(&News::Recovered(self.table.name(id)));
+            }
             Notice::Held(id, holding) => self.tell_held(id, holding),
             Notice::Stuck(id, _) => self.audience.hear(&News::Stuck(self.table.name(id))),
             Notice::Diverged(id) => self.audience.hear(&News::Diverged(self.table.name(id))),
@@ -62,13 +65,20 @@ impl Driver {
     }
 
     fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
-        let live = self.runs.0.remove(&run);
+        let mut live = self.runs.0.remove(&run);
+        // A later run may have taken it away meanwhile.
+        if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
+            self.troubles.insert(id, trouble);
+        }
         match outcome {
             Outcome::Changed => {
                 if self.settings.one_shot {
                     self.changed.insert(id);
                 }
-                let identity = self.table.name(id);
+                let identity = match &live {
+                    Some(live) => &live.identity,
+                    None => self.table.name(id),
+                };
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),

@@ -149,7 +149,8 @@ impl Writer {
         while self.take(&mut entries, &mut tickets) {
             let result = self.commit(&entries, &mut lost);
             if let Err(error) = &result {
-                tracing::error!(%error, entries = entries.len(), "entries could not be kept");
+                // Whoever asked says so, once.
+                tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
                 // What waits behind them is refused too: whoever tries again does so in the old order.
                 self.refuse_waiting(&mut tickets);
             }

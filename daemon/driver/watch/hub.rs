@@ -9,6 +9,7 @@ use super::through_notify::NotifyBackend;
 use super::worker::Worker;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use steadfast_engine::VertexId;
@@ -36,6 +37,8 @@ pub(super) struct Shared {
     tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
     pub(super) lines: Option<Arc<dyn LineSource>>,
+    /// Counts what the hub's thread has done.
+    pub(super) progress: AtomicU64,
     /// The timers and watch commands of each vertex.
     tasks: Mutex<HashMap<VertexId, Vec<AbortHandle>>>,
 }
@@ -136,6 +139,12 @@ impl Hub {
         self.shared.wake.notify_one();
     }
 
+    /// Changes with each piece of work that the thread has done: whoever waits while it stays the same waits for a file system
+    /// that does not answer.
+    pub fn progress(&self) -> u64 {
+        self.shared.progress.load(Ordering::Relaxed)
+    }
+
     /// Ends all watches and the thread.
     pub fn close(mut self) {
         self.stop();
@@ -182,7 +191,7 @@ impl Shared {
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
         let (state, wake, tasks) = (Mutex::default(), Condvar::new(), Mutex::default());
-        Self { state, wake, tell, handle, lines, tasks }
+        Self { state, wake, tell, handle, lines, progress: AtomicU64::new(0), tasks }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {

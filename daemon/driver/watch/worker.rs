@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use tokio::task::AbortHandle;
@@ -55,9 +56,11 @@ impl Worker {
         loop {
             while let Some((route, reason)) = work.dirty.pop_first() {
                 self.walk(route, reason, &mut work, renewed.as_mut());
+                self.shared.progress.fetch_add(1, Ordering::Relaxed);
             }
             let Some(leaf) = work.looks.pop_first() else { break };
             self.look(&leaf, &mut work);
+            self.shared.progress.fetch_add(1, Ordering::Relaxed);
         }
         self.give_up(&mut work);
         self.finish(&work.judge);
