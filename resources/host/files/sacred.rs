@@ -72,6 +72,30 @@ const SACRED: &[&str] = &[
     "/var/tmp",
 ];
 
+/// Those of them in which it is common to let nothing be but what was declared.
+const PURGEABLE: &[&str] = &[
+    "/etc/cron.d",
+    "/etc/network",
+    "/etc/ssh",
+    "/etc/ssl",
+    "/etc/sudoers.d",
+    "/etc/systemd/system",
+    "/opt",
+    "/srv",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/local/sbin",
+    "/var/backups",
+    "/var/spool/cron",
+];
+
+/// Whether what nobody declared may be removed from this directory, or the attributes of all below it be changed.
+#[must_use]
+pub fn is_purgeable(path: &Path) -> bool {
+    !is_sacred(path) || PURGEABLE.iter().any(|purgeable| Path::new(purgeable) == path)
+}
+
 /// Whether a path, in whatever way it is written, names such a directory or one above it.
 #[must_use]
 pub fn is_sacred(path: &Path) -> bool {

@@ -3,7 +3,7 @@
 use crate::change::Difference;
 use crate::host::files::{Attributes, Seen};
 
-/// What has to be done, and what it was decided from.
+/// What has to be done with one thing, and what it was decided from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// What was there.
@@ -32,6 +32,24 @@ pub(super) enum Work {
 /// A plan and how it is shown.
 pub(super) struct Finding {
     pub(super) plan: Plan,
+    pub(super) differences: Vec<Difference>,
+    pub(super) destructive: bool,
+}
+
+/// What an apply finds again.
+#[derive(Debug)]
+pub(super) struct Premise {
+    /// What has to be done with the thing itself.
+    pub(super) top: Option<Plan>,
+    /// Whether something below it differs. What, is found again when it is done: a tree may be large.
+    pub(super) below: bool,
+    /// The state of all that is copied from.
+    pub(super) origins: Vec<Seen>,
+}
+
+/// What a check found, and how it is shown.
+pub(super) struct Found {
+    pub(super) premise: Premise,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
 }

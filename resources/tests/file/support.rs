@@ -28,6 +28,7 @@ pub(crate) fn build(
         let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");
         let value = match field.takes {
             FieldType::Bool => Value::Bool(*text == "true"),
+            FieldType::Texts => Value::Texts(text.lines().map(str::to_owned).collect()),
             _ => Value::Text((*text).to_owned()),
         };
         fields.insert(field.name, value);
