@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 /// So many copies of one file are kept.
 const KEPT: usize = 10;
 
+/// How often another name is tried where one is taken.
+const ATTEMPTS: usize = 10;
+
 /// How long the part of a name may be that tells the path.
 const LONGEST: usize = 200;
 
@@ -32,21 +35,18 @@ impl Files {
         directory: &Path,
     ) -> Result<(), Fault> {
         let stem = stem(spot.path);
-        let stamp = stamp(SystemTime::now());
         let mut content = Content::default();
         content.push(Origin::at(spot, found));
-        if self.is_kept(directory, &stem, &content)? {
-            return Ok(());
-        }
-        for again in 0..1000 {
-            let mut name = stem.clone();
-            name.push(match again {
-                0 => format!("~{stamp}"),
-                again => format!("~{stamp}-{again:03}"),
-            });
-            let path = directory.join(name);
+        for _ in 0..ATTEMPTS {
+            let inside = directory.join("x");
+            let Some(inside) = self.spot(&inside)? else { return Err(no_directory(directory)) };
+            self.guard_keeping(&inside, directory)?;
+            let newest = copies(&inside, &stem)?.pop();
+            if self.is_kept(directory, newest.as_ref(), &content)? {
+                return Ok(());
+            }
+            let path = directory.join(later(&stem, newest.as_ref(), &stamp(SystemTime::now())));
             let Some(copy) = self.spot(&path)? else { return Err(no_directory(directory)) };
-            self.guard_keeping(&copy, directory)?;
             let draft = Draft {
                 content: &content,
                 owner: None,
@@ -57,7 +57,7 @@ impl Files {
             };
             match self.put(permit, &copy, &draft) {
                 Ok(_) => return drop_oldest(permit, &copy, &stem),
-                // Either the file has moved, or the name is taken.
+                // Either the file has moved, or the name is taken by now.
                 Err(fault) if matches!(fault.why, Why::Moved) && copy.look()?.is_some() => {}
                 Err(fault) => return Err(in_backup(fault, directory)),
             }
@@ -69,12 +69,10 @@ impl Files {
     fn is_kept(
         &self,
         directory: &Path,
-        stem: &OsString,
+        newest: Option<&OsString>,
         content: &Content<'_>,
     ) -> Result<bool, Fault> {
-        let inside = directory.join("x");
-        let Some(inside) = self.spot(&inside)? else { return Err(no_directory(directory)) };
-        let Some(newest) = copies(&inside, stem)?.pop() else { return Ok(false) };
+        let Some(newest) = newest else { return Ok(false) };
         let path = directory.join(newest);
         let Some(copy) = self.spot(&path)? else { return Ok(false) };
         let is_alike = |seen: Seen| {
@@ -151,7 +149,22 @@ fn copies(inside: &Spot<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
     Ok(copies)
 }
 
-/// `20261121T062241Z`, or the same with `-001`.
+/// A name that comes after that of the newest copy, also within one second and when the clock was turned back.
+fn later(stem: &OsString, newest: Option<&OsString>, now: &str) -> OsString {
+    let last = newest.and_then(|name| {
+        let stamp = name.as_bytes().get(stem.len() + 1..)?;
+        let (stamp, again) = std::str::from_utf8(stamp).ok()?.split_at_checked(16)?;
+        Some((stamp, again.strip_prefix('-').map_or(Ok(0), str::parse::<u32>).ok()?))
+    });
+    let mut name = stem.clone();
+    name.push(match last {
+        Some((stamp, again)) if stamp >= now => format!("~{stamp}-{:06}", again + 1),
+        Some(_) | None => format!("~{now}"),
+    });
+    name
+}
+
+/// `20261121T062241Z`, or the same with `-000001`.
 fn is_stamp(text: &[u8]) -> bool {
     let (stamp, again) = text.split_at_checked(16).unwrap_or((text, b"x"));
     let digits = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
@@ -160,7 +173,7 @@ fn is_stamp(text: &[u8]) -> bool {
         && stamp[8] == b'T'
         && digits(&stamp[9..15])
         && stamp[15] == b'Z'
-        && (again.is_empty() || (again.len() == 4 && again[0] == b'-' && digits(&again[1..])))
+        && (again.is_empty() || (again.len() == 7 && again[0] == b'-' && digits(&again[1..])))
 }
 
 /// The path as one name: `/etc/ssh/sshd_config` is `etc%ssh%sshd_config`.
@@ -214,7 +227,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{date, is_stamp, stamp, stem};
+    use super::{date, is_stamp, later, stamp, stem};
     use std::path::Path;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -225,8 +238,22 @@ mod tests {
         assert_eq!(date(20_778), (2026, 11, 21));
         let stamp = stamp(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
         assert_eq!(stamp, "20231114T221320Z");
-        assert!(is_stamp(stamp.as_bytes()) && is_stamp(b"20231114T221320Z-012"));
+        assert!(is_stamp(stamp.as_bytes()) && is_stamp(b"20231114T221320Z-000012"));
         assert!(!is_stamp(b"20231114T221320Z-12") && !is_stamp(b"x") && !is_stamp(b""));
+    }
+
+    #[test]
+    fn names_are_in_the_order_in_which_they_are_given() {
+        let stem = "etc%motd".into();
+        let mut newest = None;
+        for now in ["20231114T221320Z", "20231114T221320Z", "20231114T221319Z", "20231114T221321Z"]
+        {
+            let name = later(&stem, newest.as_ref(), now);
+            assert!(newest < Some(name.clone()), "{newest:?} {name:?}");
+            assert!(is_stamp(&name.as_encoded_bytes()[stem.len() + 1..]));
+            newest = Some(name);
+        }
+        assert_eq!(newest.unwrap(), "etc%motd~20231114T221321Z");
     }
 
     #[test]
