@@ -113,8 +113,6 @@ fn thousands_of_directories_are_watched() {
             std::fs::create_dir_all(path).expect("made");
         }
     }
-    let began = std::time::Instant::now();
     planted(&ears, &ears.path("tree"));
-    eprintln!("2041 directories are watched after {:?}", began.elapsed());
     ears.hears(1, "in the last of them", || drop(ears.file("tree/39/49/file", "x")));
 }

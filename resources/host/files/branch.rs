@@ -4,7 +4,7 @@ use super::Files;
 use super::content::Origin;
 use super::fault::{Fault, said};
 use super::read::{open_listed, seen};
-use super::sacred::sacred_inodes;
+use super::sacred::{purgeable_inodes, sacred_inodes};
 use super::spot::{Seen, Spot};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -46,7 +46,7 @@ impl Spot<'_> {
         if seen(&handle)?.identity != found.identity {
             return Err(Fault::moved());
         }
-        if sacred.contains(&found.identity) && !super::is_purgeable(self.path) {
+        if sacred.contains(&found.identity) && !purgeable_inodes().contains(&found.identity) {
             return Err(refuse_sacred(self.path));
         }
         Ok(Branch { handle: Arc::new(handle), path: self.path.to_owned(), depth: 0, sacred })

@@ -225,6 +225,9 @@ impl<'a> Tree<'a> {
                 continue;
             }
             let rare = self.file.rare();
+            if target.spot(&self.file.path.join(&below)).is_mounted() {
+                continue;
+            }
             let must_stay = rare.claims.are_below(&self.file.path.join(&below));
             if rare.purge && !must_stay {
                 self.purge(target, &below)?;
@@ -282,7 +285,9 @@ impl<'a> Tree<'a> {
         let mut all_gone = true;
         for name in inside.names()? {
             let below = below.join(&name);
-            all_gone &= !self.leaves(&below) && self.purge(&inside, &below)?;
+            let path = self.file.path.join(&below);
+            let stays = self.leaves(&below) || inside.spot(&path).is_mounted();
+            all_gone &= !stays && self.purge(&inside, &below)?;
         }
         if self.done_here && !all_gone {
             self.files.sync_branch(&inside)?;

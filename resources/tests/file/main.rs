@@ -8,4 +8,5 @@ mod races;
 mod safety;
 mod sequences;
 mod support;
+mod trees;
 mod unprivileged;
