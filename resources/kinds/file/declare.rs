@@ -61,9 +61,20 @@ pub(super) fn build(
         check_sacred(&path, &shape, &mut wrong);
     }
     if !wrong.is_empty() {
+        let denies_others = |mode: &Mode| mode.over(0o644, false) & 0o004 == 0;
+        if sensitive || mode.as_ref().is_some_and(denies_others) {
+            hide_content(&mut wrong);
+        }
         return Err(wrong);
     }
     Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive, rare }))
+}
+
+/// What is wrong with a content is shown with the line on which it stands: that of a secret is not (S-6).
+fn hide_content(wrong: &mut [Invalid]) {
+    for invalid in wrong.iter_mut().filter(|invalid| invalid.field == Some("content")) {
+        invalid.field = None;
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

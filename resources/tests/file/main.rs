@@ -10,3 +10,4 @@ mod sequences;
 mod support;
 mod trees;
 mod unprivileged;
+mod windows;

@@ -86,8 +86,6 @@ fn portrait(path: &Path) -> String {
 #[test]
 fn a_racer_cannot_lead_us_to_a_file_of_roots() {
     let race = Race::start();
-    let before = race.canary();
-    let host = Host::default();
     let target = race.target();
     let slash = format!("{}/", target.display());
     let held: Vec<Arc<dyn Resource>> = vec![
@@ -100,6 +98,77 @@ fn a_racer_cannot_lead_us_to_a_file_of_roots() {
         file(&target, &[("symlink", "/nowhere"), ("force", "true")]),
         file(&target, &[("state", "undefined"), ("mode", "0777")]),
     ];
+    run(&race, &held);
+}
+
+/// S-1: also where all below a directory is held, copied, purged, asked about and kept.
+#[test]
+fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
+    let race = Race::start();
+    let (source, kept) = (race.dir.path().join("source"), race.dir.path().join("kept"));
+    fs::create_dir_all(source.join("p/deep")).unwrap();
+    fs::write(source.join("p/f"), "ours").unwrap();
+    fs::write(source.join("p/deep/x"), "ours").unwrap();
+    fs::create_dir(&kept).unwrap();
+    chmod(&kept, 0o700);
+    let (source, kept) = (source.display().to_string(), kept.display().to_string());
+    let top = format!("{}/home/g/", race.dir.path().display());
+    let target = race.target();
+    let held: Vec<Arc<dyn Resource>> = vec![
+        file(&top, &[("source", &source), ("recurse", "true"), ("force", "true")]),
+        file(&top, &[("recurse", "true"), ("mode", "a=rwX"), ("owner", "12")]),
+        file(&top, &[("recurse", "true"), ("purge", "true"), ("backup", &kept)]),
+        file(&top, &[("recurse", "true"), ("owner", "nobody"), ("mode", "u=rwX")]),
+        file(format!("{top}p/"), &[("purge", "true"), ("force", "true")]),
+        file(&target, &[("content", "x"), ("validate", "true %s"), ("force", "true")]),
+        file(&target, &[("content", "y"), ("backup", &kept), ("force", "true")]),
+    ];
+    run(&race, &held);
+    // What the racer led us to was never read either.
+    for name in names(&kept) {
+        let found = fs::read_to_string(Path::new(&kept).join(name)).unwrap();
+        assert!(!found.contains("canary"), "a copy of root's file was kept");
+    }
+}
+
+/// S-1: a source in a directory of theirs is read, and never a file of root's through it.
+#[test]
+fn a_racer_cannot_make_us_copy_a_file_of_roots() {
+    let race = Race::start();
+    let before = race.canary();
+    let host = Host::default();
+    let (source, tree) = (race.target(), race.dir.path().join("home/g"));
+    let (one, all) = (race.dir.path().join("one"), race.dir.path().join("all"));
+    let held = [
+        file(&one, &[("source", source.to_str().unwrap()), ("force", "true")]),
+        file(&one, &[("fragments", source.parent().unwrap().to_str().unwrap())]),
+        file(
+            format!("{}/", all.display()),
+            &[("source", tree.to_str().unwrap()), ("recurse", "true"), ("force", "true")],
+        ),
+    ];
+    let (mut copied, mut rounds) = (0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        copied += usize::from(matches!(hold(&host, &held[rounds % 3]), Outcome::Changed(_)));
+        rounds += 1;
+        for path in [&one, &all.join("p/f")] {
+            // A link is copied as a link: what it leads to was not copied.
+            let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+                && fs::canonicalize(path).is_ok_and(|real| real == *path);
+            let found = if is_file { fs::read_to_string(path).unwrap() } else { String::new() };
+            assert!(!found.contains("canary"), "{} after {rounds} rounds", path.display());
+        }
+        drop(fs::remove_file(&one));
+    }
+    assert_eq!(race.canary(), before);
+    assert!(copied > 50, "of {rounds} rounds only {copied} copied anything");
+}
+
+/// Holds them in turn, against the racer.
+fn run(race: &Race, held: &[Arc<dyn Resource>]) {
+    let before = race.canary();
+    let host = Host::default();
     let (mut changed, mut refused, mut rounds) = (0, 0, 0);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(8) && rounds < 100_000 {
