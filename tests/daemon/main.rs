@@ -17,6 +17,8 @@ mod paused;
 mod planned;
 mod refused;
 mod reloaded;
+mod secrets;
 mod started;
 mod stopped;
+mod trees;
 mod unprivileged;
