@@ -161,6 +161,12 @@ impl<'a> Content<'a> {
         self.size
     }
 
+    /// Whether no part of it is a text.
+    #[must_use]
+    pub fn is_all_files(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::File(_)))
+    }
+
     /// The files it is copied from.
     pub fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.parts.iter().filter_map(|part| match part {

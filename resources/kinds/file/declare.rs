@@ -51,6 +51,7 @@ pub(super) fn build(
             State::Exists | State::Undefined => Thing::Other,
         },
         has_content: given.has_content(),
+        is_copied: given.source.is_some() || given.fragments.is_some(),
         source: given.source.as_ref(),
         mode: mode.as_ref(),
         has_attributes: !no_attributes,

@@ -76,6 +76,8 @@ pub(super) struct Known<'a> {
     pub(super) path: &'a Path,
     pub(super) thing: Thing,
     pub(super) has_content: bool,
+    /// It has a source or fragments.
+    pub(super) is_copied: bool,
     pub(super) source: Option<&'a Origins>,
     pub(super) mode: Option<&'a Mode>,
     pub(super) has_attributes: bool,
@@ -116,12 +118,23 @@ pub(super) fn rare(
     check_tree(known, recurse, purge, wrong);
     let doubts = doubts(known, recurse);
     let replace = replace.unwrap_or(true);
+    let known = known.is_copied.then(Arc::default);
     let is_common = !recurse && !purge && validate.is_empty() && backup.is_none() && replace;
-    if is_common && excludes.is_empty() && doubts.is_empty() {
+    if is_common && excludes.is_empty() && doubts.is_empty() && known.is_none() {
         return None;
     }
     let claims = Claims::NONE;
-    Some(Arc::new(Rare { recurse, purge, excludes, validate, backup, replace, claims, doubts }))
+    Some(Arc::new(Rare {
+        recurse,
+        purge,
+        excludes,
+        validate,
+        backup,
+        replace,
+        claims,
+        doubts,
+        known,
+    }))
 }
 
 fn check_tree(known: &Known<'_>, recurse: bool, purge: bool, wrong: &mut Vec<Invalid>) {

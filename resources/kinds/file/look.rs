@@ -186,8 +186,7 @@ impl Look<'_> {
         let Some(content) = content else { return self.attributes_of(seen) };
         let same_size = seen.size == content.size();
         // An empty file needs no reading.
-        let same = same_size && (content.size() == 0 || self.spot.holds(content, self.cancel)?);
-        if same {
+        if same_size && (content.size() == 0 || self.holds(seen, content)?) {
             return self.attributes_of(seen);
         }
         let declared = self.declared()?;
@@ -215,6 +214,24 @@ impl Look<'_> {
         let work = Work::Write { attributes, mode };
         let plan = Plan { found: Some(*seen), clear: false, work };
         Ok(Some(Finding { plan, differences, destructive: false }))
+    }
+
+    fn holds(&self, seen: &Seen, content: &Content<'_>) -> Result<bool, Fault> {
+        let known = &self.file.rare().known;
+        let pair = known.as_ref().and_then(|known| known.pair(self.spot.path(), seen, content));
+        if let (Some(known), Some(pair)) = (known, pair)
+            && known.are_equal(pair)
+        {
+            return Ok(true);
+        }
+        let same = self.spot.holds(content, self.cancel)?;
+        // What was compared is what was seen, unless it has moved meanwhile.
+        if let (true, Some(known), Some(pair)) = (same, known, pair)
+            && self.spot.look()?.as_ref() == Some(seen)
+        {
+            known.note(pair);
+        }
+        Ok(same)
     }
 
     fn link_there(&self, seen: &Seen, target: &OsStr) -> Result<Option<Finding>, Fault> {

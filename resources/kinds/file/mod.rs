@@ -7,6 +7,7 @@ mod claims;
 mod declare;
 mod declare_more;
 mod diff;
+mod known;
 mod look;
 mod mode;
 mod plan;
@@ -22,6 +23,7 @@ use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
 use body::Body;
 use claims::{Claims, Pattern};
+use known::Known;
 use mode::Mode;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -155,6 +157,8 @@ struct Rare {
     replace: bool,
     claims: Claims,
     doubts: Vec<Invalid>,
+    /// What need not be read again.
+    known: Option<Arc<Known>>,
 }
 
 impl Rare {
@@ -167,6 +171,7 @@ impl Rare {
         replace: true,
         claims: Claims::NONE,
         doubts: Vec::new(),
+        known: None,
     };
 }
 

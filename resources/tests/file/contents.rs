@@ -145,6 +145,44 @@ fn a_large_source_is_copied_in_pieces() {
     assert!(status.unwrap().success());
 }
 
+/// What was compared is not read again while neither side changes; any change is seen, also one that hides its time.
+#[test]
+fn what_was_found_equal_is_read_again_only_when_it_changes() {
+    let (host, dir) = (Host::default(), scratch());
+    let (path, source) = (dir.path().join("a"), dir.path().join("source"));
+    let content = "x".repeat(10_000_000);
+    fs::write(&source, &content).unwrap();
+    let held = file(&path, &[("source", text(&source))]);
+    made(&host, &held);
+    let read_by = |check: &dyn Fn() -> bool| {
+        let before = read_so_far();
+        assert!(check());
+        read_so_far() - before
+    };
+    let same = || matches!(check(&host, &held), Verdict::Same);
+    assert!(read_by(&same) > 10_000_000, "so young a state is not trusted");
+    std::thread::sleep(Duration::from_millis(60));
+    assert!(same());
+    assert!(read_by(&same) < 100_000);
+    for changed in [&path, &source] {
+        let before = fs::metadata(changed).unwrap().modified().unwrap();
+        let mut other = content.clone();
+        other.replace_range(5_000_000..5_000_001, "y");
+        fs::write(changed, &other).unwrap();
+        fs::File::options().write(true).open(changed).unwrap().set_modified(before).unwrap();
+        assert!(!same(), "{}", changed.display());
+        made(&host, &held);
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(same());
+    }
+}
+
+/// How much this thread has read so far, by the counters of the kernel.
+fn read_so_far() -> u64 {
+    let io = fs::read_to_string("/proc/thread-self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
 /// The most that this process has held so far, in KiB.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
