@@ -3,7 +3,7 @@
 use super::File;
 use super::check::origins;
 use super::look::{Look, Want, octal};
-use super::plan::{Plan, Premise, Work};
+use super::plan::{Below, Plan, Premise, Work};
 use super::tree::Tree;
 use super::validate::Validation;
 use crate::change::{Change, Outcome};
@@ -76,19 +76,19 @@ impl Hands<'_> {
             let want = self.file.want(content.as_ref());
             done = self.carry_out(&spot, plan, want)?;
         }
-        if premise.below {
+        if premise.below != Below::Nothing {
             let touched = !done.is_empty();
-            let below = self.below(&spot).map_err(|fault| fault.after(touched))?;
+            let below = self.below(&spot, &premise.below).map_err(|fault| fault.after(touched))?;
             done.extend(below);
         }
         Ok(done)
     }
 
-    fn below(&self, spot: &Spot<'_>) -> Result<Vec<String>, Fault> {
+    fn below(&self, spot: &Spot<'_>, below: &Below) -> Result<Vec<String>, Fault> {
         let found = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
         let Some(found) = found else { return Err(Fault::moved()) };
         let cancel = CancellationToken::new();
-        let tree = Tree::new(self.file, self.files(), &cancel, Some(*self));
+        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, below)));
         tree.hold(spot, Some(&found)).map(super::report::Report::notes)
     }
 

@@ -65,9 +65,14 @@ impl File {
         if finding.is_none() && below.is_none() {
             return Ok(None);
         }
-        let has_below = below.is_some();
+        let mut below = below;
+        let differs = below.as_mut().map(|report| std::mem::take(&mut report.below));
         let mut found = Found {
-            premise: Premise { top: None, below: has_below, origins: origins(content.as_ref()) },
+            premise: Premise {
+                top: None,
+                below: differs.unwrap_or_default(),
+                origins: origins(content.as_ref()),
+            },
             differences: Vec::new(),
             destructive: false,
         };

@@ -1,5 +1,6 @@
 //! What differs below a directory, told by name and bounded.
 
+use super::plan::Below;
 use crate::change::Difference;
 use crate::host::files::printable;
 use std::path::Path;
@@ -18,6 +19,8 @@ pub(super) struct Report {
     counts: [usize; 3],
     shown: usize,
     pub(super) destructive: bool,
+    /// Where something differs.
+    pub(super) below: Below,
 }
 
 /// What is, or would be, done to a thing.
@@ -48,6 +51,7 @@ impl Report {
     /// Notes a deed on a thing by its path below the directory.
     pub(super) fn note(&mut self, deed: Deed, below: &Path, differences: Vec<Difference>) {
         self.counts[deed as usize] += 1;
+        self.below.note(below);
         if self.held.len() + self.removed.len() >= NAMED {
             return;
         }

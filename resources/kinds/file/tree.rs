@@ -5,6 +5,7 @@
 
 use super::apply::Hands;
 use super::look::{Look, Want, word};
+use super::plan::Below;
 use super::report::{Deed, Report};
 use super::{File, Shape, body};
 use crate::host::files::{
@@ -27,6 +28,8 @@ pub(super) struct Tree<'a> {
     cancel: &'a CancellationToken,
     /// None for a check.
     hands: Option<Hands<'a>>,
+    /// What is looked at; a check looks at all.
+    only: Option<&'a Below>,
     report: Report,
     /// Something was done in the directory at hand.
     done_here: bool,
@@ -38,10 +41,11 @@ impl<'a> Tree<'a> {
         file: &'a File,
         files: &'a Files,
         cancel: &'a CancellationToken,
-        hands: Option<Hands<'a>>,
+        apply: Option<(Hands<'a>, &'a Below)>,
     ) -> Self {
         let report = Report::default();
-        Self { file, files, cancel, hands, report, done_here: false, touched: false }
+        let (hands, only) = apply.unzip();
+        Self { file, files, cancel, hands, only, report, done_here: false, touched: false }
     }
 
     /// Holds all below the directory that was seen at a spot, or that is to be there.
@@ -98,10 +102,12 @@ impl<'a> Tree<'a> {
         self.file.rare().purge || matches!(self.file.shape, Shape::Directory(None))
     }
 
-    /// Whether a thing is left to others: it is excluded, or declared by another resource, or one of our own temporary files.
+    /// Whether a thing is left alone: it was found right, is excluded, or declared by another resource, or one of our own
+    /// temporary files.
     fn leaves(&self, below: &Path) -> bool {
         let rare = self.file.rare();
         below.file_name().is_some_and(is_temporary)
+            || self.only.is_some_and(|only| !only.concerns(below))
             || rare.excludes.iter().any(|pattern| pattern.means(below))
             || rare.claims.hold(&self.file.path.join(below))
     }
