@@ -166,6 +166,6 @@ fn trees_candidates_and_copies_need_no_root() {
     assert!(words.contains("exit 1"), "{words}");
     // What must be validated is not written into the old file where no candidate can be made.
     let closed = dir.join("roots/tree/a");
-    let words = refused(&host, &file(&closed, &[("content", "x"), ("validate", "true %s")]));
+    let words = refused(&host, &file(&closed, &[("content", "y"), ("validate", "true %s")]));
     assert!(words.contains("permission denied"), "{words}");
 }
