@@ -131,6 +131,53 @@ fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
     }
 }
 
+/// S-1: nothing but the walk, against a racer that exchanges a directory for a link in one step, so that it often changes
+/// between the look and the step into it.
+#[test]
+fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
+    if let Ok(dir) = std::env::var("STEADFAST_TEST_RACER") {
+        let (p, aside) = (Path::new(&dir).join("home/g/p"), Path::new(&dir).join("home/aside"));
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        loop {
+            rustix::fs::renameat_with(rustix::fs::CWD, &p, rustix::fs::CWD, &aside, flags).unwrap();
+        }
+    }
+    let mut race = Race::start();
+    race.racer.kill().unwrap();
+    race.racer.wait().unwrap();
+    let home = race.dir.path().join("home");
+    fs::remove_dir_all(&home).unwrap();
+    fs::create_dir_all(home.join("g/p")).unwrap();
+    fs::write(home.join("g/p/f"), "theirs").unwrap();
+    symlink(race.dir.path().join("canary/g/p"), home.join("aside")).unwrap();
+    for path in ["", "g", "g/p", "g/p/f"] {
+        chown(home.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let before = race.canary();
+    // Where it was built may be closed to nobody.
+    let program = race.dir.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    race.racer = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", "races::a_racer_cannot_lead_a_walk_out_of_its_tree"])
+        .env("STEADFAST_TEST_RACER", race.dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let host = Host::default();
+    let held =
+        file(format!("{}/", home.join("g").display()), &[("recurse", "true"), ("mode", "a=rwX")]);
+    let (mut well, mut rounds) = (0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        well += usize::from(!matches!(hold(&host, &held), Outcome::Failed { .. }));
+        rounds += 1;
+    }
+    assert_eq!(race.canary(), before, "after {rounds} rounds");
+    assert!(well > 100, "of {rounds} rounds only {well} went to their end");
+}
+
 /// S-1: a source in a directory of theirs is read, and never a file of root's through it.
 #[test]
 fn a_racer_cannot_make_us_copy_a_file_of_roots() {
