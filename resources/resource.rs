@@ -6,7 +6,9 @@ use crate::permit::Permit;
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +26,18 @@ pub trait Resource: Debug + Send + Sync {
     /// What it alone may write.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
+    }
+
+    /// The directory in which it must know what others claim: it holds, or removes, whatever else is below it.
+    fn minds(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The same resource, told which paths below the directory that it minds other resources claim, sorted. Called once, when
+    /// the graph is whole; what it is told belongs to its definition.
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        drop(claimed);
+        None
     }
 
     /// Where its events come from; empty where nothing can move it.

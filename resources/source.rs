@@ -14,6 +14,9 @@ pub enum Source {
         /// Also the entries of the directory.
         below: bool,
     },
+    /// Whatever happens to the directory at this absolute path and, however deep, in it: directories that come later too. Links
+    /// in it are not followed, and what is mounted in it is left out.
+    Tree(PathBuf),
     /// An event at this interval (the kind `timer`).
     Every(Duration),
     /// An event for each line that this command prints (`watchcmd`); started again with back-off when it ends.

@@ -29,8 +29,8 @@ pub(super) enum Whole {
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
     at: Where,
-    resource: Option<Arc<dyn Resource>>,
-    definition: u64,
+    pub(super) resource: Option<Arc<dyn Resource>>,
+    pub(super) definition: u64,
     meta: Arc<Meta>,
     rewatch: bool,
     line: u32,
@@ -48,7 +48,7 @@ pub(super) struct Checker<'a> {
     pub(super) suggested: usize,
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
-    claims: HashMap<Claim, usize>,
+    pub(super) claims: HashMap<Claim, usize>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -90,6 +90,7 @@ pub(super) fn check(
     let name = checker.graph_name(&files);
     let comment = files.iter_mut().find_map(|file| file.comment.take());
     let links = checker.resources(&mut files);
+    checker.tell_claims();
     for (file, index, vertex, links) in links {
         checker.short_edges(vertex, &links, file, index);
     }

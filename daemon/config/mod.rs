@@ -3,12 +3,13 @@
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
 //! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
-//! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `meta`, `semaphore`, `links`, `cycle`,
+//! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `claims`, `meta`, `semaphore`, `links`, `cycle`,
 //! `select`), and what is said (`problem`, `render`, `code`).
 
 #[cfg(test)]
 mod agreement;
 mod check;
+mod claims;
 mod code;
 mod cycle;
 mod fast;

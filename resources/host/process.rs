@@ -66,6 +66,27 @@ impl Host {
         ended(joined).await
     }
 
+    /// A query on behalf of a run that changes something, for a kind that blocks ([`crate::Seat::Thread`]): it is cancelled when
+    /// the permit is revoked. The calling thread waits; the child is looked after elsewhere.
+    #[expect(clippy::unused_self, reason = "commands go through the one door to the machine")]
+    pub fn query_here(&self, command: &Command, permit: &Permit) -> Result<Finished, Trouble> {
+        if permit.check().is_err() {
+            return Ok(Finished::never());
+        }
+        let stop = CancellationToken::new();
+        let (_owner, joined) = begin(command, stop.clone(), Leftover::Kill)?;
+        wait_here(async {
+            let mut result = std::pin::pin!(ended(joined));
+            tokio::select! {
+                result = &mut result => result,
+                () = permit.revoked() => {
+                    stop.cancel();
+                    result.await
+                }
+            }
+        })
+    }
+
     /// Runs a command that changes the host. It is not started under a revoked permit, and ended as in [`Self::query`] when its
     /// permit is revoked. What it leaves behind when it ends by itself (a daemon it started) is left alone.
     pub async fn run(&self, command: &Command, permit: &Permit) -> Result<Finished, Trouble> {
@@ -92,6 +113,25 @@ pub(super) struct Owner(pub(super) Arc<Group>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.abandon();
+    }
+}
+
+/// Drives a future on this thread, which may be one of a runtime's own: those must not enter a runtime again.
+fn wait_here<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(result) => return result,
+            std::task::Poll::Pending => std::thread::park(),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ impl Table {
             return;
         }
         let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
+        why = why.or_else(|| self.failure_in_tree(vertex));
         let mut starting = false;
         for running in self.running.get(&vertex).into_iter().flatten() {
             match running {

@@ -13,6 +13,7 @@ mod pulse;
 mod table;
 mod through_inotify;
 mod through_notify;
+mod tree;
 mod walk;
 mod worker;
 

@@ -48,6 +48,7 @@ impl Table {
         let mut work = std::mem::take(&mut self.work);
         work.judge.remove(&vertex);
         self.running.remove(&vertex);
+        self.fell(vertex, &mut work);
         let armed = self.vertices.remove(&vertex);
         for placed in armed.iter().flat_map(|armed| armed.placed.iter()) {
             match placed {
@@ -247,7 +248,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-fn remove_one<T: PartialEq>(list: &mut Vec<T>, item: &T) {
+pub(super) fn remove_one<T: PartialEq>(list: &mut Vec<T>, item: &T) {
     if let Some(place) = list.iter().position(|other| other == item) {
         list.swap_remove(place);
     }

@@ -7,6 +7,7 @@
 use super::Signal;
 use super::backend::{DirectoryId, Happening};
 use super::pulse::Owner;
+use super::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,6 +123,8 @@ pub(super) struct Work {
     pub(super) looks: BTreeSet<(RouteId, Name)>,
     pub(super) lost: BTreeSet<DirectoryId>,
     pub(super) emptied: BTreeSet<RouteId>,
+    /// Directories of trees whose own directories have to be listed.
+    pub(super) grow: BTreeSet<(VertexId, RouteId)>,
     pub(super) judge: BTreeSet<VertexId>,
     pub(super) overflow: bool,
     pub(super) sweep: bool,
@@ -135,6 +138,7 @@ impl Work {
             && self.looks.is_empty()
             && self.lost.is_empty()
             && self.emptied.is_empty()
+            && self.grow.is_empty()
             && self.judge.is_empty()
             && !(self.overflow || self.sweep || self.closed)
     }
@@ -153,6 +157,8 @@ pub(super) struct Table {
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
+    /// The trees of those that wait for all below a directory.
+    pub(super) trees: HashMap<VertexId, Tree>,
     pub(super) work: Work,
     serial: u64,
     directory: u32,
@@ -250,6 +256,9 @@ impl Table {
             if !name.is_empty() && !name.starts_with(TEMPORARY) {
                 for vertex in &route.below {
                     self.tell(*vertex, Signal::Changed, signals);
+                }
+                if structural {
+                    self.grow(*id, route, work);
                 }
             }
         }

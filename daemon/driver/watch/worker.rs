@@ -6,6 +6,7 @@ use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
 use super::table::{LINKS, Name, Reason, RouteId, Running, Told, Work};
+use super::tree;
 use super::walk::Walk;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -44,6 +45,7 @@ impl Worker {
             for route in self.shared.lock().routes.keys() {
                 work.walk(*route, reason);
             }
+            self.shared.lock().grow_all(&mut work);
         }
         for directory in std::mem::take(&mut work.lost) {
             self.lose(directory, &mut work);
@@ -58,8 +60,14 @@ impl Worker {
                 self.walk(route, reason, &mut work, renewed.as_mut());
                 self.shared.progress.fetch_add(1, Ordering::Relaxed);
             }
-            let Some(leaf) = work.looks.pop_first() else { break };
-            self.look(&leaf, &mut work);
+            if let Some(leaf) = work.looks.pop_first() {
+                self.look(&leaf, &mut work);
+            } else if let Some((vertex, route)) = work.grow.pop_first() {
+                // What was found before is watched by now.
+                tree::grow(&self.shared, vertex, route, (&mut work, &mut self.signals));
+            } else {
+                break;
+            }
             self.shared.progress.fetch_add(1, Ordering::Relaxed);
         }
         self.give_up(&mut work);
@@ -113,6 +121,10 @@ impl Worker {
         for source in sources {
             match source {
                 Source::Path { path, below } => all.extend(state.place(vertex, &path, below, work)),
+                Source::Tree(path) => {
+                    all.extend(state.place(vertex, &path, true, work));
+                    state.plant(vertex, &path, work);
+                }
                 Source::Every(interval) => {
                     let task = tick(Arc::clone(&self.shared), owner, interval);
                     tasks.push(self.shared.handle.spawn(task).abort_handle());
@@ -179,6 +191,9 @@ impl Worker {
             state.tell_route(id, signal, &mut self.signals);
             let leaves = state.routes.get(&id).into_iter().flat_map(|route| route.leaves.keys());
             work.looks.extend(leaves.map(|name| (id, Arc::clone(name))));
+            if let Some(route) = state.routes.get(&id) {
+                state.grow(id, route, work);
+            }
         }
         if flipped {
             state.concern(id, &mut work.judge);

@@ -1,5 +1,6 @@
 //! Why something on the file system could not be done, and whether anything was changed before.
 
+use super::accounts::{AccountKind, account_name};
 use crate::permit::Revoked;
 use crate::trouble::Trouble;
 use rustix::io::Errno;
@@ -53,6 +54,18 @@ impl Fault {
     pub(crate) fn after(mut self, touched: bool) -> Self {
         self.touched |= touched;
         self
+    }
+
+    /// The same about another path than the one that is held.
+    pub(crate) fn named(self, path: &Path) -> Self {
+        match self.why {
+            Why::Os { doing, errno } => {
+                let user = account_name(AccountKind::User, rustix::process::geteuid().as_raw());
+                let why = Why::Refused(os_trouble(doing, path, errno, &user));
+                Self { why, touched: self.touched }
+            }
+            Why::Revoked | Why::Moved | Why::Refused(_) => self,
+        }
     }
 
     /// What the system answered, if it was the system.

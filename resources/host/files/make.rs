@@ -2,14 +2,15 @@
 
 use super::Files;
 use super::attributes::Attributes;
+use super::candidate::{forget, take_place};
 use super::fault::Fault;
 use super::read::{is_empty, open_listed, seen};
 use super::spot::{Seen, Spot};
-use super::write::{forget, take_place};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::fs::{chownat, fchmod, fchown, mkdirat, openat, readlinkat, symlinkat, unlinkat};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 /// What a directory has when nothing is declared.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -23,7 +24,7 @@ impl Files {
         &self,
         permit: &Permit,
         spot: &Spot<'_>,
-        target: &str,
+        target: &OsStr,
         (wanted, instead_of): (Attributes, Option<&Seen>),
     ) -> Result<(), Fault> {
         permit.check()?;
@@ -90,7 +91,7 @@ fn own_link(
     permit: &Permit,
     spot: &Spot<'_>,
     hidden: &OsStr,
-    target: &str,
+    target: &OsStr,
     wanted: Attributes,
 ) -> Result<(), Fault> {
     if wanted.owner.is_none() && wanted.group.is_none() {

@@ -5,7 +5,11 @@
 
 mod accounts;
 mod attributes;
+mod branch;
+mod candidate;
+mod content;
 mod fault;
+mod keep;
 mod make;
 mod path;
 mod read;
@@ -20,11 +24,14 @@ mod xattr;
 
 pub use accounts::{AccountKind, Accounts, account_name};
 pub use attributes::Attributes;
+pub use branch::{Branch, Entered};
+pub use content::{Content, Origin};
 pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
-pub use sacred::is_sacred;
+pub use sacred::{is_purgeable, is_sacred};
 pub use spot::{Seen, Spot};
-pub use write::{Draft, Put};
+pub use temporary::is_temporary;
+pub use write::{Acceptance, Draft, Put};
 
 use crate::trouble::Trouble;
 use rustix::fs::FileType;

@@ -32,6 +32,17 @@ pub(super) fn open_directory(path: &Path, own_uid: u32) -> Result<OwnedFd, Fault
     }
 }
 
+/// What is at a path to read from, its last part followed by the same rules: the directory that holds it, and its name there
+/// (`.` for a directory itself).
+pub(super) fn open_followed(path: &Path, own_uid: u32) -> Result<(OwnedFd, OsString), Fault> {
+    let mut walk = Walk::start(path, own_uid)?;
+    let (name, owner) = match walk.run()? {
+        Some((name, stat)) => (name, stat.st_uid),
+        None => (".".into(), walk.here().stat.st_uid),
+    };
+    Ok((walk.arrive(owner)?, name))
+}
+
 /// A directory that was passed, and what is known of it.
 struct Passed {
     handle: OwnedFd,
@@ -68,6 +79,15 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(mut self) -> Result<OwnedFd, Fault> {
+        if self.run()?.is_some() {
+            return Err(Fault::os("open the directory of")(Errno::NOTDIR));
+        }
+        let owner = self.here().stat.st_uid;
+        self.arrive(owner)
+    }
+
+    /// To the end of the path; where that is no directory, its name and what it is.
+    fn run(&mut self) -> Result<Option<(OsString, Stat)>, Fault> {
         while let Some(name) = self.left.pop_front() {
             if name.as_bytes() == b".." {
                 if self.passed.len() > 1 {
@@ -82,10 +102,11 @@ impl<'a> Walk<'a> {
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => self.passed.push(Passed { handle, stat }),
                 FileType::Symlink => self.follow(&name, &handle, &stat)?,
+                _ if self.left.is_empty() => return Ok(Some((name, stat))),
                 _ => return Err(Fault::os("open the directory of")(Errno::NOTDIR)),
             }
         }
-        self.arrive()
+        Ok(None)
     }
 
     fn here(&self) -> &Passed {
@@ -123,8 +144,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn arrive(mut self) -> Result<OwnedFd, Fault> {
-        let owner = self.here().stat.st_uid;
+    fn arrive(mut self, owner: u32) -> Result<OwnedFd, Fault> {
         if self.turners.iter().any(|uid| *uid != owner) {
             let name = self.turned.take().unwrap_or_default();
             return Err(

@@ -1,7 +1,9 @@
 //! Reading: no more than is needed to tell.
 
+use super::content::Content;
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use crate::permit::Revoked;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::{Errno, read, retry_on_intr};
@@ -12,8 +14,11 @@ use tokio_util::sync::CancellationToken;
 /// One read, and most files are told.
 const CHUNK: usize = 16 * 1024;
 
+/// Large files are read in larger pieces.
+const LARGE: usize = 256 * 1024;
+
 /// A fifo must not block us, and no terminal may become ours.
-const READ: OFlags = OFlags::RDONLY
+pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -21,24 +26,14 @@ const READ: OFlags = OFlags::RDONLY
 
 impl Spot<'_> {
     /// Whether the regular file holds just this. The caller has compared the size.
-    pub fn holds(&self, content: &[u8], cancel: &CancellationToken) -> Result<bool, Fault> {
+    pub fn holds(&self, content: &Content<'_>, cancel: &CancellationToken) -> Result<bool, Fault> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
-        let mut left = content;
-        // One byte more than is expected tells of a file that has grown.
-        let mut buffer = Vec::with_capacity(CHUNK.min(content.len() + 1));
-        loop {
-            read_some(&file, &mut buffer)?;
-            let Some(rest) = left.strip_prefix(buffer.as_slice()) else { return Ok(false) };
-            left = rest;
-            // A regular file gives less than was asked for only at its end.
-            if buffer.len() < buffer.capacity() {
-                return Ok(left.is_empty());
-            }
-            if cancel.is_cancelled() {
-                return Err(crate::permit::Revoked.into());
-            }
-        }
+        let buffer = Vec::with_capacity(room_for(content.size()));
+        let mut there = Reading { file, buffer, at: 0 };
+        let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
+        Ok(content.feed(&go_on, &mut |piece| there.goes_on_with(piece))?
+            && there.is_at_its_end()?)
     }
 
     /// The content of a file that is not longer than this.
@@ -76,6 +71,46 @@ impl Spot<'_> {
     }
 }
 
+/// A file that is read on, and what the last read gave: from `at` on it was not compared yet.
+struct Reading {
+    file: OwnedFd,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Reading {
+    fn goes_on_with(&mut self, piece: &[u8]) -> Result<bool, Fault> {
+        let mut left = piece;
+        while !left.is_empty() {
+            if self.at == self.buffer.len() && self.is_at_its_end()? {
+                return Ok(false);
+            }
+            let here = self.buffer.get(self.at..).unwrap_or_default();
+            let here = here.get(..left.len()).unwrap_or(here);
+            let Some(rest) = left.strip_prefix(here) else { return Ok(false) };
+            self.at += here.len();
+            left = rest;
+        }
+        Ok(true)
+    }
+
+    /// Reads on where all was compared.
+    fn is_at_its_end(&mut self) -> Result<bool, Fault> {
+        if self.at < self.buffer.len() {
+            return Ok(false);
+        }
+        read_some(&self.file, &mut self.buffer)?;
+        self.at = 0;
+        Ok(self.buffer.is_empty())
+    }
+}
+
+/// One byte more than is expected tells of a file that has grown.
+fn room_for(size: u64) -> usize {
+    let most = if size > LARGE as u64 { LARGE } else { CHUNK };
+    usize::try_from(size).map_or(most, |size| most.min(size + 1))
+}
+
 pub(super) fn open_listed(parent: &OwnedFd, name: &Path) -> Result<OwnedFd, Fault> {
     openat(parent, name, READ | OFlags::DIRECTORY, Mode::empty()).map_err(Fault::os("list"))
 }
@@ -96,7 +131,7 @@ pub(super) fn seen(file: &OwnedFd) -> Result<Seen, Fault> {
 }
 
 /// Reads as much as the buffer has room for, in the place of what it held.
-fn read_some(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<(), Fault> {
+pub(super) fn read_some(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<(), Fault> {
     buffer.clear();
     retry_on_intr(|| read(file, spare_capacity(buffer))).map(drop).map_err(Fault::os("read"))
 }

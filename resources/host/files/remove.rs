@@ -1,6 +1,7 @@
 //! Removal: of one thing, or with consent of all below a directory, through descriptors and never across a mount.
 
 use super::Files;
+use super::branch::DEEPEST;
 use super::fault::{Fault, said};
 use super::read::seen;
 use super::sacred::{guard, sacred_inodes};
@@ -12,9 +13,6 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-
-/// Deeper trees are refused: each level holds a descriptor.
-const DEEPEST: usize = 200;
 
 impl Files {
     /// Removes what was seen; a directory that is not empty only with `all_below`.

@@ -72,6 +72,30 @@ const SACRED: &[&str] = &[
     "/var/tmp",
 ];
 
+/// Those of them in which it is common to let nothing be but what was declared.
+const PURGEABLE: &[&str] = &[
+    "/etc/cron.d",
+    "/etc/network",
+    "/etc/ssh",
+    "/etc/ssl",
+    "/etc/sudoers.d",
+    "/etc/systemd/system",
+    "/opt",
+    "/srv",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/local/sbin",
+    "/var/backups",
+    "/var/spool/cron",
+];
+
+/// Whether what nobody declared may be removed from this directory, or the attributes of all below it be changed.
+#[must_use]
+pub fn is_purgeable(path: &Path) -> bool {
+    !is_sacred(path) || PURGEABLE.iter().any(|purgeable| Path::new(purgeable) == path)
+}
+
 /// Whether a path, in whatever way it is written, names such a directory or one above it.
 #[must_use]
 pub fn is_sacred(path: &Path) -> bool {
@@ -105,13 +129,19 @@ pub(super) fn guard(spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
     if sacred_inodes().contains(&seen.identity) {
         return Err(refuse(spot.path, "it is a directory a host cannot do without"));
     }
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let mount = statx(&spot.directory, spot.name, flags, StatxFlags::TYPE)
-        .map(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
-    match mount {
-        Ok(true) => Err(refuse(spot.path, "something is mounted there")),
-        // An old kernel cannot tell; removing a mount point is refused by the kernel itself.
-        Ok(false) | Err(_) => Ok(()),
+    if spot.is_mounted() {
+        return Err(refuse(spot.path, "something is mounted there"));
+    }
+    Ok(())
+}
+
+impl Spot<'_> {
+    /// Whether something is mounted here. An old kernel cannot tell; it refuses itself to remove a mount point.
+    #[must_use]
+    pub fn is_mounted(&self) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        statx(&self.directory, self.name, flags, StatxFlags::TYPE)
+            .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
     }
 }
 
@@ -119,6 +149,12 @@ pub(super) fn guard(spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
 pub(super) fn sacred_inodes() -> HashSet<(u64, u64)> {
     let paths = SACRED.iter().flat_map(|sacred| Path::new(sacred).ancestors());
     let stats = paths.filter_map(|path| statat(CWD, path, AtFlags::empty()).ok());
+    stats.map(|stat| Seen::of(&stat).identity).collect()
+}
+
+/// The inodes of those whose content may be held as a whole, as they are now.
+pub(super) fn purgeable_inodes() -> HashSet<(u64, u64)> {
+    let stats = PURGEABLE.iter().filter_map(|path| statat(CWD, *path, AtFlags::empty()).ok());
     stats.map(|stat| Seen::of(&stat).identity).collect()
 }
 

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The bits that lend the owner's rights to whoever runs the file.
 const SET_ID: u32 = 0o6000;
@@ -14,9 +15,11 @@ const SET_ID: u32 = 0o6000;
 /// A name in a directory.
 #[derive(Debug)]
 pub struct Spot<'a> {
-    pub(super) directory: OwnedFd,
+    pub(super) directory: Arc<OwnedFd>,
     pub(super) path: &'a Path,
     pub(super) name: &'a OsStr,
+    /// Whoever works on the whole directory makes it durable in the end.
+    pub(super) synced_later: bool,
 }
 
 /// What was found at a spot: two that are equal are the same file in the same state.
@@ -45,7 +48,9 @@ impl<'a> Spot<'a> {
         // The root is a name in itself.
         let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
         match open_directory(path.parent().unwrap_or(path), own_uid) {
-            Ok(directory) => Ok(Some(Self { directory, path, name })),
+            Ok(directory) => {
+                Ok(Some(Self { directory: Arc::new(directory), path, name, synced_later: false }))
+            }
             Err(fault) if fault.errno() == Some(Errno::NOENT) => Ok(None),
             Err(fault) => Err(fault),
         }

@@ -2,11 +2,11 @@
 
 use super::Files;
 use super::fault::Fault;
-use super::read::open_listed;
+use super::read::{open_listed, seen};
 use super::spot::{Seen, Spot};
 use super::temporary::Maker;
 use crate::permit::Permit;
-use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -49,7 +49,7 @@ impl Files {
         Ok(count)
     }
 
-    /// A file, a link or an empty directory that is owned by us.
+    /// A file, a link, an empty directory or a room for a candidate that is owned by us.
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let seen = Seen::of(&stat);
@@ -58,9 +58,42 @@ impl Files {
         }
         let flags = match seen.kind {
             FileType::RegularFile | FileType::Symlink => AtFlags::empty(),
-            FileType::Directory => AtFlags::REMOVEDIR,
+            FileType::Directory => {
+                sweep_room(directory, name, self.uid);
+                AtFlags::REMOVEDIR
+            }
             _ => return false,
         };
         unlinkat(directory, name, flags).is_ok()
     }
+}
+
+/// Empties a room. Anybody may have given a directory of ours such a name, but only we can have put that name into it.
+fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(room) = openat(directory, name, flags, Mode::empty()) else { return };
+    let is_ours = seen(&room).is_ok_and(|seen| seen.uid == own_uid && seen.mode & 0o777 == 0o700);
+    let is_room = statat(&room, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+    if !is_ours || !is_room {
+        return;
+    }
+    let Ok(entries) = Dir::read_from(&room) else { return };
+    // The name last: what is cut off here is finished by the next sweep.
+    let others = entries.flatten().map(|entry| entry.file_name().to_owned());
+    let others: Vec<_> = others.filter(|other| other.to_bytes() != name.as_bytes()).collect();
+    for other in others.iter().filter(|other| !matches!(other.to_bytes(), b"." | b"..")) {
+        let _gone = unlinkat(&room, other.as_c_str(), AtFlags::empty());
+    }
+    if is_empty_but(&room, name) {
+        let _gone = unlinkat(&room, name, AtFlags::empty());
+    }
+}
+
+fn is_empty_but(room: &OwnedFd, name: &OsStr) -> bool {
+    let Ok(entries) = Dir::read_from(room) else { return false };
+    entries.flatten().all(|entry| {
+        let bytes = entry.file_name().to_bytes();
+        matches!(bytes, b"." | b"..") || bytes == name.as_bytes()
+    })
 }

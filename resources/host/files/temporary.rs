@@ -35,6 +35,12 @@ impl Names {
     }
 }
 
+/// Whether a name is one of those that a process of ours makes: it is never held, copied or purged.
+#[must_use]
+pub fn is_temporary(name: &OsStr) -> bool {
+    Maker::of(name).is_some()
+}
+
 /// Of the process, not of the host: two hosts in one process must not meet.
 static LAST: AtomicU64 = AtomicU64::new(0);
 

@@ -2,25 +2,25 @@
 
 use super::Files;
 use super::attributes::{handle_of, path_of};
+use super::candidate::Candidate;
+use super::content::Content;
 use super::fault::{Fault, Why};
 use super::read::seen;
 use super::spot::{Seen, Spot};
 use super::xattr;
 use crate::permit::Permit;
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
-use rustix::fs::{fchmod, fchown, fsync, ftruncate, linkat, openat, renameat, unlinkat};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{fchmod, fchown, fsync, ftruncate, openat};
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
 use std::os::fd::OwnedFd;
-
-/// So much is written between two looks at the permit.
-const CHUNK: usize = 1 << 20;
+use std::path::Path;
 
 /// A regular file to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     /// Its content.
-    pub content: &'a [u8],
+    pub content: &'a Content<'a>,
     /// Its owner; ours where none is given.
     pub owner: Option<u32>,
     /// Its group; what the directory gives where none is given.
@@ -29,6 +29,14 @@ pub struct Draft<'a> {
     pub mode: u32,
     /// What was found in its place; no directory.
     pub instead_of: Option<&'a Seen>,
+    /// Who must accept it before it takes its place.
+    pub acceptance: Option<&'a dyn Acceptance>,
+}
+
+/// Whoever must accept a file before it takes its place.
+pub trait Acceptance: Debug {
+    /// Looks at the complete file, which is at this path until the answer; a fault says why it is not accepted.
+    fn accept(&self, candidate: &Path) -> Result<(), Fault>;
 }
 
 /// How a file was written.
@@ -40,12 +48,6 @@ pub enum Put {
     InPlace(&'static str),
 }
 
-/// A file that is complete and has no name yet, or a hidden one.
-struct Candidate {
-    file: OwnedFd,
-    hidden: Option<OsString>,
-}
-
 impl Files {
     /// Writes a file.
     pub fn put(&self, permit: &Permit, spot: &Spot<'_>, draft: &Draft<'_>) -> Result<Put, Fault> {
@@ -55,20 +57,26 @@ impl Files {
         }
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
-        let candidate = match self.birth(permit, spot) {
+        // What must be accepted first is never written without that: then a fault is a fault.
+        let may_write_into = old.filter(|_| draft.acceptance.is_none());
+        let born = match draft.acceptance {
+            Some(_) => self.birth_in_room(permit, spot),
+            None => self.birth(permit, spot),
+        };
+        let candidate = match born {
             Ok(candidate) => candidate,
             Err(fault) => {
-                let (Some(old), Some(Errno::ACCESS)) = (old, fault.errno()) else {
+                let (Some(old), Some(Errno::ACCESS)) = (may_write_into, fault.errno()) else {
                     return Err(fault);
                 };
                 return put_in_place(permit, spot, draft, old, "its directory is not writable");
             }
         };
-        if let Err(mut fault) = fill(permit, spot, draft, old, &candidate.file) {
+        if let Err(mut fault) = complete(permit, spot, draft, old, &candidate) {
             // However much was written, nobody has seen it.
             fault.touched = false;
-            let fault = abandon(spot, candidate, fault);
-            return match (old, &fault.why) {
+            let fault = candidate.abandon(spot, fault);
+            return match (may_write_into, &fault.why) {
                 // An owner that was not declared is kept, and we may not give files away.
                 (Some(old), Why::Os { doing: GIVING, errno: Errno::PERM })
                     if draft.owner == Some(old.uid) && draft.group == Some(old.gid) =>
@@ -78,7 +86,7 @@ impl Files {
                 _ => Err(fault),
             };
         }
-        match self.place(permit, spot, draft, candidate) {
+        match self.place(permit, spot, draft.instead_of, candidate) {
             Ok(()) => {}
             Err(fault) => {
                 let (Some(old), Some(Errno::BUSY)) = (old, fault.errno()) else {
@@ -97,96 +105,27 @@ impl Files {
         spot: &Spot<'_>,
         identity: (u64, u64),
     ) -> Result<(), Fault> {
+        if spot.synced_later {
+            return Ok(());
+        }
         self.syncs
             .sync(identity, &spot.directory)
             .map_err(|errno| Fault::os("sync the directory of")(errno).after(true))
     }
-
-    /// A file of ours that nobody else can open.
-    fn birth(&self, permit: &Permit, spot: &Spot<'_>) -> Result<Candidate, Fault> {
-        permit.check()?;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        match openat(&spot.directory, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(file) => return Ok(Candidate { file, hidden: None }),
-            // The file system, or the kernel, has no files without a name.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
-            Err(errno) => return Err(Fault::os("write")(errno)),
-        }
-        let name = self.names.next();
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file =
-            openat(&spot.directory, name.as_os_str(), flags, mode).map_err(Fault::os("write"))?;
-        Ok(Candidate { file, hidden: Some(name) })
-    }
-
-    /// Gives the candidate its name.
-    fn place(
-        &self,
-        permit: &Permit,
-        spot: &Spot<'_>,
-        draft: &Draft<'_>,
-        mut candidate: Candidate,
-    ) -> Result<(), Fault> {
-        if draft.instead_of.is_none() && candidate.hidden.is_none() {
-            permit.check()?;
-            return match name_it(&candidate.file, spot, spot.name) {
-                Err(Errno::EXIST) => Err(Fault::moved()),
-                other => other.map_err(Fault::os("create")),
-            };
-        }
-        let hidden = if let Some(hidden) = candidate.hidden.take() {
-            hidden
-        } else {
-            permit.check()?;
-            let hidden = self.names.next();
-            name_it(&candidate.file, spot, &hidden).map_err(Fault::os("write"))?;
-            hidden
-        };
-        take_place(permit, spot, &hidden, draft.instead_of)
-            .map_err(|fault| forget(spot, &hidden, fault))
-    }
 }
 
-/// Takes a hidden name away again; the fault says so if that fails.
-fn abandon(spot: &Spot<'_>, candidate: Candidate, fault: Fault) -> Fault {
-    match candidate.hidden {
-        Some(name) => forget(spot, &name, fault),
-        None => fault,
-    }
-}
-
-/// Takes away a hidden name that did not become the real one.
-pub(super) fn forget(spot: &Spot<'_>, name: &OsStr, fault: Fault) -> Fault {
-    match unlinkat(&spot.directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => fault,
-        Err(_) => fault.after(true),
-    }
-}
-
-/// Renames over what was seen, and over nothing else.
-pub(super) fn take_place(
+fn complete(
     permit: &Permit,
     spot: &Spot<'_>,
-    hidden: &OsStr,
-    instead_of: Option<&Seen>,
+    draft: &Draft<'_>,
+    old: Option<&Seen>,
+    candidate: &Candidate,
 ) -> Result<(), Fault> {
-    permit.check()?;
-    if instead_of.is_some() {
-        spot.still(instead_of)?;
-        return renameat(&spot.directory, hidden, &spot.directory, spot.name)
-            .map_err(Fault::os("replace"));
-    }
-    let (from, to) = (&spot.directory, &spot.directory);
-    let flags = rustix::fs::RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(from, hidden, to, spot.name, flags) {
-        Err(Errno::EXIST) => Err(Fault::moved()),
-        // A file system without that flag.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            spot.still(None)?;
-            renameat(from, hidden, to, spot.name).map_err(Fault::os("create"))
-        }
-        other => other.map_err(Fault::os("create")),
+    fill(permit, spot, draft, old, &candidate.file)?;
+    match (draft.acceptance, candidate.path(spot)) {
+        (Some(acceptance), Some(path)) => acceptance.accept(&path),
+        (Some(_), None) => Err(Fault::moved()),
+        (None, _) => Ok(()),
     }
 }
 
@@ -222,30 +161,26 @@ fn fill(
     fsync(file).map_err(Fault::os("sync"))
 }
 
-fn write_all(permit: &Permit, file: &OwnedFd, content: &[u8]) -> Result<(), Fault> {
-    let mut offset = 0_usize;
-    while let Some(left) = content.get(offset..).filter(|left| !left.is_empty()) {
-        permit.check()?;
-        let chunk = &left[..left.len().min(CHUNK)];
-        match rustix::io::pwrite(file, chunk, offset as u64) {
-            Ok(0) => return Err(Fault::os("write")(Errno::IO)),
-            Ok(count) => offset += count,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(Fault::os("write")(errno).after(offset > 0)),
+/// Answers how much was written; a fault says whether anything was.
+fn write_all(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<u64, Fault> {
+    let mut offset = 0;
+    let written = content.feed(&|| permit.check(), &mut |piece| {
+        let mut left = piece;
+        while !left.is_empty() {
+            match rustix::io::pwrite(file, left, offset) {
+                Ok(0) => return Err(Fault::os("write")(Errno::IO)),
+                Ok(count) => {
+                    offset += count as u64;
+                    left = left.get(count..).unwrap_or_default();
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Fault::os("write")(errno)),
+            }
         }
-    }
-    Ok(())
-}
-
-/// A first name for a file without one.
-fn name_it(file: &OwnedFd, spot: &Spot<'_>, name: &OsStr) -> Result<(), Errno> {
-    match linkat(file, "", &spot.directory, name, AtFlags::EMPTY_PATH) {
-        // Older kernels want a capability for that, and offer /proc to all.
-        Err(Errno::NOENT | Errno::PERM) => {
-            linkat(CWD, path_of(file), &spot.directory, name, AtFlags::SYMLINK_FOLLOW)
-        }
-        other => other,
-    }
+        Ok(true)
+    });
+    written.map_err(|fault| fault.after(offset > 0))?;
+    Ok(offset)
 }
 
 /// Into the file that is there: not whole if it is cut off, but the only way where no other file can take its place.
@@ -276,8 +211,8 @@ fn put_in_place(
             .map_err(|errno| Fault::os("change the mode of")(errno).after(touched))?;
         touched = true;
     }
-    write_all(permit, &file, draft.content).map_err(|fault| fault.after(touched))?;
-    ftruncate(&file, draft.content.len() as u64)
+    let size = write_all(permit, &file, draft.content).map_err(|fault| fault.after(touched))?;
+    ftruncate(&file, size)
         .and_then(|()| fsync(&file))
         .map_err(|errno| Fault::os("write")(errno).after(true))?;
     Ok(Put::InPlace(why))

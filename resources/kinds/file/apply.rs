@@ -1,38 +1,52 @@
 //! From the plan of a check to the host: the premise is verified again, and every step asks the permit.
 
-use super::check::octal;
-use super::plan::{Plan, Work};
-use super::{File, Shape};
+use super::File;
+use super::check::origins;
+use super::look::{Look, Want, octal};
+use super::plan::{Below, Plan, Premise, Work};
+use super::tree::Tree;
+use super::validate::Validation;
 use crate::change::{Change, Outcome};
-use crate::host::files::{Attributes, Draft, Fault, Files, Put, Seen, Spot, Why};
+use crate::host::Host;
+use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Seen, Spot, Why};
 use crate::permit::Permit;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
+/// What a run works with.
+#[derive(Clone, Copy)]
+pub(super) struct Hands<'a> {
+    pub(super) file: &'a File,
+    pub(super) host: &'a Host,
+    pub(super) permit: &'a Permit,
+}
+
 impl File {
-    pub(super) fn make_so(&self, files: &Files, permit: &Permit, change: Change) -> Outcome {
+    pub(super) fn make_so(&self, host: &Host, permit: &Permit, change: Change) -> Outcome {
+        let hands = Hands { file: self, host, permit };
         // A premise of another kind cannot be ours: the check is made again.
-        let mut plan = change.premise.downcast::<Plan>().ok().map(|plan| *plan);
+        let mut premise = change.premise.downcast::<Premise>().ok().map(|premise| *premise);
         let mut moved = None;
         for _ in 0..2 {
-            let current = match plan.take() {
-                Some(plan) => plan,
-                None => match self.inspect(files, &CancellationToken::new()) {
+            let current = match premise.take() {
+                Some(premise) => premise,
+                None => match self.inspect(host.files(), &CancellationToken::new()) {
                     Ok(None) => return Outcome::Unchanged,
-                    Ok(Some(finding)) => finding.plan,
+                    Ok(Some(found)) => found.premise,
                     Err(trouble) => return Outcome::Failed { trouble, touched: false },
                 },
             };
-            match self.run(files, permit, &current) {
+            match hands.run(&current) {
+                Ok(done) if done.is_empty() => return Outcome::Unchanged,
                 Ok(done) => return Outcome::Changed(done),
                 // What the check saw is gone, and nothing was done: once more, from what is there now.
                 Err(fault) if matches!(fault.why, Why::Moved) && !fault.touched => {
                     moved = Some(fault);
                 }
-                Err(fault) => return self.failed(files, fault),
+                Err(fault) => return self.failed(host.files(), fault),
             }
         }
-        self.failed(files, moved.unwrap_or_else(Fault::moved))
+        self.failed(host.files(), moved.unwrap_or_else(Fault::moved))
     }
 
     fn failed(&self, files: &Files, fault: Fault) -> Outcome {
@@ -42,11 +56,49 @@ impl File {
         let touched = fault.touched;
         Outcome::Failed { trouble: files.trouble(fault, &self.path), touched }
     }
+}
 
-    fn run(&self, files: &Files, permit: &Permit, plan: &Plan) -> Result<Vec<String>, Fault> {
-        let Some(spot) = files.spot(&self.path)? else {
+impl Hands<'_> {
+    fn files(&self) -> &Files {
+        self.host.files()
+    }
+
+    fn run(&self, premise: &Premise) -> Result<Vec<String>, Fault> {
+        let Some(spot) = self.files().spot(&self.file.path)? else {
             return Err(Fault::moved());
         };
+        let content = self.file.content(self.files())?;
+        if origins(content.as_ref()) != premise.origins {
+            return Err(Fault::moved());
+        }
+        let mut done = Vec::new();
+        if let Some(plan) = &premise.top {
+            let want = self.file.want(content.as_ref());
+            done = self.carry_out(&spot, plan, want)?;
+        }
+        if premise.below != Below::Nothing {
+            let touched = !done.is_empty();
+            let below = self.below(&spot, &premise.below).map_err(|fault| fault.after(touched))?;
+            done.extend(below);
+        }
+        Ok(done)
+    }
+
+    fn below(&self, spot: &Spot<'_>, below: &Below) -> Result<Vec<String>, Fault> {
+        let found = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
+        let Some(found) = found else { return Err(Fault::moved()) };
+        let cancel = CancellationToken::new();
+        let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, below)));
+        tree.hold(spot, Some(&found)).map(super::report::Report::notes)
+    }
+
+    /// Does what a look has planned, if what it saw is still there.
+    pub(super) fn carry_out(
+        &self,
+        spot: &Spot<'_>,
+        plan: &Plan,
+        want: Want<'_>,
+    ) -> Result<Vec<String>, Fault> {
         if spot.look()? != plan.found {
             return Err(Fault::moved());
         }
@@ -55,41 +107,49 @@ impl File {
         if plan.clear
             && let Some(seen) = found.take()
         {
-            let all_below = self.force && seen.kind == FileType::Directory;
-            files.remove(permit, &spot, &seen, all_below)?;
+            self.keep(spot, &seen)?;
+            let all_below = self.file.force && seen.kind == FileType::Directory;
+            self.files().remove(self.permit, spot, &seen, all_below)?;
             done.push("removed".to_owned());
         }
         let cleared = !done.is_empty();
-        let rest = self.work((files, permit), &spot, plan, found);
+        let rest = self.work(spot, plan, found, want);
         done.extend(rest.map_err(|fault| fault.after(cleared))?);
         Ok(done)
     }
 
+    /// Keeps a copy of a file that is about to be replaced or removed, where that is declared.
+    fn keep(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+        match &self.file.rare().backup {
+            Some(directory) if seen.kind == FileType::RegularFile && seen.size > 0 => {
+                self.files().keep(self.permit, spot, seen, directory)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn work(
         &self,
-        (files, permit): (&Files, &Permit),
         spot: &Spot<'_>,
         plan: &Plan,
         found: Option<Seen>,
+        want: Want<'_>,
     ) -> Result<Vec<String>, Fault> {
-        match (&plan.work, &self.shape, found) {
+        let (files, permit) = (self.files(), self.permit);
+        match (&plan.work, want, found) {
             (Work::Remove, _, _) => Ok(Vec::new()),
-            (Work::Write { attributes, mode }, Shape::Regular(content), found) => {
-                let draft = Draft {
-                    content: content.as_deref().unwrap_or_default().as_bytes(),
-                    owner: attributes.owner,
-                    group: attributes.group,
-                    mode: *mode,
-                    instead_of: found.as_ref(),
-                };
-                let put = files.put(permit, spot, &draft)?;
+            (Work::Write { attributes, mode }, Want::Regular(content), found) => {
+                let put = self.write(spot, (*attributes, *mode), found.as_ref(), content)?;
                 Ok(vec![match (put, found) {
                     (Put::InPlace(why), _) => format!("content, in place: {why}"),
                     (Put::Whole, None) => "created".to_owned(),
                     (Put::Whole, Some(_)) => "content".to_owned(),
                 }])
             }
-            (Work::Link(attributes), Shape::Link(target), found) => {
+            (Work::Link(attributes), Want::Link(target), found) => {
+                if let Some(seen) = &found {
+                    self.keep(spot, seen)?;
+                }
                 files.put_link(permit, spot, target, (*attributes, found.as_ref()))?;
                 Ok(vec!["symlink".to_owned()])
             }
@@ -99,13 +159,48 @@ impl File {
             }
             (Work::Attributes(attributes), _, Some(seen)) => {
                 files.set_attributes(permit, spot, &seen, *attributes)?;
-                Ok(self.attributes_done(*attributes))
+                Ok(self.file.attributes_done(*attributes))
             }
             // A plan of another definition: look again.
             _ => Err(Fault::moved()),
         }
     }
 
+    fn write(
+        &self,
+        spot: &Spot<'_>,
+        (attributes, mode): (Attributes, u32),
+        found: Option<&Seen>,
+        content: Option<&Content<'_>>,
+    ) -> Result<Put, Fault> {
+        let nothing = Content::default();
+        let cancel = CancellationToken::new();
+        let (file, files, want) = (self.file, self.files(), Want::Regular(content));
+        let look = Look { file, files, spot, want, cancel: &cancel };
+        let validation = Validation {
+            host: self.host,
+            permit: self.permit,
+            argv: &file.rare().validate,
+            path: spot.path(),
+            secret: look.is_secret(mode, found.map(|seen| seen.mode)),
+        };
+        let has_validation = !file.rare().validate.is_empty() && content.is_some();
+        let draft = Draft {
+            content: content.unwrap_or(&nothing),
+            owner: attributes.owner,
+            group: attributes.group,
+            mode,
+            instead_of: found,
+            acceptance: has_validation.then_some(&validation),
+        };
+        if let Some(seen) = found {
+            self.keep(spot, seen)?;
+        }
+        files.put(self.permit, spot, &draft)
+    }
+}
+
+impl File {
     fn attributes_done(&self, done: Attributes) -> Vec<String> {
         let owner = done.owner.and(self.owner.as_deref()).map(|text| format!("owner {text}"));
         let group = done.group.and(self.group.as_deref()).map(|text| format!("group {text}"));

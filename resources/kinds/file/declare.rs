@@ -1,5 +1,7 @@
 //! From the fields of a graph file to a file that can be held; all that is wrong is told at once.
 
+use super::body::Body;
+use super::declare_more::{self, Known, Origins, Thing};
 use super::mode::Mode;
 use super::{File, Shape};
 use crate::host::files::{is_sacred, printable};
@@ -11,7 +13,7 @@ use std::sync::Arc;
 pub(super) fn build(
     name: &str,
     mut fields: Fields,
-    _place: &Place,
+    place: &Place,
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let mut wrong = Vec::new();
     let path = compose(name, &mut fields, &mut wrong).and_then(|text| plain(&text, &mut wrong));
@@ -22,10 +24,12 @@ pub(super) fn build(
     if let Some(target) = &symlink {
         check_target(target, &path, &mut wrong);
     }
+    let source = Origins::source(&mut fields, place, &mut wrong);
+    let fragments = Origins::fragments(&mut fields, place, &mut wrong);
     let owner = account("owner", &mut fields, &mut wrong);
     let group = account("group", &mut fields, &mut wrong);
     let mode = mode(&mut fields, &mut wrong);
-    let given = Given { state, is_directory, content, symlink };
+    let given = Given { state, is_directory, content, symlink, source, fragments };
     given.check(&mut wrong);
     let no_attributes = owner.is_none() && group.is_none() && mode.is_none();
     if state == State::Absent && !no_attributes {
@@ -39,14 +43,39 @@ pub(super) fn build(
     }
     let force = fields.bool("force").unwrap_or(false);
     let sensitive = fields.bool("sensitive").unwrap_or(false);
+    let known = Known {
+        path: &path,
+        thing: match state {
+            State::Absent => Thing::Absent,
+            State::Exists if is_directory => Thing::Directory,
+            State::Exists | State::Undefined => Thing::Other,
+        },
+        has_content: given.has_content(),
+        is_copied: given.source.is_some() || given.fragments.is_some(),
+        source: given.source.as_ref(),
+        mode: mode.as_ref(),
+        has_attributes: !no_attributes,
+    };
+    let rare = declare_more::rare(&mut fields, &known, &mut wrong);
     let shape = given.shape();
     if !path.as_os_str().is_empty() {
         check_sacred(&path, &shape, &mut wrong);
     }
     if !wrong.is_empty() {
+        let denies_others = |mode: &Mode| mode.over(0o644, false) & 0o004 == 0;
+        if sensitive || mode.as_ref().is_some_and(denies_others) {
+            hide_content(&mut wrong);
+        }
         return Err(wrong);
     }
-    Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive }))
+    Ok(Arc::new(File { path, shape, owner, group, mode, force, sensitive, rare }))
+}
+
+/// What is wrong with a content is shown with the line on which it stands: that of a secret is not (S-6).
+fn hide_content(wrong: &mut [Invalid]) {
+    for invalid in wrong.iter_mut().filter(|invalid| invalid.field == Some("content")) {
+        invalid.field = None;
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,35 +91,63 @@ struct Given {
     is_directory: bool,
     content: Option<String>,
     symlink: Option<String>,
+    source: Option<Origins>,
+    fragments: Option<Vec<PathBuf>>,
 }
 
 impl Given {
+    /// The fields that say what the thing is or holds, and whether each was given.
+    fn fields(&self) -> [(&'static str, bool); 4] {
+        [
+            ("content", self.content.is_some()),
+            ("symlink", self.symlink.is_some()),
+            ("source", self.source.is_some()),
+            ("fragments", self.fragments.is_some()),
+        ]
+    }
+
+    fn has_content(&self) -> bool {
+        self.content.is_some() || self.source.is_some() || self.fragments.is_some()
+    }
+
     fn check(&self, wrong: &mut Vec<Invalid>) {
-        if self.content.is_some() && self.symlink.is_some() {
+        let given = self.fields();
+        let mut given = given.into_iter().filter(|(_, given)| *given).map(|(field, _)| field);
+        let first = given.next();
+        for other in given.clone() {
+            let first = first.unwrap_or_default();
+            let hint = if other == "symlink" || first == "symlink" {
+                "a link has no content"
+            } else {
+                "the content comes from one of them"
+            };
             wrong.push(
-                Invalid::field("content", "expected content or symlink, found both")
-                    .hint("a link has no content"),
+                Invalid::field(first, format!("expected {first} or {other}, found both"))
+                    .hint(hint),
             );
         }
-        let given = [("content", self.content.is_some()), ("symlink", self.symlink.is_some())];
-        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
-            if self.is_directory {
-                wrong.push(
-                    Invalid::field(field, format!("a directory has no {field}"))
-                        .hint("a path that ends in / is a directory: leave the / out for a file"),
-                );
-            }
-            match self.state {
-                State::Exists => {}
-                State::Absent => wrong.push(
-                    Invalid::field(field, format!("{field} means nothing with state: absent"))
-                        .hint("leave one of them out"),
-                ),
-                State::Undefined => wrong.push(
-                    Invalid::field(field, format!("{field} needs state: exists"))
-                        .hint("state: undefined only holds the attributes of what is there"),
-                ),
-            }
+        for field in first.into_iter().chain(given) {
+            self.check_one(field, wrong);
+        }
+    }
+
+    fn check_one(&self, field: &'static str, wrong: &mut Vec<Invalid>) {
+        if self.is_directory && field != "source" {
+            wrong.push(
+                Invalid::field(field, format!("a directory has no {field}"))
+                    .hint("a path that ends in / is a directory: leave the / out for a file"),
+            );
+        }
+        match self.state {
+            State::Exists => {}
+            State::Absent => wrong.push(
+                Invalid::field(field, format!("{field} means nothing with state: absent"))
+                    .hint("leave one of them out"),
+            ),
+            State::Undefined => wrong.push(
+                Invalid::field(field, format!("{field} needs state: exists"))
+                    .hint("state: undefined only holds the attributes of what is there"),
+            ),
         }
     }
 
@@ -99,8 +156,17 @@ impl Given {
             (State::Absent, _) => Shape::Absent,
             (State::Undefined, _) => Shape::IfThere { is_directory: self.is_directory },
             (State::Exists, Some(target)) => Shape::Link(target),
-            (State::Exists, None) if self.is_directory => Shape::Directory,
-            (State::Exists, None) => Shape::Regular(self.content),
+            (State::Exists, None) if self.is_directory => {
+                Shape::Directory(self.source.map(|source| source.path))
+            }
+            (State::Exists, None) => {
+                Shape::Regular(match (self.content, self.source, self.fragments) {
+                    (Some(text), _, _) => Body::Text(text),
+                    (None, Some(source), _) => Body::Source(source.path),
+                    (None, None, Some(paths)) => Body::Fragments(paths),
+                    (None, None, None) => Body::Any,
+                })
+            }
         }
     }
 }

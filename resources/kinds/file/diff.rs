@@ -10,13 +10,17 @@ pub(super) const SHOWN_AT_MOST: usize = 64 * 1024;
 /// A diff that takes longer is shown coarser.
 const TIME: Duration = Duration::from_millis(200);
 
-/// A content that differs, in full view; `old` is `None` where it was too long to read.
-pub(super) fn content(old_size: Option<u64>, old: Option<&[u8]>, new: &[u8]) -> Difference {
+/// A content that differs, in full view; `None` stands for one that was too long to read.
+pub(super) fn content(
+    old_size: Option<u64>,
+    old: Option<&[u8]>,
+    (new_size, new): (u64, Option<&[u8]>),
+) -> Difference {
     Difference {
         aspect: "content",
         from: old_size.map(|size| format!("{size} bytes")).unwrap_or_default(),
-        to: format!("{} bytes", new.len()),
-        diff: old.and_then(|old| unified(old, new)),
+        to: format!("{new_size} bytes"),
+        diff: old.zip(new).and_then(|(old, new)| unified(old, new)),
     }
 }
 
@@ -57,7 +61,12 @@ fn text(bytes: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SHOWN_AT_MOST, content};
+    use super::SHOWN_AT_MOST;
+    use crate::change::Difference;
+
+    fn content(old_size: Option<u64>, old: Option<&[u8]>, new: &[u8]) -> Difference {
+        super::content(old_size, old, (new.len() as u64, Some(new)))
+    }
 
     #[test]
     fn a_small_text_is_shown_by_lines() {

@@ -1,21 +1,33 @@
 //! `file`: a regular file, a directory or a link, with content, owner, group and mode; or nothing at a path.
 
 mod apply;
+mod body;
 mod check;
+mod claims;
 mod declare;
+mod declare_more;
 mod diff;
+mod known;
+mod look;
 mod mode;
 mod plan;
+mod report;
+mod tree;
+mod validate;
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
-use crate::spec::{FieldSpec, FieldType, Spec};
+use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use body::Body;
+use claims::{Claims, Pattern};
+use known::Known;
 use mode::Mode;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The kind.
 pub static SPEC: Spec = Spec {
@@ -77,17 +89,51 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Bool,
         "Show nothing of the content. Default: true where the mode denies others to read.",
     ),
-    FieldSpec::later("source", "A file to copy from."),
-    FieldSpec::later("fragments", "Files that are joined to the content."),
+    FieldSpec::new(
+        "source",
+        FieldType::Text,
+        "A file to copy from, relative to the graph file; one that ends in / is a directory and needs recurse. A new file gets the mode of its source, at most 0755.",
+    ),
+    FieldSpec::new(
+        "fragments",
+        FieldType::Texts,
+        "Files that are joined to the content, in this order, relative to the graph file; of a directory its files by name, hidden ones left out.",
+    ),
     FieldSpec::later("template", "A template that makes the content."),
-    FieldSpec::later("recurse", "Hold all below the directory too."),
-    FieldSpec::later("purge", "Remove from the directory what nobody declared."),
-    FieldSpec::later("validate", "A command that must accept the new content."),
-    FieldSpec::later("backup", "Keep the old content."),
-    FieldSpec::later("replace", "false: create once, never change."),
+    FieldSpec::new(
+        "recurse",
+        FieldType::Bool,
+        "With source: all that it holds is copied, links as links; else owner, group and mode are held below the directory too. A mode like 0640 gives directories x where it gives r. Default: false.",
+    ),
+    FieldSpec::new(
+        "purge",
+        FieldType::Bool,
+        "Remove files and links in the directory that neither the source nor another resource declares; with recurse at any depth, and directories too. Nothing that is mounted; sockets and devices only with force. Default: false.",
+    ),
+    FieldSpec::new(
+        "excludes",
+        FieldType::Texts,
+        "Names (*.log) or paths (cache/*) below the directory that are left alone: neither copied, changed nor removed.",
+    ),
+    FieldSpec::new(
+        "validate",
+        FieldType::Texts,
+        "A command that must accept the new content before it takes its place, as words or a list: visudo -cf %s. %s is the path of the candidate. It runs at most a minute.",
+    ),
+    FieldSpec::new(
+        "backup",
+        FieldType::Text,
+        "A directory, absolute, that keeps a copy of each file that is replaced or removed (not of what goes with a directory by force): the last 10 of each path, mode 0600.",
+    ),
+    FieldSpec::new(
+        "replace",
+        FieldType::Bool,
+        "false: a content is written once and then another's; owner, group and mode are held. Default: true.",
+    ),
 ];
 
 /// A file as declared.
+#[derive(Clone)]
 struct File {
     path: PathBuf,
     shape: Shape,
@@ -96,20 +142,69 @@ struct File {
     mode: Option<Mode>,
     force: bool,
     sensitive: bool,
+    /// What few files declare; none where this one declares nothing of it.
+    rare: Option<Arc<Rare>>,
 }
 
+/// What few files declare.
+#[derive(Clone)]
+struct Rare {
+    recurse: bool,
+    purge: bool,
+    excludes: Vec<Pattern>,
+    validate: Vec<String>,
+    backup: Option<PathBuf>,
+    replace: bool,
+    claims: Claims,
+    doubts: Vec<Invalid>,
+    /// What need not be read again.
+    known: Option<Arc<Known>>,
+}
+
+impl Rare {
+    const NOTHING: Self = Self {
+        recurse: false,
+        purge: false,
+        excludes: Vec::new(),
+        validate: Vec::new(),
+        backup: None,
+        replace: true,
+        claims: Claims::NONE,
+        doubts: Vec::new(),
+        known: None,
+    };
+}
+
+static NOTHING_RARE: Rare = Rare::NOTHING;
+
 /// What must be at the path.
+#[derive(Clone)]
 enum Shape {
     /// A regular file; with this content, if declared.
-    Regular(Option<String>),
-    /// A directory.
-    Directory,
+    Regular(Body),
+    /// A directory; holding what this one holds, if declared.
+    Directory(Option<PathBuf>),
     /// A link with this target.
     Link(String),
     /// Nothing.
     Absent,
     /// Whatever is there, or nothing.
     IfThere { is_directory: bool },
+}
+
+impl File {
+    fn rare(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NOTHING_RARE)
+    }
+
+    /// What moves the directory, or what is in it, as far as that is held.
+    fn own_source(&self) -> Source {
+        let path = self.path.clone();
+        if self.rare().recurse {
+            return Source::Tree(path);
+        }
+        Source::Path { path, below: self.rare().purge }
+    }
 }
 
 impl fmt::Debug for File {
@@ -124,8 +219,36 @@ impl Resource for File {
         vec![Claim::Path(self.path.clone())]
     }
 
+    fn doubts(&self) -> &[Invalid] {
+        &self.rare().doubts
+    }
+
+    fn minds(&self) -> Option<&Path> {
+        self.holds_below().then_some(&self.path)
+    }
+
+    fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
+        let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
+        Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
     fn watch(&self) -> Vec<Source> {
-        vec![Source::Path { path: self.path.clone(), below: false }]
+        let mut sources = vec![self.own_source()];
+        let alone = |path: &PathBuf| Source::Path { path: path.clone(), below: false };
+        match &self.shape {
+            Shape::Regular(Body::Source(path)) => sources.push(alone(path)),
+            Shape::Regular(Body::Fragments(paths)) => {
+                let each = |path: &PathBuf| Source::Path { path: path.clone(), below: true };
+                sources.extend(paths.iter().map(each));
+            }
+            Shape::Directory(Some(path)) => sources.push(Source::Tree(path.clone())),
+            Shape::Regular(_)
+            | Shape::Directory(None)
+            | Shape::Link(_)
+            | Shape::Absent
+            | Shape::IfThere { .. } => {}
+        }
+        sources
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
@@ -138,6 +261,6 @@ impl Resource for File {
         permit: &'a Permit,
         change: Change,
     ) -> Answer<'a, Outcome> {
-        Box::pin(async move { self.make_so(host.files(), permit, change) })
+        Box::pin(async move { self.make_so(host, permit, change) })
     }
 }

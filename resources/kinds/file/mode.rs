@@ -57,6 +57,11 @@ impl Mode {
         clauses.map(Self::Symbolic).ok_or_else(|| (format!("{shown} is not a mode"), FORMS))
     }
 
+    /// Whether it says all bits, whatever there is.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self, Self::Exact(_))
+    }
+
     /// The bits that something has afterwards which has these now.
     pub(super) fn over(&self, now: u32, is_directory: bool) -> u32 {
         match self {

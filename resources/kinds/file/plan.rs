@@ -2,8 +2,11 @@
 
 use crate::change::Difference;
 use crate::host::files::{Attributes, Seen};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
 
-/// What has to be done, and what it was decided from.
+/// What has to be done with one thing, and what it was decided from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// What was there.
@@ -32,6 +35,66 @@ pub(super) enum Work {
 /// A plan and how it is shown.
 pub(super) struct Finding {
     pub(super) plan: Plan,
+    pub(super) differences: Vec<Difference>,
+    pub(super) destructive: bool,
+}
+
+/// What differs below a directory. How, is found again when it is done: a tree may be large.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Below {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Just these paths.
+    Only(BTreeSet<PathBuf>),
+    /// More than are remembered.
+    Much,
+}
+
+/// So many paths are remembered.
+const REMEMBERED: usize = 1000;
+
+impl Below {
+    /// Notes a path.
+    pub(super) fn note(&mut self, below: &Path) {
+        match self {
+            Self::Nothing => *self = Self::Only(BTreeSet::from([below.to_owned()])),
+            Self::Only(paths) if paths.len() < REMEMBERED => {
+                paths.insert(below.to_owned());
+            }
+            Self::Only(_) => *self = Self::Much,
+            Self::Much => {}
+        }
+    }
+
+    /// Whether it is about this path, or something below it.
+    pub(super) fn concerns(&self, below: &Path) -> bool {
+        match self {
+            Self::Nothing => false,
+            // Paths are ordered by their parts, so that all below one follow it.
+            Self::Only(paths) => {
+                let from = (Bound::Included(below), Bound::Unbounded);
+                paths.range::<Path, _>(from).next().is_some_and(|next| next.starts_with(below))
+            }
+            Self::Much => true,
+        }
+    }
+}
+
+/// What an apply finds again.
+#[derive(Debug)]
+pub(super) struct Premise {
+    /// What has to be done with the thing itself.
+    pub(super) top: Option<Plan>,
+    /// What differs below it.
+    pub(super) below: Below,
+    /// The state of all that is copied from.
+    pub(super) origins: Vec<Seen>,
+}
+
+/// What a check found, and how it is shown.
+pub(super) struct Found {
+    pub(super) premise: Premise,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
 }

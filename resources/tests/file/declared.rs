@@ -125,12 +125,72 @@ fn a_content_is_not_printed() {
     assert!(!format!("{file:?}").contains("canary"));
 }
 
+/// Each mistake in the fields that few files have is told at its field.
+#[test]
+fn what_does_not_go_together_is_refused_at_its_field() {
+    for (name, given, field) in [
+        ("/a", &[("recurse", "true"), ("mode", "0644")][..], "recurse"),
+        ("/a", &[("purge", "true")], "purge"),
+        ("/a/", &[("recurse", "true")], "recurse"),
+        ("/a/", &[("source", "/b")], "source"),
+        ("/a", &[("source", "/b/")], "source"),
+        ("/a", &[("source", "/a")], "source"),
+        ("/a/", &[("source", "/a/b/"), ("recurse", "true")], "source"),
+        ("/a/b/", &[("source", "/a/"), ("recurse", "true")], "source"),
+        ("/a", &[("source", "")], "source"),
+        ("/a/", &[("fragments", "/b")], "fragments"),
+        ("/a", &[("fragments", "")], "fragments"),
+        ("/a", &[("source", "/b"), ("fragments", "/c")], "source"),
+        ("/a", &[("content", "x"), ("source", "/b")], "content"),
+        ("/a", &[("source", "/b"), ("state", "absent")], "source"),
+        ("/a", &[("source", "/b"), ("state", "undefined")], "source"),
+        ("/a", &[("replace", "false")], "replace"),
+        ("/a", &[("excludes", "x")], "excludes"),
+        ("/a/", &[("purge", "true"), ("excludes", "../x")], "excludes"),
+        ("/a", &[("validate", "true %s")], "validate"),
+        ("/a", &[("content", "x"), ("validate", "true")], "validate"),
+        ("/a", &[("content", "x"), ("validate", "true %s %s")], "validate"),
+        ("/a", &[("content", "x"), ("validate", "%s")], "validate"),
+        ("/a", &[("content", "x"), ("validate", "sh\n-c\nvisudo -cf %s")], "validate"),
+        ("/a", &[("content", "x"), ("validate", "sh\n-c%s")], "validate"),
+        ("/a/", &[("purge", "true"), ("validate", "true %s")], "validate"),
+        ("/a", &[("content", "x"), ("backup", "beside")], "backup"),
+        ("/a", &[("content", "x"), ("backup", "/a/../b")], "backup"),
+        ("/a/", &[("purge", "true"), ("backup", "/a/old")], "backup"),
+        ("/a", &[("mode", "0644"), ("backup", "/b")], "backup"),
+    ] {
+        let wrong = build("file", name, given).expect_err(&format!("{name} {given:?}"));
+        let fields: Vec<_> = wrong.iter().map(|wrong| wrong.field).collect();
+        assert!(fields.contains(&Some(field)), "{name} {given:?}: {wrong:?}");
+        assert!(wrong.iter().all(|wrong| wrong.what.chars().count() <= 100), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_mode_that_makes_a_whole_tree_executable_is_doubted() {
+    let tree = build("file", "/a/", &[("recurse", "true"), ("mode", "0755")]).unwrap();
+    assert_eq!(tree.doubts().len(), 1);
+    for mode in ["0644", "u=rwX,go=rX"] {
+        let tree = build("file", "/a/", &[("recurse", "true"), ("mode", mode)]).unwrap();
+        assert!(tree.doubts().is_empty(), "{mode}");
+    }
+}
+
+#[test]
+fn only_who_holds_what_is_below_minds_what_others_declare_there() {
+    let minds = |given: &[(&str, &str)]| {
+        let file = build("file", "/a/", given).unwrap();
+        file.minds().map(std::path::Path::to_owned)
+    };
+    assert_eq!(minds(&[]), None);
+    assert_eq!(minds(&[("mode", "0755")]), None);
+    assert_eq!(minds(&[("purge", "true")]), Some("/a".into()));
+    assert_eq!(minds(&[("recurse", "true"), ("owner", "12")]), Some("/a".into()));
+}
+
 #[test]
 fn fields_of_a_later_build_are_known() {
     let spec = registry::find("file").unwrap();
-    for name in
-        ["recurse", "source", "fragments", "template", "purge", "validate", "backup", "replace"]
-    {
-        assert!(spec.fields.iter().any(|field| field.name == name && field.later), "{name}");
-    }
+    let later: Vec<_> = spec.fields.iter().filter(|field| field.later).collect();
+    assert_eq!(later.iter().map(|field| field.name).collect::<Vec<_>>(), ["template"]);
 }

@@ -86,8 +86,6 @@ fn portrait(path: &Path) -> String {
 #[test]
 fn a_racer_cannot_lead_us_to_a_file_of_roots() {
     let race = Race::start();
-    let before = race.canary();
-    let host = Host::default();
     let target = race.target();
     let slash = format!("{}/", target.display());
     let held: Vec<Arc<dyn Resource>> = vec![
@@ -100,6 +98,124 @@ fn a_racer_cannot_lead_us_to_a_file_of_roots() {
         file(&target, &[("symlink", "/nowhere"), ("force", "true")]),
         file(&target, &[("state", "undefined"), ("mode", "0777")]),
     ];
+    run(&race, &held);
+}
+
+/// S-1: also where all below a directory is held, copied, purged, asked about and kept.
+#[test]
+fn a_racer_cannot_lead_a_tree_to_a_file_of_roots() {
+    let race = Race::start();
+    let (source, kept) = (race.dir.path().join("source"), race.dir.path().join("kept"));
+    fs::create_dir_all(source.join("p/deep")).unwrap();
+    fs::write(source.join("p/f"), "ours").unwrap();
+    fs::write(source.join("p/deep/x"), "ours").unwrap();
+    fs::create_dir(&kept).unwrap();
+    chmod(&kept, 0o700);
+    let (source, kept) = (source.display().to_string(), kept.display().to_string());
+    let top = format!("{}/home/g/", race.dir.path().display());
+    let target = race.target();
+    let held: Vec<Arc<dyn Resource>> = vec![
+        file(&top, &[("source", &source), ("recurse", "true"), ("force", "true")]),
+        file(&top, &[("recurse", "true"), ("mode", "a=rwX"), ("owner", "12")]),
+        file(&top, &[("recurse", "true"), ("purge", "true"), ("backup", &kept)]),
+        file(&top, &[("recurse", "true"), ("owner", "nobody"), ("mode", "u=rwX")]),
+        file(format!("{top}p/"), &[("purge", "true"), ("force", "true")]),
+        file(&target, &[("content", "x"), ("validate", "true %s"), ("force", "true")]),
+        file(&target, &[("content", "y"), ("backup", &kept), ("force", "true")]),
+    ];
+    run(&race, &held);
+    // What the racer led us to was never read either.
+    for name in names(&kept) {
+        let found = fs::read_to_string(Path::new(&kept).join(name)).unwrap();
+        assert!(!found.contains("canary"), "a copy of root's file was kept");
+    }
+}
+
+/// S-1: nothing but the walk, against a racer that exchanges a directory for a link in one step, so that it often changes
+/// between the look and the step into it.
+#[test]
+fn a_racer_cannot_lead_a_walk_out_of_its_tree() {
+    if let Ok(dir) = std::env::var("STEADFAST_TEST_RACER") {
+        let (p, aside) = (Path::new(&dir).join("home/g/p"), Path::new(&dir).join("home/aside"));
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        loop {
+            rustix::fs::renameat_with(rustix::fs::CWD, &p, rustix::fs::CWD, &aside, flags).unwrap();
+        }
+    }
+    let mut race = Race::start();
+    race.racer.kill().unwrap();
+    race.racer.wait().unwrap();
+    let home = race.dir.path().join("home");
+    fs::remove_dir_all(&home).unwrap();
+    fs::create_dir_all(home.join("g/p")).unwrap();
+    fs::write(home.join("g/p/f"), "theirs").unwrap();
+    symlink(race.dir.path().join("canary/g/p"), home.join("aside")).unwrap();
+    for path in ["", "g", "g/p", "g/p/f"] {
+        chown(home.join(path), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let before = race.canary();
+    // Where it was built may be closed to nobody.
+    let program = race.dir.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    race.racer = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", "races::a_racer_cannot_lead_a_walk_out_of_its_tree"])
+        .env("STEADFAST_TEST_RACER", race.dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let host = Host::default();
+    let held =
+        file(format!("{}/", home.join("g").display()), &[("recurse", "true"), ("mode", "a=rwX")]);
+    let (mut well, mut rounds) = (0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        well += usize::from(!matches!(hold(&host, &held), Outcome::Failed { .. }));
+        rounds += 1;
+    }
+    assert_eq!(race.canary(), before, "after {rounds} rounds");
+    assert!(well > 100, "of {rounds} rounds only {well} went to their end");
+}
+
+/// S-1: a source in a directory of theirs is read, and never a file of root's through it.
+#[test]
+fn a_racer_cannot_make_us_copy_a_file_of_roots() {
+    let race = Race::start();
+    let before = race.canary();
+    let host = Host::default();
+    let (source, tree) = (race.target(), race.dir.path().join("home/g"));
+    let (one, all) = (race.dir.path().join("one"), race.dir.path().join("all"));
+    let held = [
+        file(&one, &[("source", source.to_str().unwrap()), ("force", "true")]),
+        file(&one, &[("fragments", source.parent().unwrap().to_str().unwrap())]),
+        file(
+            format!("{}/", all.display()),
+            &[("source", tree.to_str().unwrap()), ("recurse", "true"), ("force", "true")],
+        ),
+    ];
+    let (mut copied, mut rounds) = (0, 0);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        copied += usize::from(matches!(hold(&host, &held[rounds % 3]), Outcome::Changed(_)));
+        rounds += 1;
+        for path in [&one, &all.join("p/f")] {
+            // A link is copied as a link: what it leads to was not copied.
+            let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+                && fs::canonicalize(path).is_ok_and(|real| real == *path);
+            let found = if is_file { fs::read_to_string(path).unwrap() } else { String::new() };
+            assert!(!found.contains("canary"), "{} after {rounds} rounds", path.display());
+        }
+        drop(fs::remove_file(&one));
+    }
+    assert_eq!(race.canary(), before);
+    assert!(copied > 50, "of {rounds} rounds only {copied} copied anything");
+}
+
+/// Holds them in turn, against the racer.
+fn run(race: &Race, held: &[Arc<dyn Resource>]) {
+    let before = race.canary();
+    let host = Host::default();
     let (mut changed, mut refused, mut rounds) = (0, 0, 0);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(8) && rounds < 100_000 {

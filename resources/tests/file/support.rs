@@ -22,17 +22,28 @@ pub(crate) fn build(
     name: &str,
     given: &[(&str, &str)],
 ) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    build_at(kind, name, given, &Place { base: PathBuf::from("/") })
+}
+
+/// The same for a graph in another folder. A list of texts is given by lines.
+pub(crate) fn build_at(
+    kind: &str,
+    name: &str,
+    given: &[(&str, &str)],
+    place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
     let spec = registry::find(kind).expect("a kind of this build");
     let mut fields = Fields::default();
     for (key, text) in given {
         let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");
         let value = match field.takes {
             FieldType::Bool => Value::Bool(*text == "true"),
+            FieldType::Texts => Value::Texts(text.lines().map(str::to_owned).collect()),
             _ => Value::Text((*text).to_owned()),
         };
         fields.insert(field.name, value);
     }
-    (spec.build)(name, fields, &Place { base: PathBuf::from("/") })
+    (spec.build)(name, fields, place)
 }
 
 /// A file at a path (with a slash at its end: a directory).

@@ -127,3 +127,45 @@ fn a_writable_file_in_a_closed_directory_is_written_in_place() {
     assert!(matches!(outcome, Outcome::Failed { touched: false, .. }), "{outcome:?}");
     assert_eq!(fs::read(&path).unwrap(), b"short");
 }
+
+#[test]
+fn trees_candidates_and_copies_need_no_root() {
+    let Some(dir) = as_nobody("trees_candidates_and_copies_need_no_root", |dir| {
+        fs::create_dir_all(dir.join("roots/tree/deep")).unwrap();
+        for name in ["roots/tree/a", "roots/tree/deep/b"] {
+            fs::write(dir.join(name), "x").unwrap();
+            chmod(dir.join(name), 0o644);
+        }
+        for name in ["roots/tree", "roots/tree/deep"] {
+            chmod(dir.join(name), 0o755);
+        }
+        fs::create_dir(dir.join("roots/kept")).unwrap();
+    }) else {
+        return;
+    };
+    let (host, home) = (Host::default(), dir.join("home"));
+    let source = dir.join("roots/tree").display().to_string();
+    let top = format!("{}/", home.join("tree").display());
+    let tree = file(&top, &[("source", &source), ("recurse", "true"), ("purge", "true")]);
+    made(&host, &tree);
+    fs::write(home.join("tree/deep/stray"), "x").unwrap();
+    fs::remove_file(home.join("tree/deep/b")).unwrap();
+    made(&host, &tree);
+    assert_eq!(names(home.join("tree/deep")), ["b"]);
+    fs::create_dir(home.join("kept")).unwrap();
+    let kept = home.join("kept").display().to_string();
+    let path = home.join("a");
+    fs::write(&path, "old").unwrap();
+    let given = |kept| [("content", "new"), ("validate", "grep -q new %s"), ("backup", kept)];
+    let roots = dir.join("roots/kept").display().to_string();
+    let words = refused(&host, &file(&path, &given(&roots)));
+    assert!(words.contains("others can write, or own"), "{words}");
+    made(&host, &file(&path, &given(&kept)));
+    assert_eq!((names(home.join("kept")).len(), fs::read(&path).unwrap()), (1, b"new".to_vec()));
+    let words = refused(&host, &file(&path, &[("content", "x"), ("validate", "false %s")]));
+    assert!(words.contains("exit 1"), "{words}");
+    // What must be validated is not written into the old file where no candidate can be made.
+    let closed = dir.join("roots/tree/a");
+    let words = refused(&host, &file(&closed, &[("content", "y"), ("validate", "true %s")]));
+    assert!(words.contains("permission denied"), "{words}");
+}

@@ -1,0 +1,170 @@
+//! Trees: a vertex that waits for all below a directory waits in each directory of it, and where one comes or goes, so does the
+//! place where it waits.
+//!
+//! A directory is listed only after it is watched, so that whatever comes into it later is reported; what came before is found by
+//! the check that follows.
+
+use super::Signal;
+use super::hub::Shared;
+use super::place::remove_one;
+use super::table::{Identity, Route, RouteId, Table, Work};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+
+/// The directories in which a vertex waits for the sake of a tree, each with those right below it.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    below: BTreeMap<RouteId, BTreeSet<RouteId>>,
+}
+
+impl Table {
+    /// Notes that a vertex, which waits in this directory already, waits in all below it.
+    pub(super) fn plant(&mut self, vertex: VertexId, path: &Path, work: &mut Work) {
+        let route = self.route(&super::place::normal(path), work);
+        self.trees.entry(vertex).or_default().below.entry(route).or_default();
+        work.grow.insert((vertex, route));
+    }
+
+    /// The vertex waits in no tree any more.
+    pub(super) fn fell(&mut self, vertex: VertexId, work: &mut Work) {
+        work.grow.retain(|(other, _)| *other != vertex);
+        let Some(tree) = self.trees.remove(&vertex) else { return };
+        // The top of each is among its other places.
+        for route in tree.below.values().flatten() {
+            self.leave(vertex, *route, work);
+        }
+    }
+
+    fn leave(&mut self, vertex: VertexId, route: RouteId, work: &mut Work) {
+        if let Some(known) = self.routes.get_mut(&route) {
+            remove_one(&mut known.below, &vertex);
+            work.emptied.insert(route);
+        }
+    }
+
+    /// Something came or went in the directory at the end of a route: trees through it have to be looked at.
+    pub(super) fn grow(&self, id: RouteId, route: &Route, work: &mut Work) {
+        for vertex in &route.below {
+            let is_of = |tree: &Tree| tree.below.contains_key(&id);
+            if self.trees.get(vertex).is_some_and(is_of) {
+                work.grow.insert((*vertex, id));
+            }
+        }
+    }
+
+    /// The same for all trees.
+    pub(super) fn grow_all(&self, work: &mut Work) {
+        for (vertex, tree) in &self.trees {
+            work.grow.extend(tree.below.keys().map(|route| (*vertex, *route)));
+        }
+    }
+
+    /// Why some directory of a tree cannot be watched.
+    pub(super) fn failure_in_tree(&self, vertex: VertexId) -> Option<String> {
+        let tree = self.trees.get(&vertex)?;
+        let failed = |route| self.routes.get(route)?.walked.failed.as_ref();
+        tree.below.keys().find_map(failed).map(ToString::to_string)
+    }
+
+    /// Where a route ends: the directory's path and which one it is.
+    fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
+        let end = self.directories.get(&self.routes.get(&route)?.walked.end?)?;
+        Some((end.path.clone(), end.identity))
+    }
+
+    /// Lets the vertex wait in just these directories right below; whether any is new.
+    fn branch(
+        &mut self,
+        vertex: VertexId,
+        route: RouteId,
+        found: &[PathBuf],
+        work: &mut Work,
+    ) -> bool {
+        let Some(path) = self.routes.get(&route).map(|known| Arc::clone(&known.path)) else {
+            return false;
+        };
+        let Some(known) = self.trees.get(&vertex).and_then(|tree| tree.below.get(&route)).cloned()
+        else {
+            return false;
+        };
+        let now: BTreeSet<RouteId> =
+            found.iter().map(|name| self.route(&path.join(name), work)).collect();
+        for gone in known.difference(&now) {
+            self.prune(vertex, *gone, work);
+        }
+        for new in now.difference(&known) {
+            if let Some(route) = self.routes.get_mut(new) {
+                route.below.push(vertex);
+            }
+            if let Some(tree) = self.trees.get_mut(&vertex) {
+                tree.below.entry(*new).or_default();
+            }
+            work.grow.insert((vertex, *new));
+        }
+        let is_new = now.difference(&known).next().is_some();
+        if let Some(below) = self.trees.get_mut(&vertex).and_then(|t| t.below.get_mut(&route)) {
+            *below = now;
+        }
+        is_new
+    }
+
+    /// The vertex leaves a directory that is gone, and all that were below it.
+    fn prune(&mut self, vertex: VertexId, route: RouteId, work: &mut Work) {
+        let mut left = vec![route];
+        while let Some(route) = left.pop() {
+            let tree = self.trees.get_mut(&vertex);
+            left.extend(tree.and_then(|tree| tree.below.remove(&route)).into_iter().flatten());
+            work.grow.remove(&(vertex, route));
+            self.leave(vertex, route, work);
+        }
+        // Perhaps it was the one that could not be watched.
+        work.judge.insert(vertex);
+    }
+}
+
+/// Looks which directories there are in one of a tree.
+pub(super) fn grow(
+    shared: &Shared,
+    vertex: VertexId,
+    route: RouteId,
+    (work, signals): (&mut Work, &mut Vec<Signal>),
+) {
+    let end = shared.lock().end_of(route);
+    let found = end.map(|(path, identity)| directories_in(&path, identity)).unwrap_or_default();
+    let mut state = shared.lock();
+    if state.branch(vertex, route, &found, work) {
+        // Something may have come into it before it was watched.
+        state.tell(vertex, Signal::Suspect, signals);
+    }
+}
+
+/// The names of the directories in a directory, without those on which something is mounted. None where another one is there by
+/// now: that is reported, and looked at again.
+fn directories_in(path: &Path, identity: Identity) -> Vec<PathBuf> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let is_it =
+        rustix::fs::fstat(&directory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == identity);
+    let Ok(entries) = Dir::read_from(&directory) else { return Vec::new() };
+    let is_directory = |kind: FileType, name: &CStr| {
+        let may_be = matches!(kind, FileType::Directory | FileType::Unknown);
+        may_be
+            && !matches!(name.to_bytes(), b"." | b"..")
+            && rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| {
+                FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+                    && stat.st_dev == identity.0
+            })
+    };
+    let entries = entries.flatten().filter(|_| is_it);
+    entries
+        .filter(|entry| is_directory(entry.file_type(), entry.file_name()))
+        .map(|entry| PathBuf::from(OsStr::from_bytes(entry.file_name().to_bytes())))
+        .collect()
+}

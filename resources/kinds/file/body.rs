@@ -1,0 +1,123 @@
+//! The content that a file is to have: its text, or other files of the host, in the order in which they are joined.
+
+use super::File;
+use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
+use rustix::fs::FileType;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// More are refused: each is opened at each check.
+const FRAGMENTS_AT_MOST: usize = 10_000;
+
+/// The content as declared.
+#[derive(Clone)]
+pub(super) enum Body {
+    /// Whatever it is; empty when created.
+    Any,
+    /// This text.
+    Text(String),
+    /// That of another file.
+    Source(PathBuf),
+    /// Those of other files, joined.
+    Fragments(Vec<PathBuf>),
+}
+
+impl Body {
+    /// The content as it would be now; none where any will do.
+    pub(super) fn content(&self, files: &Files) -> Result<Option<Content<'_>>, Fault> {
+        let mut content = Content::default();
+        match self {
+            Self::Any => return Ok(None),
+            Self::Text(text) => return Ok(Some(Content::text(text))),
+            Self::Source(path) => content.push(regular(files, path)?),
+            Self::Fragments(paths) => {
+                for path in paths {
+                    let origin = there(files, path)?;
+                    if origin.seen().kind == FileType::Directory {
+                        join(files, &origin, &mut content)?;
+                    } else {
+                        content.push(only_regular(origin)?);
+                    }
+                    if content.origins().count() > FRAGMENTS_AT_MOST {
+                        let why = "there are more than 10000 fragments";
+                        return Err(Fault::refused(said("join", path, why)));
+                    }
+                }
+            }
+        }
+        Ok(Some(content))
+    }
+}
+
+/// The files of a directory in the order of their names; hidden ones, and what is no file, are left out.
+fn join(files: &Files, directory: &Origin, content: &mut Content<'_>) -> Result<(), Fault> {
+    let branch = directory.branch()?;
+    for name in branch.names()? {
+        if name.as_bytes().starts_with(b".") || is_temporary(&name) {
+            continue;
+        }
+        let path = branch.path().join(&name);
+        let spot = branch.spot(&path);
+        let Some(seen) = spot.look()? else { continue };
+        match seen.kind {
+            FileType::RegularFile => content.push(Origin::at(&spot, &seen)),
+            FileType::Symlink => {
+                let origin = there(files, &path)?;
+                if origin.seen().kind == FileType::RegularFile {
+                    content.push(origin);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn regular(files: &Files, path: &Path) -> Result<Origin, Fault> {
+    only_regular(there(files, path)?)
+}
+
+fn only_regular(origin: Origin) -> Result<Origin, Fault> {
+    match origin.seen().kind {
+        FileType::RegularFile => Ok(origin),
+        FileType::Directory => Err(Fault::refused(
+            said("copy", origin.path(), "expected a file, found a directory")
+                .hint("to copy a directory, end the path in / and write recurse: true"),
+        )),
+        _ => Err(Fault::refused(said("copy", origin.path(), "it is no regular file"))),
+    }
+}
+
+fn there(files: &Files, path: &Path) -> Result<Origin, Fault> {
+    let origin = files.origin(path).map_err(|fault| fault.named(path))?;
+    origin.ok_or_else(|| {
+        Fault::refused(
+            said("copy", path, "it does not exist")
+                .hint("paths are relative to the graph file; declare it, with an edge from it"),
+        )
+    })
+}
+
+/// The directory that a tree is copied from.
+pub(super) fn tree_source(files: &Files, path: &Path) -> Result<Origin, Fault> {
+    let origin = there(files, path)?;
+    if origin.seen().kind == FileType::Directory {
+        return Ok(origin);
+    }
+    Err(Fault::refused(said("copy", path, "expected a directory, found a file")))
+}
+
+/// What a copy has when no mode is declared: never wider than what it was copied from, and what we may write.
+pub(super) fn born(origin_mode: u32) -> u32 {
+    (origin_mode & 0o755) | 0o600
+}
+
+impl File {
+    /// The permission bits of a new file, before those that are declared.
+    pub(super) fn born(content: Option<&Content<'_>>) -> u32 {
+        let modes = content.into_iter().flat_map(Content::origins).map(|origin| origin.seen().mode);
+        // Of several, none may be shown to more people than it was.
+        let joined = modes.reduce(|all, mode| all & mode);
+        joined.map_or(0o644, born)
+    }
+}

@@ -1,0 +1,85 @@
+//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again.
+//!
+//! A state is told by inode, size and time of change. One that is younger than some milliseconds could still change without another
+//! time, and is not trusted (git's racy rule). What a program writes through a mapping may be seen late, when the kernel writes it
+//! back: then the time of change moves.
+
+use crate::host::files::{Content, Seen};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Younger states are not trusted; clocks of file systems tick every ten milliseconds at most.
+const YOUNG: Duration = Duration::from_millis(20);
+
+/// So many are remembered, 16 bytes each.
+const AT_MOST: usize = 1 << 18;
+
+/// What was found equal.
+#[derive(Default)]
+pub(super) struct Known {
+    /// With keys of its own, so that nobody can make two states look alike.
+    keys: RandomState,
+    equal: Mutex<HashMap<u64, u64>>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known").finish_non_exhaustive()
+    }
+}
+
+/// A pair of states, as they were before their contents were compared.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    path: u64,
+    states: u64,
+    /// Neither can change any more without being told.
+    is_settled: bool,
+}
+
+impl Known {
+    /// What is at a path and what it is copied from; none where a part of the content is no file.
+    pub(super) fn pair(&self, path: &Path, there: &Seen, content: &Content<'_>) -> Option<Pair> {
+        if !content.is_all_files() {
+            return None;
+        }
+        let settled = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(YOUNG)?;
+        let mut hasher = self.keys.build_hasher();
+        let mut newest = there.changed;
+        hash(there, &mut hasher);
+        for origin in content.origins() {
+            hash(origin.seen(), &mut hasher);
+            newest = newest.max(origin.seen().changed);
+        }
+        let settled = (i64::try_from(settled.as_secs()).ok()?, i64::from(settled.subsec_nanos()));
+        let path = self.keys.hash_one(path);
+        Some(Pair { path, states: hasher.finish(), is_settled: newest < settled })
+    }
+
+    /// Whether just these were found equal before.
+    pub(super) fn are_equal(&self, pair: Pair) -> bool {
+        let equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
+        equal.get(&pair.path) == Some(&pair.states)
+    }
+
+    /// They were found equal.
+    pub(super) fn note(&self, pair: Pair) {
+        if !pair.is_settled {
+            return;
+        }
+        let mut equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
+        if equal.len() >= AT_MOST && !equal.contains_key(&pair.path) {
+            equal.clear();
+        }
+        equal.insert(pair.path, pair.states);
+    }
+}
+
+fn hash(seen: &Seen, hasher: &mut impl std::hash::Hasher) {
+    // Its attributes do not matter, but any change of them moves the time of change too.
+    (seen.identity, seen.size, seen.changed).hash(hasher);
+}

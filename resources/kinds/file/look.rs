@@ -1,0 +1,356 @@
+//! One look at one thing against what is wanted of it: nothing is changed, and little is read.
+
+use super::File;
+use super::diff;
+use super::plan::{Finding, Plan, Work};
+use crate::change::Difference;
+use crate::host::files::{
+    AccountKind, Attributes, Content, Fault, Files, Seen, Spot, account_name, printable, said,
+};
+use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// What must be at a spot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Want<'a> {
+    /// A regular file; with this content, if one is declared.
+    Regular(Option<&'a Content<'a>>),
+    /// A directory; a new one has this mode, if one is given, before that which is declared.
+    Directory(Option<u32>),
+    /// A link with this target.
+    Link(&'a OsStr),
+    /// Nothing.
+    Absent,
+    /// Whatever is there, or nothing.
+    IfThere { is_directory: bool },
+    /// Whatever is there, a link as well.
+    Whatever,
+}
+
+/// One look at one spot.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) file: &'a File,
+    pub(super) files: &'a Files,
+    pub(super) spot: &'a Spot<'a>,
+    pub(super) want: Want<'a>,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Look<'_> {
+    /// What differs, if anything does.
+    pub(super) fn look(&self) -> Result<Option<Finding>, Fault> {
+        let found = self.spot.look()?;
+        let finding = match found {
+            None => self.create(None, false)?,
+            Some(seen) => self.something_there(seen)?,
+        };
+        if let (Some(finding), Some(seen)) = (&finding, &found)
+            && matches!(finding.plan.work, Work::Write { .. } | Work::Attributes(_))
+        {
+            self.files.guard_links(self.spot, seen)?;
+        }
+        Ok(finding)
+    }
+
+    fn something_there(&self, seen: Seen) -> Result<Option<Finding>, Fault> {
+        match (self.want, seen.kind) {
+            (Want::Absent, kind) => {
+                if kind == FileType::Directory && !self.file.force && !self.spot.is_empty()? {
+                    return Err(self.refuse("remove", "the directory is not empty"));
+                }
+                Ok(Some(Finding {
+                    plan: Plan { found: Some(seen), clear: true, work: Work::Remove },
+                    differences: vec![state(word(kind), "absent")],
+                    destructive: true,
+                }))
+            }
+            (Want::Regular(content), FileType::RegularFile) => self.file_there(&seen, content),
+            (Want::Link(target), FileType::Symlink) => self.link_there(&seen, target),
+            (Want::IfThere { .. }, FileType::Symlink) => Err(Fault::refused(
+                said("manage", self.spot.path(), "it is a link, which is not followed")
+                    .hint("declare the path that the link means, or symlink"),
+            )),
+            (Want::IfThere { is_directory: true }, kind) if kind != FileType::Directory => {
+                let why = format!("expected a directory, found a {}", word(kind));
+                Err(Fault::refused(said("manage", self.spot.path(), &why)))
+            }
+            (Want::Directory(_), FileType::Directory)
+            | (Want::IfThere { .. } | Want::Whatever, _) => self.attributes_of(&seen),
+            (Want::Regular(_) | Want::Link(_) | Want::Directory(_), kind) => {
+                self.may_go(&seen)?;
+                let in_one_step =
+                    kind != FileType::Directory && !matches!(self.want, Want::Directory(_));
+                self.create(Some(seen), !in_one_step)
+            }
+        }
+    }
+
+    /// Whether a thing of another type may go: what holds nothing may, anything else wants `force`.
+    fn may_go(&self, seen: &Seen) -> Result<(), Fault> {
+        if self.file.rare().claims.are_below(self.spot.path()) {
+            return Err(Fault::refused(
+                said("replace", self.spot.path(), "another resource declares something below it")
+                    .hint("exclude it from this tree, or leave that resource out"),
+            ));
+        }
+        if self.file.force {
+            return Ok(());
+        }
+        let holds = match seen.kind {
+            FileType::Symlink => return Ok(()),
+            FileType::RegularFile if seen.size == 0 => return Ok(()),
+            FileType::RegularFile => "a file with content is there",
+            FileType::Directory if self.spot.is_empty()? => return Ok(()),
+            FileType::Directory => "a directory that is not empty is there",
+            _ => "a socket, fifo or device is there",
+        };
+        Err(self.refuse("replace", holds))
+    }
+
+    fn refuse(&self, doing: &str, why: &str) -> Fault {
+        Fault::refused(
+            said(doing, self.spot.path(), why)
+                .hint("move it away, or write force: true if it may be lost"),
+        )
+    }
+
+    /// A new thing, in the place of another or of nothing.
+    fn create(&self, found: Option<Seen>, clear: bool) -> Result<Option<Finding>, Fault> {
+        let declared = self.declared()?;
+        let (mode, is) = match self.want {
+            Want::Absent | Want::IfThere { .. } | Want::Whatever => return Ok(None),
+            Want::Regular(content) => {
+                (Some(self.file.mode_over(File::born(content), false)), "file")
+            }
+            Want::Directory(born) => (self.directory_mode(born), "directory"),
+            Want::Link(_) => (None, "symlink"),
+        };
+        let from = found.map_or("absent", |seen| word(seen.kind));
+        let mut differences = vec![state(from, is)];
+        let work = match self.want {
+            Want::Regular(content) => {
+                let mode = mode.unwrap_or_else(|| File::born(content));
+                if let Some(content) = content.filter(|content| content.size() > 0) {
+                    differences.push(if self.is_secret(mode, None) {
+                        diff::secret()
+                    } else {
+                        let new = content.bytes(diff::SHOWN_AT_MOST)?;
+                        diff::content(None, Some(b""), (content.size(), new.as_deref()))
+                    });
+                }
+                Work::Write { attributes: declared, mode }
+            }
+            Want::Link(target) => {
+                differences.push(symlink(String::new(), target));
+                Work::Link(declared)
+            }
+            _ => Work::Directory(Attributes { mode, ..declared }),
+        };
+        self.show_declared(&mut differences, mode);
+        let destructive = found.is_some();
+        Ok(Some(Finding { plan: Plan { found, clear, work }, differences, destructive }))
+    }
+
+    fn directory_mode(&self, born: Option<u32>) -> Option<u32> {
+        match (&self.file.mode, born) {
+            (Some(_), born) => Some(self.file.mode_over(born.unwrap_or(0o755), true)),
+            (None, born) => born,
+        }
+    }
+
+    /// The attributes of a new thing, as they will be shown.
+    fn show_declared(&self, differences: &mut Vec<Difference>, mode: Option<u32>) {
+        let texts = [
+            ("owner", self.file.owner.clone()),
+            ("group", self.file.group.clone()),
+            ("mode", mode.map(octal)),
+        ];
+        for (aspect, text) in texts {
+            if let Some(to) = text {
+                differences.push(Difference { aspect, from: String::new(), to, diff: None });
+            }
+        }
+    }
+
+    fn file_there(
+        &self,
+        seen: &Seen,
+        content: Option<&Content<'_>>,
+    ) -> Result<Option<Finding>, Fault> {
+        // Created once, it is another's.
+        let content = content.filter(|_| self.file.rare().replace);
+        let Some(content) = content else { return self.attributes_of(seen) };
+        let same_size = seen.size == content.size();
+        // An empty file needs no reading.
+        if same_size && (content.size() == 0 || self.holds(seen, content)?) {
+            return self.attributes_of(seen);
+        }
+        let declared = self.declared()?;
+        let (_, mut differences) = self.drift(seen, declared);
+        let kept = seen.kept_mode(declared.owner, declared.group);
+        let mode = self.file.mode_over(kept, false);
+        let shown = if self.is_secret(mode, Some(seen.mode)) {
+            diff::secret()
+        } else {
+            let old = if seen.size <= diff::SHOWN_AT_MOST as u64 {
+                // A file that may be written and not read is replaced all the same.
+                self.spot.content(diff::SHOWN_AT_MOST).unwrap_or_default()
+            } else {
+                None
+            };
+            let new = content.bytes(diff::SHOWN_AT_MOST)?;
+            diff::content(Some(seen.size), old.as_deref(), (content.size(), new.as_deref()))
+        };
+        differences.insert(0, shown);
+        let attributes = Attributes {
+            owner: declared.owner.or(Some(seen.uid)),
+            group: declared.group.or(Some(seen.gid)),
+            mode: None,
+        };
+        let work = Work::Write { attributes, mode };
+        let plan = Plan { found: Some(*seen), clear: false, work };
+        Ok(Some(Finding { plan, differences, destructive: false }))
+    }
+
+    fn holds(&self, seen: &Seen, content: &Content<'_>) -> Result<bool, Fault> {
+        let known = &self.file.rare().known;
+        let pair = known.as_ref().and_then(|known| known.pair(self.spot.path(), seen, content));
+        if let (Some(known), Some(pair)) = (known, pair)
+            && known.are_equal(pair)
+        {
+            return Ok(true);
+        }
+        let same = self.spot.holds(content, self.cancel)?;
+        // What was compared is what was seen, unless it has moved meanwhile.
+        if let (true, Some(known), Some(pair)) = (same, known, pair)
+            && self.spot.look()?.as_ref() == Some(seen)
+        {
+            known.note(pair);
+        }
+        Ok(same)
+    }
+
+    fn link_there(&self, seen: &Seen, target: &OsStr) -> Result<Option<Finding>, Fault> {
+        let old = self.spot.target()?;
+        if old == target.as_bytes() {
+            return self.attributes_of(seen);
+        }
+        let declared = self.declared()?;
+        let (_, mut differences) = self.drift(seen, declared);
+        differences.insert(0, symlink(printable(Path::new(OsStr::from_bytes(&old))), target));
+        let attributes = Attributes {
+            owner: declared.owner.or(Some(seen.uid)),
+            group: declared.group.or(Some(seen.gid)),
+            mode: None,
+        };
+        let plan = Plan { found: Some(*seen), clear: false, work: Work::Link(attributes) };
+        Ok(Some(Finding { plan, differences, destructive: false }))
+    }
+
+    fn attributes_of(&self, seen: &Seen) -> Result<Option<Finding>, Fault> {
+        let (drift, differences) = self.drift(seen, self.declared()?);
+        if differences.is_empty() {
+            return Ok(None);
+        }
+        let plan = Plan { found: Some(*seen), clear: false, work: Work::Attributes(drift) };
+        Ok(Some(Finding { plan, differences, destructive: false }))
+    }
+
+    /// Owner and group as numbers of this host.
+    fn declared(&self) -> Result<Attributes, Fault> {
+        let number = |kind, text: &Option<String>| {
+            let accounts = self.files.accounts();
+            text.as_deref().map(|text| accounts.number(kind, text)).transpose()
+        };
+        Ok(Attributes {
+            owner: number(AccountKind::User, &self.file.owner).map_err(Fault::refused)?,
+            group: number(AccountKind::Group, &self.file.group).map_err(Fault::refused)?,
+            mode: None,
+        })
+    }
+
+    /// Which attributes differ, and how that is shown.
+    fn drift(&self, seen: &Seen, declared: Attributes) -> (Attributes, Vec<Difference>) {
+        let mut differences = Vec::new();
+        let mut show = |aspect, from: String, to: String| {
+            differences.push(Difference { aspect, from, to, diff: None });
+        };
+        let owner = declared.owner.filter(|uid| *uid != seen.uid);
+        if let (Some(_), Some(text)) = (owner, &self.file.owner) {
+            show("owner", account_name(AccountKind::User, seen.uid), text.clone());
+        }
+        let group = declared.group.filter(|gid| *gid != seen.gid);
+        if let (Some(_), Some(text)) = (group, &self.file.group) {
+            show("group", account_name(AccountKind::Group, seen.gid), text.clone());
+        }
+        let is_directory = seen.kind == FileType::Directory;
+        let has_mode = seen.kind != FileType::Symlink;
+        let holds_mode = self.file.mode.is_some() && has_mode;
+        let wanted = holds_mode.then(|| self.file.mode_over(seen.mode, is_directory));
+        let differs = wanted.filter(|mode| *mode != seen.mode);
+        if let Some(mode) = differs {
+            show("mode", octal(seen.mode), octal(mode));
+        }
+        // A change of hands takes set-id bits away, which a declared mode wants back.
+        let lost = wanted.filter(|mode| (owner.is_some() || group.is_some()) && mode & 0o6000 != 0);
+        (Attributes { owner, group, mode: differs.or(lost) }, differences)
+    }
+
+    /// Whether nothing of the content may be shown: said so, or denied to others by a mode, also of what it is copied from
+    /// (S-19).
+    pub(super) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
+        let origins = match self.want {
+            Want::Regular(Some(content)) => content.denies_others(),
+            _ => false,
+        };
+        self.file.sensitive || origins || denies_others(mode) || now.is_some_and(denies_others)
+    }
+}
+
+fn denies_others(mode: u32) -> bool {
+    mode & 0o004 == 0
+}
+
+impl File {
+    pub(super) fn mode_over(&self, now: u32, is_directory: bool) -> u32 {
+        let Some(mode) = &self.mode else { return now };
+        let bits = mode.over(now, is_directory);
+        // One number cannot be right for files and directories: who may read a directory of a tree may enter it.
+        let tree = self.rare().recurse && is_directory && mode.is_exact();
+        if tree { bits | ((bits & 0o444) >> 2) } else { bits }
+    }
+}
+
+impl Content<'_> {
+    fn denies_others(&self) -> bool {
+        self.origins().any(|origin| denies_others(origin.seen().mode))
+    }
+}
+
+fn state(from: &str, to: &str) -> Difference {
+    Difference { aspect: "state", from: from.into(), to: to.into(), diff: None }
+}
+
+fn symlink(from: String, to: &OsStr) -> Difference {
+    Difference { aspect: "symlink", from, to: printable(Path::new(to)), diff: None }
+}
+
+pub(super) fn octal(mode: u32) -> String {
+    format!("{mode:04o}")
+}
+
+pub(super) fn word(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "symlink",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        FileType::Unknown => "unknown",
+    }
+}

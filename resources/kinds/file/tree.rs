@@ -1,0 +1,331 @@
+//! All below a directory: copied from a source, given its attributes, and cleared of what nobody declared.
+//!
+//! One walk serves the check, which only notes, and the apply, which does. It goes through descriptors, never across a mount and never
+//! through a link, and holds no more than the names of the directories that it is in.
+
+use super::apply::Hands;
+use super::look::{Look, Want, word};
+use super::plan::Below;
+use super::report::{Deed, Report};
+use super::{File, Shape, body};
+use crate::host::files::{
+    Branch, Content, Entered, Fault, Files, Origin, Seen, Spot, Why, is_temporary, said,
+};
+use crate::permit::Revoked;
+use rustix::fs::FileType;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked again at something that moves.
+const LOOKS: usize = 3;
+
+/// A walk.
+pub(super) struct Tree<'a> {
+    file: &'a File,
+    files: &'a Files,
+    cancel: &'a CancellationToken,
+    /// None for a check.
+    hands: Option<Hands<'a>>,
+    /// What is looked at; a check looks at all.
+    only: Option<&'a Below>,
+    report: Report,
+    /// Something was done in the directory at hand.
+    done_here: bool,
+    touched: bool,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(
+        file: &'a File,
+        files: &'a Files,
+        cancel: &'a CancellationToken,
+        apply: Option<(Hands<'a>, &'a Below)>,
+    ) -> Self {
+        let report = Report::default();
+        let (hands, only) = apply.unzip();
+        Self { file, files, cancel, hands, only, report, done_here: false, touched: false }
+    }
+
+    /// Holds all below the directory that was seen at a spot, or that is to be there.
+    pub(super) fn hold(mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<Report, Fault> {
+        match self.all(spot, found) {
+            Ok(()) => Ok(self.report),
+            Err(fault) => Err(fault.after(self.touched)),
+        }
+    }
+
+    fn all(&mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<(), Fault> {
+        let all = self.looks_at_others();
+        let top = found.map(|found| spot.branch(found, all)).transpose()?;
+        let source = match &self.file.shape {
+            Shape::Directory(Some(path)) => {
+                let origin = body::tree_source(self.files, path)?;
+                Some(origin.branch()?)
+            }
+            _ => None,
+        };
+        self.directory(source.as_ref(), top.as_ref(), Path::new(""))
+    }
+
+    /// One directory: first what it is to hold, then what else it holds.
+    fn directory(
+        &mut self,
+        source: Option<&Branch>,
+        target: Option<&Branch>,
+        below: &Path,
+    ) -> Result<(), Fault> {
+        let outside = std::mem::take(&mut self.done_here);
+        if let Some(source) = source {
+            for name in source.names()? {
+                let below = below.join(&name);
+                if !self.leaves(&below) {
+                    self.copy(source, target, &below)?;
+                }
+            }
+        }
+        if let Some(target) = target {
+            if self.looks_at_others() {
+                self.others(source, target, below)?;
+            }
+            if self.done_here {
+                self.files.sync_branch(target)?;
+            }
+        }
+        self.done_here = outside;
+        Ok(())
+    }
+
+    /// Whether anything is done with what the source does not have.
+    fn looks_at_others(&self) -> bool {
+        self.file.rare().purge || matches!(self.file.shape, Shape::Directory(None))
+    }
+
+    /// Whether a thing is left alone: it was found right, is excluded, or declared by another resource, or one of our own
+    /// temporary files.
+    fn leaves(&self, below: &Path) -> bool {
+        let rare = self.file.rare();
+        below.file_name().is_some_and(is_temporary)
+            || self.only.is_some_and(|only| !only.concerns(below))
+            || rare.excludes.iter().any(|pattern| pattern.means(below))
+            || rare.claims.hold(&self.file.path.join(below))
+    }
+
+    /// Holds a thing that the source has.
+    fn copy(
+        &mut self,
+        source: &Branch,
+        target: Option<&Branch>,
+        below: &Path,
+    ) -> Result<(), Fault> {
+        let path = source.path().join(below.file_name().unwrap_or_default());
+        let spot = source.spot(&path);
+        // It has just gone.
+        let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
+        match seen.kind {
+            FileType::RegularFile => {
+                let mut content = Content::default();
+                content.push(Origin::at(&spot, &seen));
+                self.entry(target, below, Want::Regular(Some(&content)))?;
+            }
+            FileType::Symlink => {
+                let text = OsString::from_vec(spot.target()?);
+                self.entry(target, below, Want::Link(&text))?;
+            }
+            FileType::Directory => {
+                let Entered::Branch(source) = source.enter(&spot, &seen)? else {
+                    return Err(mounted(&path));
+                };
+                let born = (seen.mode & 0o755) | 0o700;
+                self.entry(target, below, Want::Directory(Some(born)))?;
+                let inside = target.map(|target| self.inside(target, below)).transpose()?;
+                self.directory(Some(&source), inside.flatten().as_ref(), below)?;
+            }
+            kind => {
+                let why = format!("a {} cannot be copied", word(kind));
+                return Err(Fault::refused(
+                    said("copy", &path, &why).hint("take it away, or name it in excludes"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory of that name, if there is one (a check looks before it is made).
+    fn inside(&self, target: &Branch, below: &Path) -> Result<Option<Branch>, Fault> {
+        let path = self.file.path.join(below);
+        let spot = target.spot(&path);
+        match spot.look()? {
+            Some(seen) if seen.kind == FileType::Directory => match target.enter(&spot, &seen)? {
+                Entered::Branch(branch) => Ok(Some(branch)),
+                Entered::Mounted => Err(mounted(&path)),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Holds one thing itself.
+    fn entry(
+        &mut self,
+        target: Option<&Branch>,
+        below: &Path,
+        want: Want<'_>,
+    ) -> Result<(), Fault> {
+        if self.cancel.is_cancelled() {
+            return Err(Revoked.into());
+        }
+        let Some(target) = target else {
+            self.report.note(Deed::Added, below, Vec::new());
+            return Ok(());
+        };
+        let mut looks = 1;
+        loop {
+            match self.try_entry(target, below, want) {
+                Err(fault)
+                    if matches!(fault.why, Why::Moved) && !fault.touched && looks < LOOKS =>
+                {
+                    looks += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_entry(&mut self, target: &Branch, below: &Path, want: Want<'_>) -> Result<(), Fault> {
+        let path = self.file.path.join(below);
+        let spot = target.spot(&path);
+        let (file, files, cancel) = (self.file, self.files, self.cancel);
+        let look = Look { file, files, spot: &spot, want, cancel };
+        let Some(finding) = look.look().map_err(|fault| fault.named(&path))? else { return Ok(()) };
+        if let Some(hands) = self.hands {
+            let done = hands.carry_out(&spot, &finding.plan, want);
+            done.map_err(|fault| fault.named(&path))?;
+            self.did();
+        }
+        let deed = match (want, finding.plan.found) {
+            (Want::Absent, _) => Deed::Removed,
+            (_, None) => Deed::Added,
+            (_, Some(_)) => Deed::Changed,
+        };
+        self.report.destructive |= finding.destructive;
+        self.report.note(deed, below, finding.differences);
+        Ok(())
+    }
+
+    fn did(&mut self) {
+        self.done_here = true;
+        self.touched = true;
+    }
+
+    /// What a directory holds and the source does not have.
+    fn others(
+        &mut self,
+        source: Option<&Branch>,
+        target: &Branch,
+        below: &Path,
+    ) -> Result<(), Fault> {
+        for name in target.names()? {
+            let below = below.join(&name);
+            if self.leaves(&below) || has(source, &name)? {
+                continue;
+            }
+            let rare = self.file.rare();
+            if target.spot(&self.file.path.join(&below)).is_mounted() {
+                continue;
+            }
+            let must_stay = rare.claims.are_below(&self.file.path.join(&below));
+            if rare.purge && !must_stay {
+                self.purge(target, &below)?;
+            } else if rare.recurse {
+                self.other(target, &below)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A thing that stays and is not copied: it gets the attributes, and so does what is below it.
+    fn other(&mut self, target: &Branch, below: &Path) -> Result<(), Fault> {
+        let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
+        if !copies {
+            self.entry(Some(target), below, Want::Whatever)?;
+        }
+        let path = self.file.path.join(below);
+        let spot = target.spot(&path);
+        let Some(seen) = spot.look()?.filter(|seen| seen.kind == FileType::Directory) else {
+            return Ok(());
+        };
+        match target.enter(&spot, &seen)? {
+            Entered::Branch(inside) => self.directory(None, Some(&inside), below),
+            Entered::Mounted => Ok(()),
+        }
+    }
+
+    /// Removes a thing that nobody declared; whether it is gone, or would be.
+    fn purge(&mut self, target: &Branch, below: &Path) -> Result<bool, Fault> {
+        let path = self.file.path.join(below);
+        let spot = target.spot(&path);
+        let Some(seen) = spot.look()? else { return Ok(true) };
+        match seen.kind {
+            FileType::RegularFile | FileType::Symlink => {}
+            FileType::Directory if self.file.rare().recurse => {
+                return self.purge_directory(target, &spot, &seen, below);
+            }
+            FileType::Directory => return Ok(false),
+            _ if self.file.force => {}
+            _ => return Ok(false),
+        }
+        self.entry(Some(target), below, Want::Absent)?;
+        Ok(true)
+    }
+
+    fn purge_directory(
+        &mut self,
+        target: &Branch,
+        spot: &Spot<'_>,
+        seen: &Seen,
+        below: &Path,
+    ) -> Result<bool, Fault> {
+        let Entered::Branch(inside) = target.enter(spot, seen)? else { return Ok(false) };
+        let outside = std::mem::take(&mut self.done_here);
+        let mut all_gone = true;
+        for name in inside.names()? {
+            let below = below.join(&name);
+            let path = self.file.path.join(&below);
+            let stays = self.leaves(&below) || inside.spot(&path).is_mounted();
+            all_gone &= !stays && self.purge(&inside, &below)?;
+        }
+        if self.done_here && !all_gone {
+            self.files.sync_branch(&inside)?;
+        }
+        self.done_here = outside;
+        if !all_gone {
+            return Ok(false);
+        }
+        if let Some(hands) = self.hands {
+            let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
+                return Err(Fault::moved());
+            };
+            let removed = self.files.remove(hands.permit, spot, &now, false);
+            removed.map_err(|fault| fault.named(spot.path()))?;
+            self.did();
+        }
+        self.report.destructive = true;
+        self.report.note(Deed::Removed, below, Vec::new());
+        Ok(true)
+    }
+}
+
+/// Whether the source has a thing of that name.
+fn has(source: Option<&Branch>, name: &OsStr) -> Result<bool, Fault> {
+    let Some(source) = source else { return Ok(false) };
+    let path = source.path().join(name);
+    Ok(source.spot(&path).look()?.is_some())
+}
+
+fn mounted(path: &Path) -> Fault {
+    Fault::refused(
+        said("hold all below", path, "something is mounted there")
+            .hint("name it in excludes, and declare it on its own"),
+    )
+}

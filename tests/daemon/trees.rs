@@ -1,0 +1,131 @@
+//! Trees and what they are copied from, in a whole graph: what others declare stays, and drift on either side is repaired at once.
+
+use crate::host::Host;
+
+const PURGED: &str = r#"
+graph: purged
+resources:
+  file:
+  - {name: conf.d, path: $DIR/conf.d/, purge: true, recurse: true, excludes: [keep]}
+  - {name: declared, path: $DIR/conf.d/declared, content: "x\n", after: "file[conf.d]"}
+  - {name: sub, path: $DIR/conf.d/sub/, after: "file[conf.d]"}
+  - {name: deep, path: $DIR/conf.d/a/b, state: undefined, mode: 0600}
+"#;
+
+fn planted(graph: &str) -> Host {
+    let host = Host::with(graph);
+    for name in ["conf.d", "conf.d/sub", "conf.d/a", "conf.d/keep", "conf.d/gone"] {
+        host.make_directory(name);
+    }
+    let files = ["declared", "stray", "sub/theirs", "a/b", "a/stray", "keep/x", "gone/x"];
+    for name in files {
+        host.write(&format!("conf.d/{name}"), "x\n");
+    }
+    host
+}
+
+#[test]
+fn what_other_resources_declare_below_stays() {
+    let host = planted(PURGED);
+    let shown = host.plan();
+    shown.exits(0).prints_in_order(&[
+        "what exists and would be gone:",
+        "- file[conf.d]",
+        "removed: a/stray",
+        "removed: gone/x",
+        "removed: gone",
+        "removed: stray",
+    ]);
+    shown
+        .prints_nothing_of("removed: declared")
+        .prints_nothing_of("theirs")
+        .prints_nothing_of("keep");
+    host.apply().exits(0);
+    for name in ["declared", "sub/theirs", "a/b", "keep/x"] {
+        assert!(host.exists(&format!("conf.d/{name}")), "{name}");
+    }
+    for name in ["stray", "a/stray", "gone"] {
+        assert!(!host.exists(&format!("conf.d/{name}")), "{name}");
+    }
+    host.apply().exits(0).prints("4 resources, 0 changed");
+}
+
+/// With a part of the graph left out, what it declares is still declared.
+#[test]
+fn what_is_left_out_of_a_run_is_not_purged() {
+    let host = planted(PURGED);
+    host.ask(&["apply", "--only", "file[conf.d]"]).exits(0);
+    for name in ["declared", "sub/theirs", "a/b"] {
+        assert!(host.exists(&format!("conf.d/{name}")), "{name}");
+    }
+    assert!(!host.exists("conf.d/stray"));
+}
+
+/// What a resource is told of others belongs to its definition: when one of them leaves the graph, what it declared is purged.
+#[test]
+fn what_is_not_declared_any_more_is_purged_after_a_reload() {
+    let host = planted(PURGED);
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    assert!(host.exists("conf.d/declared"));
+    let without: Vec<&str> = PURGED.lines().filter(|line| !line.contains("declared")).collect();
+    host.graph(&without.join("\n"));
+    daemon.signal(nix::sys::signal::Signal::SIGHUP);
+    daemon.wait_for_of("changed", "file[conf.d]");
+    host.wait_until("it is purged", || !host.exists("conf.d/declared"));
+    daemon.wait_for("converged");
+    assert!(host.exists("conf.d/a/b") && host.exists("conf.d/sub/theirs"));
+}
+
+const COPIED: &str = r"
+graph: copied
+resources:
+  file:
+  - {name: tree, path: $DIR/tree/, source: files/tree/, recurse: true, purge: true}
+  - {name: one, path: $DIR/one, source: files/one}
+  - {name: joined, path: $DIR/joined, fragments: [files/head, files/parts.d]}
+";
+
+/// F-7: drift in a target and a change in a source are both noticed by their events, without a sweep.
+#[test]
+fn drift_on_either_side_is_repaired_at_once() {
+    let host = Host::with(COPIED);
+    for name in ["files", "files/tree", "files/tree/deep", "files/parts.d"] {
+        host.make_directory(name);
+    }
+    for name in ["one", "head", "parts.d/10", "tree/a", "tree/deep/b"] {
+        host.write(&format!("files/{name}"), "1\n");
+    }
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("joined"), "1\n1\n");
+    let write = |name: &str, content: &str| {
+        host.write(name, content);
+    };
+    let repaired = |resource: &str, breaks: &dyn Fn(), is_right: &dyn Fn() -> bool| {
+        daemon.skip_to_now();
+        breaks();
+        daemon.wait_for_of("changed", resource);
+        host.wait_until(resource, is_right);
+        daemon.wait_for("converged");
+    };
+    repaired("file[one]", &|| write("files/one", "2\n"), &|| host.read("one") == "2\n");
+    repaired("file[one]", &|| write("one", "3\n"), &|| host.read("one") == "2\n");
+    repaired("file[joined]", &|| write("files/parts.d/05", "0\n"), &|| {
+        host.read("joined") == "1\n0\n1\n"
+    });
+    repaired("file[tree]", &|| write("tree/deep/b", "x\n"), &|| host.read("tree/deep/b") == "1\n");
+    repaired("file[tree]", &|| write("tree/deep/stray", "x\n"), &|| {
+        !host.exists("tree/deep/stray")
+    });
+    let new = || {
+        host.make_directory("files/tree/new").make_directory("files/tree/new/er");
+        host.write("files/tree/new/er/c", "1\n");
+    };
+    repaired("file[tree]", &new, &|| host.read("tree/new/er/c") == "1\n");
+    repaired("file[tree]", &|| write("tree/new/er/c", "x\n"), &|| {
+        host.read("tree/new/er/c") == "1\n"
+    });
+    let gone = || std::fs::remove_dir_all(host.path("files/tree/new")).expect("removed");
+    repaired("file[tree]", &gone, &|| !host.exists("tree/new"));
+}
