@@ -166,7 +166,7 @@ impl Driver {
                 self.asked_at.pop_front();
             } else if since + ANSWER <= now {
                 self.asked_at.pop_front();
-                let event = self.unwatched(id, "its file system does not answer");
+                let event = self.unwatched(id, "what is to be watched does not answer");
                 self.turn(event);
             } else {
                 return;

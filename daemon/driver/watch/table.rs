@@ -7,11 +7,13 @@
 use super::Signal;
 use super::backend::{DirectoryId, Happening};
 use super::pulse::Owner;
+use super::units::Units;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
+use steadfast_resources::host::systemd::Bus;
 
 /// A name in a directory.
 pub(super) type Name = Arc<[u8]>;
@@ -87,6 +89,7 @@ pub(super) struct Leaf {
 pub(super) enum Placed {
     Leaf(RouteId, Name),
     Below(RouteId),
+    Unit(Bus, Arc<str>),
 }
 
 #[derive(Debug)]
@@ -153,6 +156,7 @@ pub(super) struct Table {
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
+    pub(super) units: Units,
     pub(super) work: Work,
     serial: u64,
     directory: u32,
