@@ -153,9 +153,11 @@ impl Followed {
             // All of them are asked for when it is over.
             Happening::Unit { .. } | Happening::New { .. } | Happening::Removed { .. }
                 if self.reloading => {}
-            Happening::Unit { path, activity } => return self.moved(path, activity),
-            Happening::New { name, path } => return self.came(name, path),
-            Happening::Removed { path, .. } => return self.went(path),
+            Happening::Unit { path, activity, known } => {
+                return unless(known, self.moved(path, activity));
+            }
+            Happening::New { name, path, known } => return unless(known, self.came(name, path)),
+            Happening::Removed { path, known, .. } => return unless(known, self.went(path)),
             Happening::Lost(_) => {}
         }
         Vec::new()
@@ -199,6 +201,11 @@ impl Followed {
         }
         concerned
     }
+}
+
+/// Who is at work on a unit knows of it.
+fn unless(known: bool, concerned: Vec<VertexId>) -> Vec<VertexId> {
+    if known { Vec::new() } else { concerned }
 }
 
 impl Units {

@@ -1,6 +1,6 @@
 //! Why a call was not answered as hoped.
 
-use super::Bus;
+use super::{Bus, Seen};
 use crate::printable::short;
 use crate::trouble::Trouble;
 use std::time::Duration;
@@ -15,6 +15,8 @@ pub(super) enum Fault {
         name: String,
         /// What was said.
         words: String,
+        /// When.
+        at: Option<Seen>,
     },
     /// There is no connection (any more).
     Lost(String),
@@ -25,12 +27,15 @@ pub(super) enum Fault {
 impl From<zbus::Error> for Fault {
     fn from(error: zbus::Error) -> Self {
         match error {
-            zbus::Error::MethodError(name, words, _) => {
-                Self::Refused { name: name.to_string(), words: words.unwrap_or_default() }
-            }
+            zbus::Error::MethodError(name, words, message) => Self::Refused {
+                name: name.to_string(),
+                words: words.unwrap_or_default(),
+                at: Some(Seen::at(&message)),
+            },
             zbus::Error::FDO(error) => Self::Refused {
                 name: error.name().to_string(),
                 words: error.description().unwrap_or_default().to_owned(),
+                at: None,
             },
             other => Self::Lost(other.to_string()),
         }

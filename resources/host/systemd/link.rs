@@ -1,6 +1,7 @@
 //! A connection to a bus on which systemd is: calls go out, and one task takes in all that is told.
 
 use super::fault::Fault;
+use super::hush::{Hushes, Seen};
 use super::jobs::Board;
 use super::news::{self, Happening, News, Sink};
 use futures_util::StreamExt as _;
@@ -42,6 +43,7 @@ pub(super) struct Shared {
 struct Inner {
     why: Option<String>,
     board: Board,
+    hushes: Hushes,
     sinks: Vec<(u64, Sink)>,
     last: u64,
 }
@@ -175,6 +177,20 @@ impl Shared {
         work(&mut self.lock().board)
     }
 
+    /// Does something with the units that runs are at work on; what is told then is told at this moment.
+    pub(super) fn hushes<T>(
+        &self,
+        work: impl FnOnce(&mut Hushes, &mut dyn FnMut(Happening<'_>)) -> T,
+    ) -> T {
+        let mut inner = self.lock();
+        let Inner { hushes, sinks, .. } = &mut *inner;
+        work(hushes, &mut |happening| {
+            for (_, sink) in &*sinks {
+                sink(happening);
+            }
+        })
+    }
+
     pub(super) async fn gone(&self) {
         self.gone.cancelled().await;
     }
@@ -185,29 +201,29 @@ impl Shared {
 
     /// Takes in what was told; false when it says that systemd has left.
     fn take_in(&self, message: &Message) -> bool {
-        match news::read(message) {
-            Some(News::Job { path, result }) => self.lock().board.ended(&path, &result),
-            Some(News::Left) => return false,
-            Some(News::Unit { path, activity }) => {
-                self.tell(Happening::Unit { path: &path, activity });
+        let Some(news) = news::read(message) else { return true };
+        let at = Seen::at(message);
+        self.hushes(|hushes, tell| match &news {
+            News::Job { .. } | News::Left => {}
+            News::Unit { path, activity } => {
+                let known = hushes.is_known(path, None, at);
+                tell(Happening::Unit { path, activity: *activity, known });
             }
-            Some(News::New { name, path }) => {
-                self.tell(Happening::New { name: &name, path: &path });
+            News::New { name, path } => {
+                let known = hushes.is_known(path, Some(name), at);
+                tell(Happening::New { name, path, known });
             }
-            Some(News::Removed { name, path }) => {
-                self.tell(Happening::Removed { name: &name, path: &path });
+            News::Removed { name, path } => {
+                let known = hushes.is_known(path, Some(name), at);
+                tell(Happening::Removed { name, path, known });
             }
-            Some(News::Reloading(begins)) => self.tell(Happening::Reloading(begins)),
-            Some(News::Files) => self.tell(Happening::Files),
-            None => {}
+            News::Reloading(begins) => tell(Happening::Reloading(*begins)),
+            News::Files => tell(Happening::Files),
+        });
+        if let News::Job { path, result } = &news {
+            self.board(|board| board.ended(path, result));
         }
-        true
-    }
-
-    fn tell(&self, happening: Happening<'_>) {
-        for (_, sink) in &self.lock().sinks {
-            sink(happening);
-        }
+        news != News::Left
     }
 
     fn lose(&self, why: &str) {

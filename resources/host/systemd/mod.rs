@@ -7,12 +7,14 @@
 mod change;
 mod door;
 mod fault;
+mod hush;
 mod jobs;
 mod link;
 mod news;
 mod unit;
 
 pub use change::{Applied, Install};
+pub use hush::{Hush, Seen};
 pub use jobs::{End, Verb};
 pub use link::Subscription;
 pub use news::{Activity, Happening, Sink};

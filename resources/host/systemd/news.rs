@@ -48,6 +48,8 @@ pub enum Happening<'n> {
         path: &'n str,
         /// How far it is now, where that was told.
         activity: Option<Activity>,
+        /// A run is at work on it and knows of this: no news, but true.
+        known: bool,
     },
     /// A unit was taken into memory.
     New {
@@ -55,6 +57,8 @@ pub enum Happening<'n> {
         name: &'n str,
         /// Its object.
         path: &'n str,
+        /// As above.
+        known: bool,
     },
     /// A unit was let go.
     Removed {
@@ -62,6 +66,8 @@ pub enum Happening<'n> {
         name: &'n str,
         /// Its object.
         path: &'n str,
+        /// As above.
+        known: bool,
     },
     /// All units are being read anew (true), or have been.
     Reloading(bool),

@@ -2,7 +2,7 @@
 
 use super::link::{Link, MANAGER, MANAGER_PATH};
 use super::news::{Activity, UNIT};
-use super::{Bus, Systemd, fault::Fault};
+use super::{Bus, Seen, Systemd, fault::Fault};
 use crate::trouble::Trouble;
 use futures_util::future::{try_join, try_join5};
 use std::path::Path;
@@ -28,9 +28,19 @@ pub struct Unit {
 impl Systemd {
     /// A unit, by any of its names; none where it is not in memory, which means that it does not run.
     pub async fn unit(&self, bus: Bus, name: &str) -> Result<Option<Unit>, Trouble> {
+        Ok(self.look(bus, name).await?.0)
+    }
+
+    /// The same, with the moment of the look: what systemd said before it is known then.
+    pub async fn look(
+        &self,
+        bus: Bus,
+        name: &str,
+    ) -> Result<(Option<Unit>, Option<Seen>), Trouble> {
         let link = self.link(bus).await?;
         let read = async {
-            let Some(path) = find(&link, name).await? else { return Ok(None) };
+            let (path, seen) = find(&link, name).await?;
+            let Some(path) = path else { return Ok((None, seen)) };
             let text = async |property| -> Result<String, Fault> {
                 Ok(String::try_from(property_of(&link, &path, UNIT, property).await?)?)
             };
@@ -46,12 +56,12 @@ impl Systemd {
             );
             let (id, load, activity, stale, job) = all.await?;
             let activity = Activity::read(&activity);
-            Ok(Some(Unit { path: path.clone(), id, load, activity, stale, job }))
+            Ok((Some(Unit { path: path.clone(), id, load, activity, stale, job }), seen))
         };
         match read.await {
             // It was let go meanwhile.
             Err(fault) if ["UnknownObject", "NoSuchUnit"].contains(&Fault::name(&fault)) => {
-                Ok(None)
+                Ok((None, None))
             }
             other => other.map_err(|fault: Fault| fault.trouble(&format!("asking for {name}"))),
         }
@@ -60,7 +70,8 @@ impl Systemd {
     /// The object of a unit that is in memory, by any of its names.
     pub async fn find(&self, bus: Bus, name: &str) -> Result<Option<String>, Trouble> {
         let link = self.link(bus).await?;
-        find(&link, name).await.map_err(|fault| fault.trouble(&format!("asking for {name}")))
+        let found = find(&link, name).await;
+        found.map(|(path, _)| path).map_err(|fault| fault.trouble(&format!("asking for {name}")))
     }
 
     /// All names of a unit that is in memory.
@@ -107,7 +118,9 @@ impl Systemd {
     pub async fn result(&self, bus: Bus, name: &str) -> Result<(String, bool), Trouble> {
         let link = self.link(bus).await?;
         let ask = async {
-            let Some(path) = find(&link, name).await? else { return Ok((String::new(), true)) };
+            let Some(path) = find(&link, name).await?.0 else {
+                return Ok((String::new(), true));
+            };
             let interface = format!("org.freedesktop.systemd1.{}", type_of(name));
             let result = async {
                 match property_of(&link, &path, &interface, "Result").await {
@@ -123,6 +136,24 @@ impl Systemd {
             try_join(result, conditions).await
         };
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking why {name} ended")))
+    }
+
+    /// Whether a unit may be running when it was started: a oneshot service may not, unless it is to remain.
+    pub async fn remains(&self, bus: Bus, name: &str) -> Result<bool, Trouble> {
+        const SERVICE: &str = "org.freedesktop.systemd1.Service";
+        let link = self.link(bus).await?;
+        if !name.ends_with(".service") {
+            return Ok(true);
+        }
+        let ask = async {
+            // It may have been let go again: here it must be loaded.
+            let answer = link.call(MANAGER_PATH, MANAGER, "LoadUnit", &name).await?;
+            let path: OwnedObjectPath = answer.body().deserialize()?;
+            let kind = property_of(&link, &path, SERVICE, "Type").await?;
+            let remains = property_of(&link, &path, SERVICE, "RemainAfterExit").await?;
+            Ok(String::try_from(kind)? != "oneshot" || bool::try_from(remains)?)
+        };
+        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking what {name} is")))
     }
 
     /// Whether a unit can reload; false where it must be restarted to read its configuration.
@@ -144,13 +175,13 @@ fn type_of(name: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-async fn find(link: &Link, name: &str) -> Result<Option<String>, Fault> {
+async fn find(link: &Link, name: &str) -> Result<(Option<String>, Option<Seen>), Fault> {
     match link.call(MANAGER_PATH, MANAGER, "GetUnit", &name).await {
         Ok(answer) => {
             let path: OwnedObjectPath = answer.body().deserialize()?;
-            Ok(Some(path.to_string()))
+            Ok((Some(path.to_string()), Some(Seen::at(&answer))))
         }
-        Err(fault) if fault.name() == "NoSuchUnit" => Ok(None),
+        Err(Fault::Refused { name, at, .. }) if name.ends_with(".NoSuchUnit") => Ok((None, at)),
         Err(fault) => Err(fault),
     }
 }

@@ -4,7 +4,7 @@ use super::check::{Plan, Told, fixed, look, runs};
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
 use crate::host::Host;
-use crate::host::systemd::{Applied, End, Install, Verb};
+use crate::host::systemd::{Applied, End, Hush, Install, Verb};
 use crate::permit::Permit;
 use crate::printable::short;
 use crate::trouble::Trouble;
@@ -64,13 +64,16 @@ impl Run<'_> {
         if let Some(file) = plan.startup.as_deref().filter(|_| seen.startup.is_some()) {
             self.install(file).await?;
         }
-        if plan.state.is_some() && seen.state.is_some() {
-            // It was told by being started: it has read all there is.
-            return self.set_state().await;
+        let told = plan.refresh.filter(|_| seen.refresh.is_some());
+        let is_moved = plan.state.is_some() && seen.state.is_some();
+        if !is_moved && told.is_none() {
+            return Ok(());
         }
-        match (plan.refresh, seen.refresh) {
-            (Some(told), Some(_)) => self.refresh(told).await,
-            _ => Ok(()),
+        let mut hush = systemd.hush(svc.bus, &svc.unit).await?;
+        match told {
+            // What is being started reads all there is.
+            Some(told) if !is_moved => self.refresh(told, &mut hush).await,
+            _ => self.set_state(&mut hush).await,
         }
     }
 
@@ -142,37 +145,45 @@ impl Run<'_> {
         }
     }
 
-    async fn set_state(&mut self) -> Result<(), Stop> {
+    async fn set_state(&mut self, hush: &mut Hush) -> Result<(), Stop> {
         let (verb, word) = match self.svc.state {
             Some(State::Running) => (Verb::Start, "started"),
             Some(State::Stopped) => (Verb::Stop, "stopped"),
             None => return Ok(()),
         };
-        self.job(verb).await?;
-        if verb == Verb::Start {
-            self.verify_start().await?;
+        self.job(verb, hush).await?;
+        self.verify_state(verb, hush).await?;
+        self.done.push(word.to_owned());
+        Ok(())
+    }
+
+    async fn refresh(&mut self, told: Told, hush: &mut Hush) -> Result<(), Stop> {
+        let (verb, word) = match told {
+            Told::Reload => (Verb::Reload, "reloaded"),
+            Told::Restart => (Verb::Restart, "restarted"),
+        };
+        self.job(verb, hush).await?;
+        let (unit, seen) = self.host.systemd().look(self.svc.bus, &self.svc.unit).await?;
+        if unit.is_some_and(|unit| runs(unit.activity)) {
+            hush.knows(seen);
         }
         self.done.push(word.to_owned());
         Ok(())
     }
 
-    async fn refresh(&mut self, told: Told) -> Result<(), Stop> {
-        let (verb, word) = match told {
-            Told::Reload => (Verb::Reload, "reloaded"),
-            Told::Restart => (Verb::Restart, "restarted"),
-        };
-        self.job(verb).await?;
-        self.done.push(word.to_owned());
-        Ok(())
-    }
-
-    async fn job(&mut self, verb: Verb) -> Result<(), Stop> {
+    async fn job(&mut self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
         self.touched = true;
         match systemd.job(svc.bus, verb, &svc.unit, self.permit).await? {
             End::Done => Ok(()),
             End::Revoked { .. } => Err(Stop::Revoked),
             End::Not(end) => {
+                let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
+                let is_running = unit.is_some_and(|unit| runs(unit.activity));
+                // Where somebody else had a hand in it, what follows is news.
+                if end != "canceled" && verb != Verb::Stop && is_running == (verb != Verb::Start) {
+                    hush.knows(seen);
+                }
                 let (why, _) = systemd.result(svc.bus, &svc.unit).await?;
                 Err(Stop::Failed(not_done(svc, verb, &end, &why)))
             }
@@ -180,24 +191,34 @@ impl Run<'_> {
     }
 
     /// A job to start a unit may end well, and the unit not run.
-    async fn verify_start(&self) -> Result<(), Stop> {
+    async fn verify_state(&self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
-        let unit = systemd.unit(svc.bus, &svc.unit).await?;
-        if unit.is_some_and(|unit| runs(unit.activity)) {
+        let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
+        let is_running = unit.is_some_and(|unit| runs(unit.activity));
+        if is_running == (verb == Verb::Start) {
+            hush.knows(seen);
+            return Ok(());
+        }
+        if verb != Verb::Start {
             return Ok(());
         }
         let (why, conditions) = systemd.result(svc.bus, &svc.unit).await?;
+        let remains = systemd.remains(svc.bus, &svc.unit).await?;
+        if !remains || !conditions {
+            // It will always be like that. Else somebody may have stopped it: what follows is news.
+            hush.knows(seen);
+        }
         let unit = short(&svc.unit, 50);
-        Err(Stop::Failed(match (conditions, why.as_str()) {
-            (false, _) => {
+        let ended = || Trouble::new(format!("{unit} was started, and has ended well"));
+        Err(Stop::Failed(match why.as_str() {
+            _ if !conditions => {
                 Trouble::new(format!("{unit} was not started: its conditions are not met"))
                     .hint(format!("`systemctl status {unit}` says which"))
             }
-            (true, "success" | "") => Trouble::new(format!(
-                "{unit} was started, and has ended well"
-            ))
-            .hint("a oneshot service without RemainAfterExit=yes is never running: use `exec`"),
-            (true, why) => not_done(svc, Verb::Start, "failed", why),
+            _ if !remains => ended()
+                .hint("a oneshot service without RemainAfterExit=yes is never running: use `exec`"),
+            "success" | "" => ended().hint("what is to be running must not end by itself"),
+            why => not_done(svc, Verb::Start, "failed", why),
         }))
     }
 }

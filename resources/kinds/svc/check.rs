@@ -8,6 +8,10 @@ use crate::printable::short;
 use crate::resource::Ask;
 use crate::trouble::Trouble;
 
+/// How a file stands that nothing starts at boot for its own sake.
+const NOT_AT_BOOT: [&str; 6] =
+    ["disabled", "static", "indirect", "linked", "linked-runtime", "transient"];
+
 /// What has to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -203,7 +207,7 @@ fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Trouble> {
     };
     let same = match startup {
         Startup::Enabled => file == "enabled",
-        Startup::Disabled => ["disabled", "static", "indirect", "linked"].contains(&file),
+        Startup::Disabled => NOT_AT_BOOT.contains(&file),
         Startup::Masked => file == "masked",
     };
     let can = match file {
