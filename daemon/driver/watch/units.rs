@@ -157,7 +157,7 @@ impl Followed {
                 return unless(known, self.moved(path, activity));
             }
             Happening::New { name, path, known } => return unless(known, self.came(name, path)),
-            Happening::Removed { path, known, .. } => return unless(known, self.went(path)),
+            Happening::Removed { path, .. } => self.went(path),
             Happening::Lost(_) => {}
         }
         Vec::new()
@@ -192,14 +192,12 @@ impl Followed {
         self.names.get(&name).map(|watched| watched.vertices.clone()).unwrap_or_default()
     }
 
-    fn went(&mut self, path: &str) -> Vec<VertexId> {
-        let mut concerned = Vec::new();
+    /// A unit was let go: it had ended before, which was told then.
+    fn went(&mut self, path: &str) {
         for name in self.paths.remove(path).unwrap_or_default() {
             let Some(watched) = self.names.get_mut(&name) else { continue };
             (watched.path, watched.activity) = (None, None);
-            concerned.extend(&watched.vertices);
         }
-        concerned
     }
 }
 
@@ -382,9 +380,10 @@ impl Shared {
             }
         }
         followed.standing = Running::Yes;
-        self.judge_units(&mut state, &news);
+        // Before those that hear now for the first time that they are watched: they are checked anyway.
         self.tell_of_units(&state, &suspect, Signal::Suspect);
         self.tell_of_units(&state, &changed, Signal::Changed);
+        self.judge_units(&mut state, &news);
     }
 
     /// Nothing is told any more. Why, where it is time to say so.

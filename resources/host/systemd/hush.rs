@@ -39,6 +39,8 @@ struct Hushed<S> {
     path: Option<String>,
     /// The last event that was not news.
     last: Option<S>,
+    /// So many jobs of it have ended.
+    jobs: usize,
 }
 
 impl<S> Default for Hushes<S> {
@@ -51,8 +53,20 @@ impl<S: Copy + Ord> Hushes<S> {
     fn begin(&mut self, name: &str, path: Option<String>) -> u64 {
         self.last += 1;
         let number = self.last;
-        self.active.push(Hushed { number, name: name.to_owned(), path, last: None });
+        self.active.push(Hushed { number, name: name.to_owned(), path, last: None, jobs: 0 });
         number
+    }
+
+    /// A job has ended, whoever has asked for it.
+    pub(super) fn job_ended(&mut self, unit: &str) {
+        for hushed in self.active.iter_mut().filter(|hushed| hushed.name == unit) {
+            hushed.jobs += 1;
+        }
+    }
+
+    fn jobs(&self, number: u64) -> usize {
+        let hushed = self.active.iter().find(|hushed| hushed.number == number);
+        hushed.map_or(0, |hushed| hushed.jobs)
     }
 
     /// Whether an event is one that a run knows of; `name` is told with some.
@@ -100,6 +114,15 @@ impl Hush {
     /// The run has looked, and ends with what it saw.
     pub fn knows(&mut self, seen: Option<Seen>) {
         self.upto = self.upto.max(seen);
+    }
+}
+
+impl Hush {
+    /// Whether somebody else has had a job done with the unit meanwhile, as far as was told at this moment; one was ours.
+    pub async fn is_disturbed(&self, seen: Option<Seen>) -> bool {
+        let Some(seen) = seen else { return true };
+        self.shared.taken_in(seen).await;
+        self.shared.hushes(|hushes, _| hushes.jobs(self.number)) > 1
     }
 }
 

@@ -7,6 +7,7 @@ use super::news::{self, Happening, News, Sink};
 use futures_util::StreamExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zbus::connection::{Builder, Connection};
 use zbus::export::serde::Serialize;
@@ -35,6 +36,8 @@ pub(super) struct Link {
 #[derive(Default)]
 pub(super) struct Shared {
     inner: Mutex<Inner>,
+    /// Up to where everything was taken in, answers too.
+    position: watch::Sender<Option<Seen>>,
     /// Cancelled when the connection is lost.
     gone: CancellationToken,
 }
@@ -199,12 +202,23 @@ impl Shared {
         Fault::Lost(self.lock().why.clone().unwrap_or_else(|| "it was closed".to_owned()))
     }
 
+    /// Waits until all that came before a moment was taken in.
+    pub(super) async fn taken_in(&self, upto: Seen) {
+        let mut position = self.position.subscribe();
+        tokio::select! {
+            // The sender lives as long as this.
+            _reached = position.wait_for(|position| *position >= Some(upto)) => {}
+            () = self.gone() => {}
+        }
+    }
+
     /// Takes in what was told; false when it says that systemd has left.
     fn take_in(&self, message: &Message) -> bool {
         let Some(news) = news::read(message) else { return true };
         let at = Seen::at(message);
         self.hushes(|hushes, tell| match &news {
-            News::Job { .. } | News::Left => {}
+            News::Left => {}
+            News::Job { unit, .. } => hushes.job_ended(unit),
             News::Unit { path, activity } => {
                 let known = hushes.is_known(path, None, at);
                 tell(Happening::Unit { path, activity: *activity, known });
@@ -214,13 +228,12 @@ impl Shared {
                 tell(Happening::New { name, path, known });
             }
             News::Removed { name, path } => {
-                let known = hushes.is_known(path, Some(name), at);
-                tell(Happening::Removed { name, path, known });
+                tell(Happening::Removed { name, path });
             }
             News::Reloading(begins) => tell(Happening::Reloading(*begins)),
             News::Files => tell(Happening::Files),
         });
-        if let News::Job { path, result } = &news {
+        if let News::Job { path, result, .. } = &news {
             self.board(|board| board.ended(path, result));
         }
         news != News::Left
@@ -255,6 +268,7 @@ async fn listen(
                 if is_from(&message, &[&owner, BUS.0]) && !shared.take_in(&message) {
                     break "systemd has left the bus".to_owned();
                 }
+                shared.position.send_replace(Some(Seen::at(&message)));
             }
             Some(Err(why)) => break why.to_string(),
             None => break "the bus has closed it".to_owned(),

@@ -66,8 +66,6 @@ pub enum Happening<'n> {
         name: &'n str,
         /// Its object.
         path: &'n str,
-        /// As above.
-        known: bool,
     },
     /// All units are being read anew (true), or have been.
     Reloading(bool),
@@ -88,7 +86,7 @@ pub(super) enum News {
     Removed { name: String, path: String },
     Reloading(bool),
     Files,
-    Job { path: String, result: String },
+    Job { path: String, unit: String, result: String },
     Left,
 }
 
@@ -121,9 +119,10 @@ pub(super) fn read(message: &Message) -> Option<News> {
             })
         }
         (super::link::MANAGER, "JobRemoved") => {
-            let (_, path, _, result): (u32, ObjectPath<'_>, &str, &str) =
+            let (_, path, unit, result): (u32, ObjectPath<'_>, &str, &str) =
                 body.deserialize().ok()?;
-            Some(News::Job { path: path.to_string(), result: result.to_owned() })
+            let (path, unit) = (path.to_string(), unit.to_owned());
+            Some(News::Job { path, unit, result: result.to_owned() })
         }
         (super::link::MANAGER, "Reloading") => body.deserialize().ok().map(News::Reloading),
         (super::link::MANAGER, "UnitFilesChanged") => Some(News::Files),

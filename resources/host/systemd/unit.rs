@@ -138,22 +138,14 @@ impl Systemd {
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking why {name} ended")))
     }
 
-    /// Whether a unit may be running when it was started: a oneshot service may not, unless it is to remain.
-    pub async fn remains(&self, bus: Bus, name: &str) -> Result<bool, Trouble> {
-        const SERVICE: &str = "org.freedesktop.systemd1.Service";
+    /// What tells one start of a unit from the next; none where it is not in memory.
+    pub async fn invocation(&self, bus: Bus, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
         let link = self.link(bus).await?;
-        if !name.ends_with(".service") {
-            return Ok(true);
-        }
         let ask = async {
-            // It may have been let go again: here it must be loaded.
-            let answer = link.call(MANAGER_PATH, MANAGER, "LoadUnit", &name).await?;
-            let path: OwnedObjectPath = answer.body().deserialize()?;
-            let kind = property_of(&link, &path, SERVICE, "Type").await?;
-            let remains = property_of(&link, &path, SERVICE, "RemainAfterExit").await?;
-            Ok(String::try_from(kind)? != "oneshot" || bool::try_from(remains)?)
+            let Some(path) = find(&link, name).await?.0 else { return Ok(None) };
+            Ok(Some(Vec::try_from(property_of(&link, &path, UNIT, "InvocationID").await?)?))
         };
-        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking what {name} is")))
+        ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking for the start of {name}")))
     }
 
     /// Whether a unit can reload; false where it must be restarted to read its configuration.

@@ -9,6 +9,9 @@ use crate::permit::Permit;
 use crate::printable::short;
 use crate::trouble::Trouble;
 
+/// systemd's word for a unit that was started too often.
+const START_LIMIT: &str = "start-limit-hit";
+
 /// Why a run ends before its last step.
 enum Stop {
     Revoked,
@@ -173,6 +176,7 @@ impl Run<'_> {
 
     async fn job(&mut self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
+        let before = systemd.invocation(svc.bus, &svc.unit).await?;
         self.touched = true;
         match systemd.job(svc.bus, verb, &svc.unit, self.permit).await? {
             End::Done => Ok(()),
@@ -181,10 +185,16 @@ impl Run<'_> {
                 let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
                 let is_running = unit.is_some_and(|unit| runs(unit.activity));
                 // Where somebody else had a hand in it, what follows is news.
-                if end != "canceled" && verb != Verb::Stop && is_running == (verb != Verb::Start) {
+                let is_news = verb == Verb::Stop || is_running == (verb == Verb::Start);
+                if end != "canceled" && !is_news {
                     hush.knows(seen);
                 }
-                let (why, _) = systemd.result(svc.bus, &svc.unit).await?;
+                let (mut why, _) = systemd.result(svc.bus, &svc.unit).await?;
+                let after = systemd.invocation(svc.bus, &svc.unit).await?;
+                if verb == Verb::Start && end == "failed" && before.is_some() && before == after {
+                    // It was not even begun; its last result tells of an earlier start.
+                    START_LIMIT.clone_into(&mut why);
+                }
                 Err(Stop::Failed(not_done(svc, verb, &end, &why)))
             }
         }
@@ -203,21 +213,18 @@ impl Run<'_> {
             return Ok(());
         }
         let (why, conditions) = systemd.result(svc.bus, &svc.unit).await?;
-        let remains = systemd.remains(svc.bus, &svc.unit).await?;
-        if !remains || !conditions {
-            // It will always be like that. Else somebody may have stopped it: what follows is news.
+        // Somebody else may have stopped it: then what follows is news.
+        if !hush.is_disturbed(seen).await {
             hush.knows(seen);
         }
         let unit = short(&svc.unit, 50);
-        let ended = || Trouble::new(format!("{unit} was started, and has ended well"));
         Err(Stop::Failed(match why.as_str() {
             _ if !conditions => {
                 Trouble::new(format!("{unit} was not started: its conditions are not met"))
                     .hint(format!("`systemctl status {unit}` says which"))
             }
-            _ if !remains => ended()
-                .hint("a oneshot service without RemainAfterExit=yes is never running: use `exec`"),
-            "success" | "" => ended().hint("what is to be running must not end by itself"),
+            "success" | "" => Trouble::new(format!("{unit} was started, and has ended well"))
+                .hint("it must stay: a oneshot service needs RemainAfterExit=yes, or use `exec`"),
             why => not_done(svc, Verb::Start, "failed", why),
         }))
     }
@@ -242,7 +249,7 @@ fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Trouble {
     let user = if svc.bus == crate::host::systemd::Bus::Session { "--user " } else { "" };
     let journal = format!("`journalctl {user}-u {unit}` says why");
     match (end, why) {
-        (_, "start-limit-hit") => {
+        (_, START_LIMIT) => {
             Trouble::new(format!("{unit} was started too often: systemd refuses for now"))
                 .hint(format!("{journal} it ends; then `systemctl {user}reset-failed {unit}`"))
         }
