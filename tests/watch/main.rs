@@ -8,3 +8,4 @@ mod links;
 mod others;
 mod parents;
 mod random;
+mod units;

@@ -359,13 +359,15 @@ impl Shared {
     fn learn(&self, bus: Bus, answers: Answers) {
         let mut state = self.lock();
         let Some(followed) = state.units.0.get_mut(&bus) else { return };
+        // Where the bus had been given up, its return is told with a suspicion.
+        let was_up = followed.standing == Running::Yes;
         let (mut changed, mut suspect, mut news) = (Vec::new(), Vec::new(), Vec::new());
         for (name, path) in answers.found {
             followed.is_at(&name, path.as_deref());
             let Some(watched) = followed.names.get_mut(&name) else { continue };
             watched.known = true;
             news.extend(&watched.vertices);
-            if answers.suspect {
+            if answers.suspect && was_up {
                 suspect.extend(&watched.vertices);
             }
         }

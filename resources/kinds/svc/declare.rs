@@ -56,7 +56,10 @@ fn one_of<T: Copy>(
     let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
     if found.is_none() {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let what = format!("{} is expected, found `{}`", words.join(" or "), short(&text, 30));
+        let words = words.join(", ");
+        let words =
+            words.rsplit_once(", ").map_or_else(|| words.clone(), |(a, b)| format!("{a} or {b}"));
+        let what = format!("{words} is expected, found `{}`", short(&text, 30));
         problems.push(Invalid::field(field, what).hint(advice(field, &text)));
     }
     found
@@ -64,7 +67,7 @@ fn one_of<T: Copy>(
 
 fn advice(field: &str, text: &str) -> &'static str {
     match (field, text) {
-        ("state", "started" | "active" | "start" | "true") => "`running`",
+        ("state", "started" | "active" | "start" | "true") => "say `running`",
         ("state", "restarted" | "reloaded") => {
             "a unit is restarted when something notifies it: see `notify` and `refresh`"
         }
