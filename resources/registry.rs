@@ -2,12 +2,13 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 6] = [
+static SPECS: [&Spec; 7] = [
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
     &crate::kinds::print::SPEC,
+    &crate::kinds::svc::SPEC,
     &crate::kinds::timer::SPEC,
 ];
 
@@ -63,7 +64,6 @@ pub const ELSEWHERE: &[&str] = &[
     "probe",
     "repo",
     "ssh:authorized_key",
-    "svc",
     "swap",
     "sysctl",
     "tar",

@@ -21,6 +21,13 @@ pub enum Source {
     Every(Duration),
     /// An event for each line that this command prints (`watchcmd`); started again with back-off when it ends.
     Lines(crate::host::Command),
+    /// Whatever systemd tells of this unit.
+    Unit {
+        /// By which systemd.
+        bus: crate::host::systemd::Bus,
+        /// Any of its names, whole (`nginx.service`).
+        unit: std::sync::Arc<str>,
+    },
 }
 
 /// Something that only one resource may write. Two claims on one thing are refused when the graph is loaded.
@@ -28,4 +35,20 @@ pub enum Source {
 pub enum Claim {
     /// The thing at this path (normalised, absolute).
     Path(PathBuf),
+    /// A unit of systemd.
+    Unit {
+        /// It is one of the user's, not the machine's.
+        session: bool,
+        /// Its whole name.
+        name: String,
+    },
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Unit { name, .. } => f.write_str(name),
+        }
+    }
 }

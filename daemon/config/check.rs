@@ -289,8 +289,7 @@ impl Checker<'_> {
 
     fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
         for claim in resource.claims() {
-            let Claim::Path(path) = &claim;
-            let what = quoted(&path.display().to_string());
+            let what = quoted(&claim.to_string());
             if let Some(holder) =
                 self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)
                 && let Some(holder) = self.vertices.get(holder)

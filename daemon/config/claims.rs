@@ -21,9 +21,9 @@ impl Checker<'_> {
         let claimed: BTreeMap<&Path, usize> = self
             .claims
             .iter()
-            .map(|(claim, holder)| {
-                let Claim::Path(path) = claim;
-                (path.as_path(), *holder)
+            .filter_map(|(claim, holder)| match claim {
+                Claim::Path(path) => Some((path.as_path(), *holder)),
+                Claim::Unit { .. } => None,
             })
             .collect();
         for (vertex, directory) in minding {

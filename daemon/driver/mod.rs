@@ -17,6 +17,7 @@ mod runs;
 mod sweep;
 mod table;
 mod tell;
+mod units;
 mod watches;
 
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
@@ -38,7 +39,8 @@ use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, Vertex
 use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
-use watch::Hub;
+use units::HostUnits;
+use watch::{Hub, Sources};
 use watches::Watches;
 
 /// How often progress is told to those who want it.
@@ -90,8 +92,11 @@ impl Driver {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
-            let lines = Arc::new(HostLines(parts.host.clone()));
-            Hub::with_lines(tokio::runtime::Handle::current(), lines, move |signals| {
+            let sources = Sources {
+                lines: Some(Arc::new(HostLines(parts.host.clone()))),
+                units: Some(Arc::new(HostUnits(parts.host.clone()))),
+            };
+            Hub::with_sources(tokio::runtime::Handle::current(), sources, move |signals| {
                 inbox.put(Input::Watched(signals));
             })
         });

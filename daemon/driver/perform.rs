@@ -158,7 +158,7 @@ impl Driver {
     pub(super) fn give_up_watches(&mut self, now: Instant) {
         let Some(progress) = self.hub.as_ref().map(Hub::progress) else { return };
         for id in self.watches.late(now, progress) {
-            let event = self.unwatched(id, "a file system does not answer");
+            let event = self.unwatched(id, "what is to be watched does not answer");
             self.turn(event);
         }
     }

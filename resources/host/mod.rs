@@ -1,4 +1,4 @@
-//! The one door to the machine: files, processes, accounts.
+//! The one door to the machine: files, processes, accounts, systemd.
 
 mod account;
 mod capture;
@@ -13,6 +13,7 @@ mod prepare;
 mod process;
 mod spawner;
 mod supervise;
+pub mod systemd;
 
 pub use capture::Captured;
 pub use command::Command;
@@ -20,9 +21,11 @@ pub use descriptors::close_inherited;
 pub use files::Files;
 pub use lines::{Line, Lines};
 pub use process::{End, Finished};
+pub use systemd::Systemd;
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Host {
     files: std::sync::Arc<Files>,
+    systemd: std::sync::Arc<Systemd>,
 }

@@ -5,4 +5,5 @@ pub mod file;
 pub mod msg;
 pub mod noop;
 pub mod print;
+pub mod svc;
 pub mod timer;

@@ -11,3 +11,4 @@ mod reload;
 mod repair;
 mod service;
 mod unit;
+mod units;

@@ -14,6 +14,7 @@ const DIRECT: &[&str] = &[
     "nix",
     "rustix",
     "libc",
+    "zbus",
     "MintKey",
     "unsafe",
 ];

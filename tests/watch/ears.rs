@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::driver::watch::{Hub, LineSource, Signal};
+use steadfast::driver::watch::{Hub, Signal, Sources};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use tempfile::TempDir;
@@ -69,14 +69,11 @@ const SENTINEL: u32 = u32::MAX;
 
 impl Ears {
     pub(crate) fn new() -> Self {
-        Self::with(None)
+        Self::with(Sources::default())
     }
 
-    pub(crate) fn with(lines: Option<Arc<dyn LineSource>>) -> Self {
-        Self::over(&std::env::temp_dir(), |handle, tell| match lines {
-            Some(lines) => Hub::with_lines(handle, lines, tell),
-            None => Hub::new(handle, tell),
-        })
+    pub(crate) fn with(sources: Sources) -> Self {
+        Self::over(&std::env::temp_dir(), |handle, tell| Hub::with_sources(handle, sources, tell))
     }
 
     /// Over the backend that watches the graph's own files.

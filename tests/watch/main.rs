@@ -9,3 +9,4 @@ mod others;
 mod parents;
 mod random;
 mod trees;
+mod units;

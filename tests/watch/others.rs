@@ -4,7 +4,7 @@ use crate::ears::Ears;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::driver::watch::{LineSource, LineStream, Promise};
+use steadfast::driver::watch::{LineSource, LineStream, Promise, Sources};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::Command;
@@ -63,7 +63,10 @@ fn lines_are_events_and_the_command_is_started_again() {
         script.next.lock().expect("not poisoned").push_back(Ok(lines));
         speaker
     };
-    let ears = Ears::with(Some(Arc::clone(&script) as Arc<dyn LineSource>));
+    let ears = Ears::with(Sources {
+        lines: Some(Arc::clone(&script) as Arc<dyn LineSource>),
+        units: None,
+    });
     let first = speak(&script);
     let path = ears.file("file", "x");
     let sources =

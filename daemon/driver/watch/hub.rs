@@ -6,6 +6,7 @@ use super::pulse::{LineSource, Owner};
 use super::table::{Running, Table, Work};
 use super::through_inotify::InotifyBackend;
 use super::through_notify::NotifyBackend;
+use super::units::UnitSource;
 use super::worker::Worker;
 use std::collections::HashMap;
 use std::fmt;
@@ -36,11 +37,29 @@ pub(super) struct Shared {
     wake: Condvar,
     tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
-    pub(super) lines: Option<Arc<dyn LineSource>>,
+    pub(super) sources: Sources,
     /// Counts what the hub's thread has done.
     pub(super) progress: AtomicU64,
     /// The timers and watch commands of each vertex.
     tasks: Mutex<HashMap<VertexId, Vec<AbortHandle>>>,
+    /// Those that listen to systemd, one for each bus.
+    following: Mutex<Vec<AbortHandle>>,
+}
+
+/// Who brings the events that are not of the kernel.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// Starts watch commands.
+    pub lines: Option<Arc<dyn LineSource>>,
+    /// Listens to systemd.
+    pub units: Option<Arc<dyn UnitSource>>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (lines, units) = (self.lines.is_some(), self.units.is_some());
+        f.debug_struct("Sources").field("lines", &lines).field("units", &units).finish()
+    }
 }
 
 impl fmt::Debug for Hub {
@@ -58,7 +77,7 @@ impl Hub {
     /// A hub that tells what it learns. `tell` is called from the hub's threads while they hold the hub's lock, so that nothing is
     /// told of a vertex after it was disarmed: it must be quick and must not call the hub, nor wait for somebody who does.
     pub fn new(handle: Handle, tell: impl Fn(Vec<Signal>) + Send + Sync + 'static) -> Self {
-        Self::open(handle, None, Box::new(tell), |sink| Box::new(InotifyBackend::new(sink)))
+        Self::with_sources(handle, Sources::default(), tell)
     }
 
     /// The same over the crate `notify`: for a few quiet directories.
@@ -66,26 +85,27 @@ impl Hub {
         handle: Handle,
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
-        Self::open(handle, None, Box::new(tell), |sink| Box::new(NotifyBackend::new(sink)))
+        let notify = |sink| -> Box<dyn Backend> { Box::new(NotifyBackend::new(sink)) };
+        Self::open(handle, Sources::default(), Box::new(tell), notify)
     }
 
-    /// The same as [`Hub::new`], with somebody who can start watch commands.
-    pub fn with_lines(
+    /// The same as [`Hub::new`], with those who can start watch commands and listen to systemd.
+    pub fn with_sources(
         handle: Handle,
-        lines: Arc<dyn LineSource>,
+        sources: Sources,
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
-        Self::open(handle, Some(lines), Box::new(tell), inotify)
+        Self::open(handle, sources, Box::new(tell), inotify)
     }
 
     fn open(
         handle: Handle,
-        lines: Option<Arc<dyn LineSource>>,
+        sources: Sources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
         backend: fn(Sink) -> Box<dyn Backend>,
     ) -> Self {
-        let shared = Arc::new(Shared::new(handle, lines, tell));
+        let shared = Arc::new(Shared::new(handle, sources, tell));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
             weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
@@ -154,6 +174,11 @@ impl Hub {
         for task in self.shared.tasks().drain().flat_map(|(_, tasks)| tasks) {
             task.abort();
         }
+        let mut following = self.shared.following.lock().unwrap_or_else(PoisonError::into_inner);
+        for task in following.drain(..) {
+            task.abort();
+        }
+        drop(following);
         self.shared.lock().work.closed = true;
         self.shared.wake.notify_one();
         let Some(thread) = self.thread.take() else { return };
@@ -187,11 +212,17 @@ impl Drop for Hub {
 impl Shared {
     pub(super) fn new(
         handle: Handle,
-        lines: Option<Arc<dyn LineSource>>,
+        sources: Sources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
         let (state, wake, tasks) = (Mutex::default(), Condvar::new(), Mutex::default());
-        Self { state, wake, tell, handle, lines, progress: AtomicU64::new(0), tasks }
+        let progress = AtomicU64::new(0);
+        Self { state, wake, tell, handle, sources, progress, tasks, following: Mutex::default() }
+    }
+
+    /// Keeps a task that listens to systemd.
+    pub(super) fn keep_following(&self, task: AbortHandle) {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {

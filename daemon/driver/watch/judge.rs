@@ -25,10 +25,14 @@ impl Table {
         let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
         why = why.or_else(|| self.failure_in_tree(vertex));
         let mut starting = false;
-        for running in self.running.get(&vertex).into_iter().flatten() {
+        let units = armed.placed.iter().filter_map(|placed| match placed {
+            Placed::Unit(bus, unit) => Some(self.units.standing(*bus, unit)),
+            Placed::Leaf(..) | Placed::Below(_) => None,
+        });
+        for running in self.running.get(&vertex).into_iter().flatten().cloned().chain(units) {
             match running {
                 Running::Starting => starting = true,
-                Running::Failed(error) => why = why.or_else(|| Some(error.clone())),
+                Running::Failed(error) => why = why.or(Some(error)),
                 Running::Yes => {}
             }
         }
@@ -56,6 +60,7 @@ impl Table {
         let (mut id, mut name) = match placed {
             Placed::Leaf(route, name) => (*route, Some(name)),
             Placed::Below(route) => (*route, None),
+            Placed::Unit(..) => return None,
         };
         for _ in 0..LINKS {
             let route = self.routes.get(&id)?;

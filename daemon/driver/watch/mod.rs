@@ -1,4 +1,5 @@
-//! Where events come from: one hub for all resources, over one inotify instance, the runtime's timers, and watch commands.
+//! Where events come from: one hub for all resources, over one inotify instance, the runtime's timers,
+//! watch commands, and one connection to each systemd.
 //!
 //! A vertex that is armed costs a few entries in tables, and no thread, task or channel of its own (but for timers and watch commands).
 //! An event of a file becomes `Changed` right in the thread that reads the kernel's events; whatever bears on the way to a file is
@@ -14,14 +15,16 @@ mod table;
 mod through_inotify;
 mod through_notify;
 mod tree;
+mod units;
 mod walk;
 mod worker;
 
 #[cfg(test)]
 mod walk_tests;
 
-pub use hub::Hub;
+pub use hub::{Hub, Sources};
 pub use pulse::{LineSource, LineStream, Promise};
+pub use units::{UnitSource, UnitStream};
 
 use hub::Shared;
 use steadfast_engine::VertexId;

@@ -59,6 +59,7 @@ impl Table {
                     }
                     self.tidy_leaf(*route, name, &mut work);
                 }
+                Placed::Unit(bus, unit) => self.units.displace(vertex, *bus, unit),
                 Placed::Below(route) => {
                     let Some(known) = self.routes.get_mut(route) else { continue };
                     remove_one(&mut known.below, &vertex);

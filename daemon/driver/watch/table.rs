@@ -8,11 +8,13 @@ use super::Signal;
 use super::backend::{DirectoryId, Happening};
 use super::pulse::Owner;
 use super::tree::Tree;
+use super::units::Units;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
+use steadfast_resources::host::systemd::Bus;
 
 /// A name in a directory.
 pub(super) type Name = Arc<[u8]>;
@@ -88,6 +90,7 @@ pub(super) struct Leaf {
 pub(super) enum Placed {
     Leaf(RouteId, Name),
     Below(RouteId),
+    Unit(Bus, Arc<str>),
 }
 
 #[derive(Debug)]
@@ -159,6 +162,7 @@ pub(super) struct Table {
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The trees of those that wait for all below a directory.
     pub(super) trees: HashMap<VertexId, Tree>,
+    pub(super) units: Units,
     pub(super) work: Work,
     serial: u64,
     directory: u32,

@@ -1,6 +1,7 @@
 //! Walks under which something moves at the worst moment, over a backend that does what the test says.
 
 use super::Shared;
+use super::Sources;
 use super::backend::{Backend, DirectoryId, Failure};
 use super::table::{Identity, RouteId, Walked};
 use super::walk::Walk;
@@ -40,7 +41,7 @@ fn walk(
     act: impl FnMut(&Path) -> Result<(), Failure> + Send,
 ) -> (Walked, Watched, Shared) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let shared = Shared::new(runtime.handle().clone(), None, Box::new(|_| {}));
+    let shared = Shared::new(runtime.handle().clone(), Sources::default(), Box::new(|_| {}));
     let mut backend = Scripted { act, watched: Vec::new() };
     let (route, renewed) = (RouteId(1), None);
     let walked = Walk { shared: &shared, backend: &mut backend, route, renewed }.run(path);

@@ -5,8 +5,9 @@ use super::backend::{Backend, DirectoryId};
 use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
-use super::table::{LINKS, Name, Reason, RouteId, Running, Told, Work};
+use super::table::{LINKS, Name, Placed, Reason, RouteId, Running, Table, Told, Work};
 use super::tree;
+use super::units::follow;
 use super::walk::Walk;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
+use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
 
 /// The hub's own thread.
@@ -120,6 +122,12 @@ impl Worker {
         let mut running = Vec::new();
         for source in sources {
             match source {
+                Source::Unit { bus, unit } => {
+                    if state.units.place(vertex, bus, &unit) {
+                        self.begin_following(bus, &mut state);
+                    }
+                    all.push(Placed::Unit(bus, unit));
+                }
                 Source::Path { path, below } => all.extend(state.place(vertex, &path, below, work)),
                 Source::Tree(path) => {
                     all.extend(state.place(vertex, &path, true, work));
@@ -130,7 +138,7 @@ impl Worker {
                     tasks.push(self.shared.handle.spawn(task).abort_handle());
                 }
                 Source::Lines(command) => {
-                    let Some(lines) = self.shared.lines.clone() else {
+                    let Some(lines) = self.shared.sources.lines.clone() else {
                         running.push(Running::Failed("watch commands cannot be run".to_owned()));
                         continue;
                     };
@@ -153,6 +161,17 @@ impl Worker {
             self.keep(owner, tasks);
         }
         work.judge.insert(vertex);
+    }
+
+    /// The first vertex that waits for a unit on this bus.
+    fn begin_following(&self, bus: Bus, state: &mut Table) {
+        let Some(units) = self.shared.sources.units.clone() else {
+            state.units.refuse(bus, "systemd cannot be listened to");
+            return;
+        };
+        let task = follow(Arc::clone(&self.shared), units, bus);
+        let task = self.shared.handle.spawn(task).abort_handle();
+        self.shared.keep_following(task);
     }
 
     /// Keeps the tasks of a vertex, or ends them where it was disarmed meanwhile.

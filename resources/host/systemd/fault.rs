@@ -1,0 +1,96 @@
+//! Why a call was not answered as hoped.
+
+use super::{Bus, Seen};
+use crate::printable::short;
+use crate::trouble::Trouble;
+use std::time::Duration;
+use zbus::DBusError as _;
+
+/// Why a call was not answered as hoped.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// systemd, or the bus, said no.
+    Refused {
+        /// The name of the error, such as `org.freedesktop.systemd1.NoSuchUnit`.
+        name: String,
+        /// What was said.
+        words: String,
+        /// When.
+        at: Option<Seen>,
+    },
+    /// There is no connection (any more).
+    Lost(String),
+    /// No answer came in this time.
+    Silent(Duration),
+}
+
+impl From<zbus::Error> for Fault {
+    fn from(error: zbus::Error) -> Self {
+        match error {
+            zbus::Error::MethodError(name, words, message) => Self::Refused {
+                name: name.to_string(),
+                words: words.unwrap_or_default(),
+                at: Some(Seen::at(&message)),
+            },
+            zbus::Error::FDO(error) => Self::Refused {
+                name: error.name().to_string(),
+                words: error.description().unwrap_or_default().to_owned(),
+                at: None,
+            },
+            other => Self::Lost(other.to_string()),
+        }
+    }
+}
+
+impl Fault {
+    /// The last part of the error's name, where there is one.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Refused { name, .. } => name.rsplit('.').next().unwrap_or_default(),
+            Self::Lost(_) | Self::Silent(_) => "",
+        }
+    }
+
+    /// In words; `what` was to be done.
+    pub(super) fn trouble(&self, what: &str) -> Trouble {
+        match self {
+            Self::Refused { words, .. } => {
+                let trouble = Trouble::new(format!("{what}: {}", short(words, 100)));
+                match self.name() {
+                    "TransactionIsDestructive" => {
+                        trouble.hint("a job that must not be undone is in the queue: a shutdown?")
+                    }
+                    "AccessDenied" | "InteractiveAuthorizationRequired" => {
+                        trouble.hint("systemd takes orders of root; a user's units need `session`")
+                    }
+                    _ => trouble,
+                }
+            }
+            Self::Lost(why) => {
+                Trouble::new(format!("{what}: the D-Bus connection is gone: {}", short(why, 60)))
+            }
+            Self::Silent(limit) => {
+                Trouble::new(format!("{what}: systemd did not answer within {limit:?}"))
+                    .hint("it may be busy or hung: `systemctl status` should answer at once")
+            }
+        }
+    }
+
+    /// In words, where no connection could be made.
+    pub(super) fn unreachable(&self, bus: Bus) -> Trouble {
+        let (name, hint) = match bus {
+            Bus::System => ("system", "is this machine run by systemd, and dbus.socket active?"),
+            Bus::Session => (
+                "user's",
+                "a user without a login needs `loginctl enable-linger`, and dbus-user-session",
+            ),
+        };
+        let why = match self {
+            Self::Refused { words, .. } => words.clone(),
+            Self::Lost(why) => why.clone(),
+            Self::Silent(limit) => format!("no answer within {limit:?}"),
+        };
+        let why = short(&why, 60);
+        Trouble::new(format!("systemd on the {name} bus cannot be reached: {why}")).hint(hint)
+    }
+}

@@ -1,0 +1,271 @@
+//! Makes a unit as declared, in this order: its files read, its startup, its state, its refresh.
+
+use super::check::{Plan, Told, fixed, look, runs};
+use super::{Startup, State, Svc};
+use crate::change::{Change, Outcome};
+use crate::host::Host;
+use crate::host::systemd::{Applied, End, Hush, Install, Verb};
+use crate::permit::Permit;
+use crate::printable::short;
+use crate::trouble::Trouble;
+
+/// systemd's word for a unit that was started too often.
+const START_LIMIT: &str = "start-limit-hit";
+
+/// Why a run ends before its last step.
+enum Stop {
+    Revoked,
+    Failed(Trouble),
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Self::Failed(trouble)
+    }
+}
+
+/// One run.
+struct Run<'r> {
+    svc: &'r Svc,
+    host: &'r Host,
+    permit: &'r Permit,
+    done: Vec<String>,
+    /// Something may have been changed, whether or not it is among what was done.
+    touched: bool,
+}
+
+pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Change) -> Outcome {
+    let Ok(seen) = change.premise.downcast::<Plan>() else {
+        let trouble = Trouble::new("the check of this run left nothing to apply");
+        return Outcome::Failed { trouble, touched: false };
+    };
+    let mut run = Run { svc, host, permit, done: Vec::new(), touched: false };
+    let ended = tokio::select! {
+        ended = run.all(*seen) => ended,
+        // Whatever it waits for. A job that was asked for goes on.
+        () = permit.revoked() => Err(Stop::Revoked),
+    };
+    match ended {
+        Ok(()) if run.done.is_empty() => Outcome::Unchanged,
+        Ok(()) => Outcome::Changed(run.done),
+        Err(Stop::Failed(trouble)) => Outcome::Failed { trouble, touched: run.touched },
+        Err(Stop::Revoked) => Outcome::Interrupted,
+    }
+}
+
+impl Run<'_> {
+    async fn all(&mut self, seen: Plan) -> Result<(), Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        // Who has asked for a job waits for it: to come between would cancel it.
+        if seen.state.is_some() || seen.refresh.is_some() {
+            systemd.settled(svc.bus, &svc.unit).await?;
+        }
+        let plan = look(svc, self.host, seen.refresh.is_some()).await?;
+        if plan.load && seen.load {
+            self.load().await?;
+        }
+        if let Some(file) = plan.startup.as_deref().filter(|_| seen.startup.is_some()) {
+            self.install(file).await?;
+        }
+        let told = plan.refresh.filter(|_| seen.refresh.is_some());
+        let is_moved = plan.state.is_some() && seen.state.is_some();
+        if !is_moved && told.is_none() {
+            return Ok(());
+        }
+        let mut hush = systemd.hush(svc.bus, &svc.unit).await?;
+        match told {
+            // What is being started reads all there is.
+            Some(told) if !is_moved => self.refresh(told, &mut hush).await,
+            _ => self.set_state(&mut hush).await,
+        }
+    }
+
+    async fn load(&mut self) -> Result<(), Stop> {
+        self.touched = true;
+        let (svc, permit) = (self.svc, self.permit);
+        permitted(self.host.systemd().reload(svc.bus, permit).await?)?;
+        self.done.push("daemon-reload".to_owned());
+        Ok(())
+    }
+
+    async fn install(&mut self, file: &str) -> Result<(), Stop> {
+        let Some(startup) = self.svc.startup else { return Ok(()) };
+        let is_masked = file.starts_with("masked");
+        let (steps, word): (&[Install], _) = match startup {
+            Startup::Masked => (&[Install::Mask], "masked"),
+            Startup::Enabled if is_masked => (&[Install::Unmask, Install::Enable], "enabled"),
+            Startup::Enabled => (&[Install::Enable], "enabled"),
+            Startup::Disabled if is_masked => (&[Install::Unmask], "unmasked"),
+            Startup::Disabled => (&[Install::Disable], "disabled"),
+        };
+        let (bus, systemd) = (self.svc.bus, self.host.systemd());
+        for step in steps {
+            self.touched = true;
+            let name = self.name_for(*step).await?;
+            permitted(systemd.install(bus, *step, &name, self.permit).await?)?;
+        }
+        permitted(systemd.reload(bus, self.permit).await?)?;
+        self.done.push(word.to_owned());
+        if startup == Startup::Disabled && is_masked {
+            self.disable_what_was_masked().await?;
+        }
+        self.verify_startup().await
+    }
+
+    /// Links can only be masked by their own name, and only enabled by that of their unit.
+    async fn name_for(&self, step: Install) -> Result<String, Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        match step {
+            Install::Mask | Install::Unmask => Ok(svc.unit.clone()),
+            Install::Enable | Install::Disable => {
+                let is_link = systemd.file_state(svc.bus, &svc.unit).await?;
+                if is_link.as_deref() != Some("alias") {
+                    return Ok(svc.unit.clone());
+                }
+                Ok(systemd.file_name(svc.bus, &svc.unit).await?)
+            }
+        }
+    }
+
+    /// Below a mask, a unit may be enabled still.
+    async fn disable_what_was_masked(&mut self) -> Result<(), Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        let state = systemd.file_state(svc.bus, &svc.unit).await?;
+        if state.is_some_and(|state| state.starts_with("enabled")) {
+            let name = self.name_for(Install::Disable).await?;
+            permitted(systemd.install(svc.bus, Install::Disable, &name, self.permit).await?)?;
+            permitted(systemd.reload(svc.bus, self.permit).await?)?;
+        }
+        Ok(())
+    }
+
+    /// systemd says yes to much that it cannot do.
+    async fn verify_startup(&self) -> Result<(), Stop> {
+        let plan = look(self.svc, self.host, false).await?;
+        match plan.startup {
+            Some(file) => Err(Stop::Failed(fixed(self.svc, &file))),
+            None => Ok(()),
+        }
+    }
+
+    async fn set_state(&mut self, hush: &mut Hush) -> Result<(), Stop> {
+        let (verb, word) = match self.svc.state {
+            Some(State::Running) => (Verb::Start, "started"),
+            Some(State::Stopped) => (Verb::Stop, "stopped"),
+            None => return Ok(()),
+        };
+        self.job(verb, hush).await?;
+        self.verify_state(verb, hush).await?;
+        self.done.push(word.to_owned());
+        Ok(())
+    }
+
+    async fn refresh(&mut self, told: Told, hush: &mut Hush) -> Result<(), Stop> {
+        let (verb, word) = match told {
+            Told::Reload => (Verb::Reload, "reloaded"),
+            Told::Restart => (Verb::Restart, "restarted"),
+        };
+        self.job(verb, hush).await?;
+        let (unit, seen) = self.host.systemd().look(self.svc.bus, &self.svc.unit).await?;
+        if unit.is_some_and(|unit| runs(unit.activity)) {
+            hush.knows(seen);
+        }
+        self.done.push(word.to_owned());
+        Ok(())
+    }
+
+    async fn job(&mut self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        let before = systemd.invocation(svc.bus, &svc.unit).await?;
+        self.touched = true;
+        match systemd.job(svc.bus, verb, &svc.unit, self.permit).await? {
+            End::Done => Ok(()),
+            End::Revoked { .. } => Err(Stop::Revoked),
+            End::Not(end) => {
+                let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
+                let is_running = unit.is_some_and(|unit| runs(unit.activity));
+                // Where somebody else had a hand in it, what follows is news.
+                let is_news = verb == Verb::Stop || is_running == (verb == Verb::Start);
+                if end != "canceled" && !is_news {
+                    hush.knows(seen);
+                }
+                let (mut why, _) = systemd.result(svc.bus, &svc.unit).await?;
+                let after = systemd.invocation(svc.bus, &svc.unit).await?;
+                if verb == Verb::Start && end == "failed" && before.is_some() && before == after {
+                    // It was not even begun; its last result tells of an earlier start.
+                    START_LIMIT.clone_into(&mut why);
+                }
+                Err(Stop::Failed(not_done(svc, verb, &end, &why)))
+            }
+        }
+    }
+
+    /// A job to start a unit may end well, and the unit not run.
+    async fn verify_state(&self, verb: Verb, hush: &mut Hush) -> Result<(), Stop> {
+        let (svc, systemd) = (self.svc, self.host.systemd());
+        let (unit, seen) = systemd.look(svc.bus, &svc.unit).await?;
+        let is_running = unit.is_some_and(|unit| runs(unit.activity));
+        if is_running == (verb == Verb::Start) {
+            hush.knows(seen);
+            return Ok(());
+        }
+        if verb != Verb::Start {
+            return Ok(());
+        }
+        let (why, conditions) = systemd.result(svc.bus, &svc.unit).await?;
+        // Somebody else may have stopped it: then what follows is news.
+        if !hush.is_disturbed(seen).await {
+            hush.knows(seen);
+        }
+        let unit = short(&svc.unit, 50);
+        Err(Stop::Failed(match why.as_str() {
+            _ if !conditions => {
+                Trouble::new(format!("{unit} was not started: its conditions are not met"))
+                    .hint(format!("`systemctl status {unit}` says which"))
+            }
+            "success" | "" => Trouble::new(format!("{unit} was started, and has ended well"))
+                .hint("it must stay: a oneshot service needs RemainAfterExit=yes, or use `exec`"),
+            why => not_done(svc, Verb::Start, "failed", why),
+        }))
+    }
+}
+
+fn permitted(applied: Applied) -> Result<(), Stop> {
+    match applied {
+        Applied::Yes => Ok(()),
+        Applied::Revoked => Err(Stop::Revoked),
+    }
+}
+
+/// A job that did not end well, in words.
+fn not_done(svc: &Svc, verb: Verb, end: &str, why: &str) -> Trouble {
+    let unit = short(&svc.unit, 50);
+    let verb = match verb {
+        Verb::Start => "start",
+        Verb::Stop => "stop",
+        Verb::Reload => "reload",
+        Verb::Restart => "restart",
+    };
+    let user = if svc.bus == crate::host::systemd::Bus::Session { "--user " } else { "" };
+    let journal = format!("`journalctl {user}-u {unit}` says why");
+    match (end, why) {
+        (_, START_LIMIT) => {
+            Trouble::new(format!("{unit} was started too often: systemd refuses for now"))
+                .hint(format!("{journal} it ends; then `systemctl {user}reset-failed {unit}`"))
+        }
+        ("failed", why) if !why.is_empty() && why != "success" => {
+            Trouble::new(format!("{unit} did not {verb}: {why}")).hint(journal)
+        }
+        ("dependency", _) => {
+            Trouble::new(format!("{unit} did not {verb}: a unit that it needs did not"))
+                .hint(format!("`systemctl {user}status {unit}`, and `systemctl {user}--failed`"))
+        }
+        ("canceled", _) => {
+            Trouble::new(format!("{unit} did not {verb}: somebody else has cancelled the job"))
+                .hint("two are at work on it, or the machine is being shut down")
+        }
+        (end, _) => {
+            Trouble::new(format!("{unit} did not {verb}: its job ended with `{end}`")).hint(journal)
+        }
+    }
+}

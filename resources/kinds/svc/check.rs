@@ -1,0 +1,235 @@
+//! What differs, and what would have to be done.
+
+use super::{Refresh, Startup, State, Svc};
+use crate::change::{Change, Difference, Verdict};
+use crate::host::Host;
+use crate::host::systemd::{Activity, Unit};
+use crate::printable::short;
+use crate::resource::Ask;
+use crate::trouble::Trouble;
+
+/// How a file stands that nothing starts at boot for its own sake.
+const NOT_AT_BOOT: [&str; 6] =
+    ["disabled", "static", "indirect", "linked", "linked-runtime", "transient"];
+
+/// What has to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// systemd is to read its unit files anew.
+    pub(super) load: bool,
+    /// How the file stands, as systemd calls it; none where it is as declared.
+    pub(super) startup: Option<String>,
+    /// How far the unit is; none where it is as declared.
+    pub(super) state: Option<&'static str>,
+    /// What it is to be told, where it is to be told something.
+    pub(super) refresh: Option<Told>,
+}
+
+/// What a refresh comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Reload,
+    Restart,
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What systemd says of a unit.
+#[derive(Debug)]
+struct Facts {
+    unit: Option<Unit>,
+    /// How its file stands; not asked where it does not matter.
+    file: Option<String>,
+}
+
+pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
+    let looked = ask.cancel.run_until_cancelled(look(svc, host, ask.refresh)).await;
+    match looked {
+        None => Verdict::Unknown(Trouble::new("the run was cancelled while systemd was asked")),
+        Some(Err(trouble)) => Verdict::Unknown(trouble),
+        Some(Ok(plan)) if plan.is_empty() => Verdict::Same,
+        Some(Ok(plan)) => Verdict::Differs(Change {
+            differences: differences(svc, &plan),
+            destructive: false,
+            premise: Box::new(plan),
+        }),
+    }
+}
+
+fn differences(svc: &Svc, plan: &Plan) -> Vec<Difference> {
+    let one = |aspect, from: &str, to: &str| {
+        Some(Difference { aspect, from: from.to_owned(), to: to.to_owned(), diff: None })
+    };
+    let startup = plan.startup.as_ref().and_then(|from| match svc.startup? {
+        Startup::Enabled => one("startup", from, "enabled"),
+        Startup::Disabled => one("startup", from, "disabled"),
+        Startup::Masked => one("startup", from, "masked"),
+    });
+    let state = plan.state.and_then(|from| match svc.state? {
+        State::Running => one("state", from, "running"),
+        State::Stopped => one("state", from, "stopped"),
+    });
+    let refresh = plan.refresh.and_then(|told| match told {
+        Told::Reload => one("refresh", "", "reload"),
+        Told::Restart => one("refresh", "", "restart"),
+    });
+    let load = plan.load.then(|| one("units", "changed on disk", "read by systemd")).flatten();
+    [load, startup, state, refresh].into_iter().flatten().collect()
+}
+
+/// Looks, and says what would have to be done.
+pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, Trouble> {
+    let refresh = refresh && svc.state != Some(State::Stopped) && svc.refresh != Refresh::Nothing;
+    if !svc.is_watched() && !refresh {
+        return Ok(Plan::default());
+    }
+    let facts = facts(svc, host).await?;
+    let mut plan = Plan { startup: startup(svc, &facts)?, ..Plan::default() };
+    plan.state = state(svc, &facts, plan.startup.is_some())?;
+    if let Some(unit) = facts.unit.as_ref().filter(|unit| runs(unit.activity))
+        && refresh
+        && plan.state.is_none()
+    {
+        let can_reload = svc.refresh == Refresh::Reload
+            && host.systemd().can_reload(svc.bus, &unit.path).await?;
+        plan.refresh = Some(if can_reload { Told::Reload } else { Told::Restart });
+    }
+    let acts = !plan.is_empty();
+    plan.load = facts.is_stale()
+        && match svc.daemon_reload {
+            Some(wanted) => wanted,
+            None => acts,
+        };
+    Ok(plan)
+}
+
+async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Trouble> {
+    let systemd = host.systemd();
+    let unit = systemd.unit(svc.bus, &svc.unit).await?;
+    let is_loaded = unit.as_ref().is_some_and(|unit| unit.load == "loaded");
+    let file = if svc.startup.is_some() || !is_loaded {
+        systemd.file_state(svc.bus, &svc.unit).await?
+    } else {
+        None
+    };
+    // A link to a unit stands as the unit does.
+    let file = match file.as_deref() {
+        Some("alias" | "linked" | "linked-runtime") if svc.startup.is_some() => {
+            let name = systemd.file_name(svc.bus, &svc.unit).await?;
+            if name == svc.unit { file } else { systemd.file_state(svc.bus, &name).await? }
+        }
+        _ => file,
+    };
+    Ok(Facts { unit, file })
+}
+
+impl Facts {
+    fn load(&self) -> &str {
+        self.unit.as_ref().map_or("", |unit| &unit.load)
+    }
+
+    fn activity(&self) -> Activity {
+        self.unit.as_ref().map_or(Activity::Inactive, |unit| unit.activity)
+    }
+
+    /// systemd has read something else than what lies there.
+    fn is_stale(&self) -> bool {
+        let was_missing = self.load() == "not-found" && self.file.is_some();
+        was_missing || self.unit.as_ref().is_some_and(|unit| unit.stale)
+    }
+
+    fn is_missing(&self) -> bool {
+        self.file.is_none() && ["", "not-found"].contains(&self.load())
+    }
+
+    fn is_masked(&self) -> bool {
+        match self.file.as_deref() {
+            Some(file) => file.starts_with("masked"),
+            None => self.load() == "masked",
+        }
+    }
+}
+
+pub(super) fn runs(activity: Activity) -> bool {
+    match activity {
+        Activity::Active | Activity::Reloading | Activity::Activating | Activity::Other => true,
+        Activity::Inactive | Activity::Failed | Activity::Deactivating => false,
+    }
+}
+
+fn word(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Active | Activity::Other => "running",
+        Activity::Reloading => "reloading",
+        Activity::Activating => "starting",
+        Activity::Inactive => "stopped",
+        Activity::Failed => "failed",
+        Activity::Deactivating => "stopping",
+    }
+}
+
+fn missing(svc: &Svc) -> Trouble {
+    let hint = "see the name; or put this resource after the package or file that brings it";
+    Trouble::new(format!("{} does not exist", short(&svc.unit, 60))).hint(hint)
+}
+
+fn state(svc: &Svc, facts: &Facts, unmasks: bool) -> Result<Option<&'static str>, Trouble> {
+    let Some(state) = svc.state else { return Ok(None) };
+    let activity = facts.activity();
+    match state {
+        State::Running if runs(activity) => Ok(None),
+        // What is being stopped need not be told again, and what is not there does not run.
+        State::Stopped if !runs(activity) => Ok(None),
+        State::Stopped => Ok(Some(word(activity))),
+        State::Running if facts.is_missing() => Err(missing(svc)),
+        State::Running if facts.is_masked() && !unmasks => {
+            Err(Trouble::new(format!("{} is masked: it cannot be started", short(&svc.unit, 60)))
+                .hint("declare `startup: enabled` (or disabled), which unmasks it"))
+        }
+        State::Running => Ok(Some(word(activity))),
+    }
+}
+
+/// How the file stands, where that is not as declared.
+fn startup(svc: &Svc, facts: &Facts) -> Result<Option<String>, Trouble> {
+    let Some(startup) = svc.startup else { return Ok(None) };
+    let Some(file) = facts.file.as_deref() else {
+        return match startup {
+            // What is not there is not started at boot, but somebody could still bring it.
+            Startup::Disabled => Ok(None),
+            Startup::Masked => Ok(Some("missing".to_owned())),
+            Startup::Enabled => Err(missing(svc)),
+        };
+    };
+    let same = match startup {
+        Startup::Enabled => file == "enabled",
+        Startup::Disabled => NOT_AT_BOOT.contains(&file),
+        Startup::Masked => file == "masked",
+    };
+    let can = match file {
+        "generated" | "transient" | "bad" => startup == Startup::Masked,
+        // Nothing would be linked; it was not made to be started at boot.
+        "static" => startup != Startup::Enabled,
+        _ => true,
+    };
+    match (same, can) {
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(file.to_owned())),
+        (false, false) => Err(fixed(svc, file)),
+    }
+}
+
+/// A unit whose file cannot stand as declared.
+pub(super) fn fixed(svc: &Svc, file: &str) -> Trouble {
+    let hint = match file {
+        "static" | "indirect" => "it has no [Install] section of its own: leave out `startup`",
+        "bad" => "`systemd-analyze verify` says what is wrong with it",
+        _ => "leave out `startup`, or declare what it is made from",
+    };
+    let unit = short(&svc.unit, 50);
+    Trouble::new(format!("{unit} is {file}: it cannot be enabled or disabled")).hint(hint)
+}

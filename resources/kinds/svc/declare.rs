@@ -1,0 +1,89 @@
+//! Reads the fields of a svc, and says everything that is wrong with them at once.
+
+use super::{Refresh, Startup, State, Svc, name};
+use crate::host::systemd::Bus;
+use crate::printable::short;
+use crate::resource::Resource;
+use crate::spec::{Fields, Invalid, Place};
+use std::sync::Arc;
+
+pub(super) fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut problems = Vec::new();
+    let unit = name::whole(name).unwrap_or_else(|problem| {
+        problems.push(problem);
+        String::new()
+    });
+    let states = [("running", State::Running), ("stopped", State::Stopped)];
+    let startups = [
+        ("enabled", Startup::Enabled),
+        ("disabled", Startup::Disabled),
+        ("masked", Startup::Masked),
+    ];
+    let refreshes =
+        [("reload", Refresh::Reload), ("restart", Refresh::Restart), ("none", Refresh::Nothing)];
+    let session = fields.bool("session").unwrap_or_default();
+    let state = one_of("state", &mut fields, &states, &mut problems);
+    let refresh = one_of("refresh", &mut fields, &refreshes, &mut problems);
+    let mut svc = Svc {
+        bus: if session { Bus::Session } else { Bus::System },
+        state,
+        startup: one_of("startup", &mut fields, &startups, &mut problems),
+        refresh: refresh.unwrap_or(Refresh::Reload),
+        daemon_reload: fields.bool("daemon_reload"),
+        doubts: Vec::new(),
+        unit,
+    };
+    contradictions(&svc, &mut problems);
+    if svc.state == Some(State::Stopped) && refresh.is_some_and(|it| it != Refresh::Nothing) {
+        let what = "`refresh` has no effect on a unit that is to be stopped";
+        svc.doubts.push(Invalid::field("refresh", what).hint("leave it out"));
+    }
+    if problems.is_empty() { Ok(Arc::new(svc)) } else { Err(problems) }
+}
+
+fn one_of<T: Copy>(
+    field: &'static str,
+    fields: &mut Fields,
+    choices: &[(&str, T)],
+    problems: &mut Vec<Invalid>,
+) -> Option<T> {
+    // Graphs of mgmt write '' where nothing is meant.
+    let text = fields.text(field).filter(|text| !text.is_empty())?;
+    let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+    if found.is_none() {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let words = words.join(", ");
+        let words =
+            words.rsplit_once(", ").map_or_else(|| words.clone(), |(a, b)| format!("{a} or {b}"));
+        let what = format!("{words} is expected, found `{}`", short(&text, 30));
+        problems.push(Invalid::field(field, what).hint(advice(field, &text)));
+    }
+    found
+}
+
+fn advice(field: &str, text: &str) -> &'static str {
+    match (field, text) {
+        ("state", "started" | "active" | "start" | "true") => "say `running`",
+        ("state", "restarted" | "reloaded") => {
+            "a unit is restarted when something notifies it: see `notify` and `refresh`"
+        }
+        ("state", "enabled" | "disabled" | "masked") => "that is for `startup`",
+        ("startup", "running" | "stopped") => "that is for `state`",
+        _ => "leave it out where it does not matter",
+    }
+}
+
+fn contradictions(svc: &Svc, problems: &mut Vec<Invalid>) {
+    if svc.state == Some(State::Running) && svc.startup == Some(Startup::Masked) {
+        let what = "a masked unit cannot be started: `state: running` contradicts it";
+        problems.push(Invalid::field("startup", what).hint("leave out one of them"));
+    }
+    if svc.state.is_some() && name::is_template(&svc.unit) {
+        let what = "a template does not run: `state` is for what is made of it";
+        problems.push(Invalid::field("state", what).hint("name an instance, such as getty@tty1"));
+    }
+}

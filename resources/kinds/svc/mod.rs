@@ -1,0 +1,139 @@
+//! `svc`: a unit of systemd: whether it runs, whether it is started at boot, and that it hears of what it reads.
+//!
+//! What is not declared is not looked at. A unit counts as running from the moment it is being started; one that is gone,
+//! ended or failed is stopped. A refresh reloads or restarts a unit that runs, unless this very run has started it.
+
+mod apply;
+mod check;
+mod declare;
+mod name;
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::host::systemd::Bus;
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::source::{Claim, Source};
+use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "svc",
+    doc: "A unit of systemd: whether it runs, and whether it is started at boot. The name is that of the unit.",
+    fields: &[
+        FieldSpec::new("state", FieldType::Text, "running or stopped; default: either will do."),
+        FieldSpec::new(
+            "startup",
+            FieldType::Text,
+            "enabled, disabled or masked: what happens at boot; default: any will do.",
+        ),
+        FieldSpec::new(
+            "session",
+            FieldType::Bool,
+            "It is a unit of the user the daemon runs as, not of the machine; default: false.",
+        ),
+        FieldSpec::new(
+            "refresh",
+            FieldType::Text,
+            "When it is notified and runs: reload (restart where it cannot), restart or none; default: reload.",
+        ),
+        FieldSpec::new(
+            "daemon_reload",
+            FieldType::Bool,
+            "Let systemd read changed unit files: true at once, false never; default: before it acts on the unit.",
+        ),
+    ],
+    build: declare::build,
+};
+
+/// Longer than systemd itself waits for a start (90 s by default), so that it is the first to say why.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Where units lie that systemd tells nothing of: it reads them when it is asked.
+const FOLDERS: [&str; 3] =
+    ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"];
+
+/// One unit as declared.
+#[derive(Debug)]
+struct Svc {
+    unit: String,
+    bus: Bus,
+    state: Option<State>,
+    startup: Option<Startup>,
+    refresh: Refresh,
+    daemon_reload: Option<bool>,
+    doubts: Vec<Invalid>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Startup {
+    Enabled,
+    Disabled,
+    Masked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refresh {
+    Reload,
+    Restart,
+    Nothing,
+}
+
+impl Svc {
+    /// Something of it can drift.
+    fn is_watched(&self) -> bool {
+        self.state.is_some() || self.startup.is_some() || self.daemon_reload == Some(true)
+    }
+}
+
+impl Resource for Svc {
+    fn doubts(&self) -> &[Invalid] {
+        &self.doubts
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
+    }
+
+    fn watch(&self) -> Vec<Source> {
+        if !self.is_watched() {
+            return Vec::new();
+        }
+        let mut sources = vec![Source::Unit { bus: self.bus, unit: self.unit.as_str().into() }];
+        if self.bus == Bus::System {
+            let below = |folder| Source::Path { path: PathBuf::from(folder), below: true };
+            sources.extend(FOLDERS.map(below));
+        }
+        sources
+    }
+
+    fn nature(&self) -> Nature {
+        Nature {
+            seat: Seat::Command,
+            repeat: Repeat::State,
+            timeout: Some(PATIENCE),
+            ..Nature::default()
+        }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(check::check(self, host, ask))
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(apply::apply(self, host, permit, change))
+    }
+}

@@ -1,0 +1,82 @@
+//! Names of units, as systemd writes them.
+
+use crate::printable::short;
+use crate::spec::Invalid;
+
+/// Types that can be started and stopped.
+const TYPES: [&str; 9] =
+    ["service", "socket", "timer", "target", "path", "mount", "automount", "swap", "slice"];
+/// Types that come and go by themselves.
+const OTHERS: [&str; 2] = ["device", "scope"];
+/// The longest name systemd takes.
+const LONGEST: usize = 255;
+
+/// The whole name of a unit; without a type it is a service.
+pub(super) fn whole(name: &str) -> Result<String, Invalid> {
+    let is_unit =
+        |types: &[&str]| name.rsplit_once('.').is_some_and(|(_, suffix)| types.contains(&suffix));
+    if is_unit(&OTHERS) {
+        let what = format!("a unit that can be started is expected, found {}", shown(name));
+        return Err(Invalid::whole(what).hint("scopes and devices come and go by themselves"));
+    }
+    let whole = if is_unit(&TYPES) { name.to_owned() } else { format!("{name}.service") };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    let stem = whole.rsplit_once('.').map_or("", |(stem, _)| stem);
+    if stem.is_empty() || stem.starts_with('@') || !stem.bytes().all(allowed) {
+        let what = format!("the name of a unit is expected, found {}", shown(name));
+        let hint = "letters, digits and :-_.\\@; `systemd-escape --path` makes one of a path";
+        return Err(Invalid::whole(what).hint(hint));
+    }
+    if whole.len() > LONGEST {
+        let what = format!("the name has {} bytes; systemd takes {LONGEST}", whole.len());
+        return Err(Invalid::whole(what));
+    }
+    Ok(whole)
+}
+
+/// It is a template: only what is made of it can run.
+pub(super) fn is_template(whole: &str) -> bool {
+    whole.rsplit_once('.').is_some_and(|(stem, _)| stem.ends_with('@'))
+}
+
+fn shown(name: &str) -> String {
+    format!("`{}`", short(name, 40))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_template, whole};
+
+    #[test]
+    fn a_name_without_type_is_a_service() {
+        for (name, unit) in [
+            ("nginx", "nginx.service"),
+            ("nginx.service", "nginx.service"),
+            ("org.example.app", "org.example.app.service"),
+            ("getty@tty1", "getty@tty1.service"),
+            ("home-user\\x2dx.mount", "home-user\\x2dx.mount"),
+            ("fstrim.timer", "fstrim.timer"),
+            ("dbus.socket", "dbus.socket"),
+            ("multi-user.target", "multi-user.target"),
+            ("x.path", "x.path"),
+        ] {
+            assert_eq!(whole(name).unwrap(), unit);
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let long = "x".repeat(250);
+        for name in
+            ["", ".service", "@.service", "@x", "/dev/sda", "a b", "a;b", "ä", "x.scope", &long]
+        {
+            assert!(whole(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn templates_are_known() {
+        assert!(is_template("getty@.service"));
+        assert!(!is_template("getty@tty1.service"));
+    }
+}

@@ -1,0 +1,119 @@
+//! How jobs end, and what is believed of that.
+
+use crate::fake::{Fake, Fate, Unit, changed, permit, svc, trouble, wait};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steadfast_resources::host::systemd::{Applied, Bus, Install};
+use steadfast_resources::{Ask, Outcome, Resource, Verdict};
+use tokio_util::sync::CancellationToken;
+
+fn with(fate: Fate) -> (Fake, Arc<dyn Resource>) {
+    let mut unit = Unit::new("inactive", "enabled");
+    unit.fate = fate;
+    (Fake::new(&[("a.service", unit)]), svc("a", &[("state", "running")]))
+}
+
+#[test]
+fn each_end_of_a_job_has_its_words() {
+    for (word, result, said) in [
+        ("failed", "exit-code", "a.service did not start: exit-code"),
+        ("failed", "start-limit-hit", "a.service was started too often"),
+        ("timeout", "success", "its job ended with `timeout`"),
+        ("dependency", "success", "a unit that it needs did not"),
+        ("canceled", "success", "somebody else has cancelled the job"),
+    ] {
+        let (fake, unit) = with(Fate::Ends(word));
+        fake.change("a.service", |unit| unit.result = result);
+        let told = trouble(fake.run(&unit, false));
+        assert!(told.contains(said), "{word}: {told}");
+    }
+    // The result is that of an earlier start.
+    let (fake, unit) = with(Fate::Refused);
+    fake.change("a.service", |unit| unit.result = "exit-code");
+    let told = trouble(fake.run(&unit, false));
+    assert!(told.contains("too often") && told.contains("reset-failed"), "{told}");
+    let (fake, unit) = with(Fate::EndsAtOnce);
+    let told = trouble(fake.run(&unit, false));
+    assert!(told.contains("has ended well") && told.contains("RemainAfterExit=yes"), "{told}");
+}
+
+/// Anybody may send a signal: only systemd's are believed. And a run that is cancelled returns.
+#[test]
+fn the_end_of_a_job_is_believed_of_nobody_else() {
+    let (fake, unit) = with(Fate::Hangs);
+    let change = fake.differs(&unit, false);
+    let cancel = CancellationToken::new();
+    let permit = permit(&cancel);
+    let began = Instant::now();
+    let outcome = wait(async {
+        let run = unit.apply(&fake.host, &permit, change);
+        let cancel_later = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            cancel.cancel();
+        };
+        tokio::join!(run, cancel_later).0
+    });
+    assert_eq!(outcome, Outcome::Interrupted);
+    assert!(began.elapsed() >= Duration::from_millis(300), "a stranger's word was taken");
+    assert!(began.elapsed() < Duration::from_secs(10), "it did not return when it was cancelled");
+    fake.wait_for("StartUnit a.service");
+}
+
+#[test]
+fn a_connection_lost_during_a_job_is_a_failure_and_the_next_run_goes_well() {
+    let (fake, unit) = with(Fate::Cuts);
+    let told = trouble(fake.run(&unit, false));
+    assert!(told.contains("the D-Bus connection is gone"), "{told}");
+    fake.change("a.service", |unit| (unit.active, unit.fate) = ("inactive", Fate::Done));
+    assert_eq!(fake.run(&unit, false), changed(&["started"]));
+}
+
+/// F-12: a systemd that does not answer holds a check until it is cancelled, and no longer.
+#[test]
+fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
+    let (fake, unit) = with(Fate::Done);
+    assert_eq!(fake.plan(&unit, false).len(), 1);
+    fake.mute(true);
+    let cancel = CancellationToken::new();
+    let ask = Ask { refresh: false, run: true, cancel: cancel.clone() };
+    let verdict = wait(async {
+        let cancel_later = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            cancel.cancel();
+        };
+        tokio::join!(unit.check(&fake.host, ask), cancel_later).0
+    });
+    assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+}
+
+/// Nothing is asked for under a permit that was revoked.
+#[test]
+fn a_revoked_permit_changes_nothing() {
+    let (fake, unit) = with(Fate::Done);
+    let change = fake.differs(&unit, false);
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let permit = permit(&cancel);
+    assert_eq!(wait(unit.apply(&fake.host, &permit, change)), Outcome::Interrupted);
+    let systemd = fake.host.systemd();
+    for install in [Install::Enable, Install::Disable, Install::Mask, Install::Unmask] {
+        let applied = wait(systemd.install(Bus::System, install, "a.service", &permit));
+        assert_eq!(applied, Ok(Applied::Revoked));
+    }
+    assert_eq!(wait(systemd.reload(Bus::System, &permit)), Ok(Applied::Revoked));
+    assert_eq!(fake.asked(), Vec::<String>::new());
+    assert_eq!(fake.active("a.service"), "inactive");
+}
+
+#[test]
+fn reloads_that_come_together_are_one() {
+    let (fake, _) = with(Fate::Done);
+    let permit = permit(&CancellationToken::new());
+    let systemd = fake.host.systemd();
+    let all = (0..20).map(|_| systemd.reload(Bus::System, &permit));
+    for applied in wait(futures_util::future::join_all(all)) {
+        assert_eq!(applied, Ok(Applied::Yes));
+    }
+    let count = fake.asked().len();
+    assert!((1..=2).contains(&count), "{count} reloads");
+}

@@ -1,0 +1,51 @@
+//! What may be declared, and what is said of the rest.
+
+use crate::fake::{build, svc};
+use steadfast_resources::{Claim, Source};
+
+fn wrong(name: &str, given: &[(&'static str, &str)]) -> Vec<String> {
+    let problems = build(name, given).unwrap_err();
+    let words = problems.into_iter().map(|problem| {
+        assert!(problem.what.chars().count() <= 100, "{}", problem.what);
+        format!("{}: {}", problem.what, problem.hint.unwrap_or_default())
+    });
+    words.collect()
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let said = wrong("a b", &[("state", "started"), ("startup", "running"), ("refresh", "kill")]);
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert!(said[0].contains("`a b`"), "{said:?}");
+    assert_eq!(said[1], "running or stopped is expected, found `started`: say `running`");
+    assert!(said[2].starts_with("reload, restart or none is expected"), "{said:?}");
+    assert!(said[3].ends_with("that is for `state`"), "{said:?}");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    assert_eq!(wrong("a", &[("state", "running"), ("startup", "masked")]).len(), 1);
+    assert_eq!(wrong("getty@", &[("state", "running")]).len(), 1);
+    assert!(build("getty@", &[("startup", "enabled")]).is_ok());
+    let doubtful = svc("a", &[("state", "stopped"), ("refresh", "restart")]);
+    assert_eq!(doubtful.doubts().len(), 1);
+}
+
+/// Two names for one unit are one thing to claim; the user's units are others than the machine's.
+#[test]
+fn a_unit_is_claimed_by_its_whole_name() {
+    let claims = |name, session| svc(name, &[("session", session)]).claims();
+    assert_eq!(claims("a", "false"), claims("a.service", "false"));
+    assert_eq!(claims("a", "false"), [Claim::Unit { session: false, name: "a.service".into() }]);
+    assert_ne!(claims("a", "false"), claims("a", "true"));
+}
+
+#[test]
+fn what_is_not_declared_is_not_watched() {
+    assert_eq!(svc("a", &[]).watch(), []);
+    assert_eq!(svc("a", &[("refresh", "restart")]).watch(), []);
+    for field in [("state", "running"), ("startup", "disabled"), ("daemon_reload", "true")] {
+        let sources = svc("a", &[field]).watch();
+        assert!(matches!(&sources[0], Source::Unit { unit, .. } if **unit == *"a.service"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Units that are not there (yet).
+
+use super::{HELD, RUNNING, UNIT};
+use crate::host::Host;
+use crate::service::GRAPH;
+
+#[test]
+fn a_unit_that_does_not_exist_is_named_and_heals_when_it_comes() {
+    let host = Host::boot();
+    host.write(GRAPH, RUNNING);
+    host.start();
+    host.until("the failure", || host.log().iter().any(|line| line.contains("failed svc[held]")));
+    let told = host.log().join("\n");
+    assert!(told.contains("held.service does not exist"), "{told}");
+    // Nobody tells systemd of it.
+    host.write(HELD, UNIT);
+    host.until("it to run", || host.is_active("held"));
+    assert_eq!(host.file_state("held"), "enabled");
+    host.converged();
+}
+
+#[test]
+fn a_unit_may_be_written_by_the_same_graph() {
+    let graph = format!(
+        "
+graph: host
+resources:
+  svc:
+    - name: held
+      state: running
+      startup: enabled
+      after: [\"file[{HELD}]\"]
+  file:
+    - name: {HELD}
+      content: |
+        {}
+",
+        UNIT.replace('\n', "\n        ")
+    );
+    let host = Host::boot();
+    // systemd has looked for it before and remembers that there is none.
+    host.write(
+        "/etc/systemd/system/other.service",
+        "[Unit]\nWants=held.service\n[Service]\nExecStart=/bin/sleep infinity\n",
+    );
+    host.shell("systemctl start other");
+    assert_eq!(host.of_unit("held", "LoadState"), "not-found");
+    host.write(GRAPH, &graph);
+    let plan = host.run(&["steadfast", "plan", GRAPH]);
+    assert!(plan.stdout.contains("svc[held]"), "{}{}", plan.stdout, plan.stderr);
+    host.start();
+    host.converged();
+    assert!(host.is_active("held"));
+    assert_eq!(host.file_state("held"), "enabled");
+    assert_eq!(host.said(), ["start"]);
+    let failed = host.log().into_iter().filter(|line| line.contains("failed svc")).count();
+    assert_eq!(failed, 0, "{:#?}", host.log());
+}
+
+/// What is not there does not run, and is not started at boot.
+#[test]
+fn stopped_and_disabled_hold_of_what_does_not_exist() {
+    let host = Host::boot();
+    host.write(GRAPH, &RUNNING.replace("running", "stopped").replace("enabled", "disabled"));
+    host.start();
+    host.converged();
+    host.shell("systemd-run --quiet --unit=held sleep infinity");
+    host.until("it to be stopped", || host.of_unit("held", "ActiveState") == "inactive");
+}
+
+#[test]
+fn the_example_works() {
+    let host = Host::boot();
+    host.write(GRAPH, include_str!("../../../examples/service.yaml"));
+    let plan = host.run(&["steadfast", "plan", GRAPH]);
+    assert_eq!(plan.code, Some(0), "{}{}", plan.stdout, plan.stderr);
+    assert!(!host.is_active("steadfast-clock"), "a plan changes nothing");
+    host.start();
+    host.converged();
+    host.until("the time", || host.read("/run/steadfast-clock").is_some());
+    assert_eq!(host.file_state("steadfast-clock"), "enabled");
+    let main = host.of_unit("steadfast-clock", "MainPID");
+    host.write("/etc/steadfast-clock.conf", "EVERY=1\n");
+    host.until("the restart", || {
+        host.is_active("steadfast-clock") && host.of_unit("steadfast-clock", "MainPID") != main
+    });
+    let again = host.run(&["steadfast", "plan", GRAPH]);
+    assert!(again.stdout.contains(" 0 resources to change"), "{}{}", again.stdout, again.stderr);
+}
