@@ -95,8 +95,27 @@ impl Systemd {
         }
     }
 
+    /// Whether the first file of that name is an empty one: systemd takes that for a mask, and would remove it to unmask the unit.
+    /// It may be one that somebody is about to write.
+    pub async fn is_empty_file(&self, bus: Bus, name: &str) -> Result<bool, Trouble> {
+        let found = self.in_folders(bus, name, |path| path.symlink_metadata().ok()).await?;
+        Ok(found.is_some_and(|file| file.is_file() && file.len() == 0))
+    }
+
     /// The name of the file behind a name: that of the unit itself where the name is a link to it.
     pub async fn file_name(&self, bus: Bus, name: &str) -> Result<String, Trouble> {
+        let file = self.in_folders(bus, name, |path| path.canonicalize().ok()).await?;
+        let found = file.and_then(|file| file.file_name()?.to_str().map(str::to_owned));
+        Ok(found.unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// What is found first in the folders where units lie.
+    async fn in_folders<T: Send + 'static>(
+        &self,
+        bus: Bus,
+        name: &str,
+        look: fn(&Path) -> Option<T>,
+    ) -> Result<Option<T>, Trouble> {
         let link = self.link(bus).await?;
         let folders = property_of(&link, MANAGER_PATH, MANAGER, "UnitPath").await;
         let folders: Vec<String> = folders
@@ -105,13 +124,9 @@ impl Systemd {
         let handle = crate::host::spawner::handle()?;
         let wanted = name.to_owned();
         let found = handle.spawn_blocking(move || {
-            let file = folders
-                .iter()
-                .find_map(|folder| Path::new(folder).join(&wanted).canonicalize().ok());
-            file.and_then(|file| file.file_name()?.to_str().map(str::to_owned))
+            folders.iter().find_map(|folder| look(&Path::new(folder).join(&wanted)))
         });
-        let found = found.await.map_err(|why| Trouble::new(why.to_string()))?;
-        Ok(found.unwrap_or_else(|| name.to_owned()))
+        found.await.map_err(|why| Trouble::new(why.to_string()))
     }
 
     /// Why a unit does not run although it was started: a word of systemd's, and whether its conditions were met.

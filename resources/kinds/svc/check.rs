@@ -124,6 +124,16 @@ async fn facts(svc: &Svc, host: &Host) -> Result<Facts, Trouble> {
         }
         _ => file,
     };
+    let unmasks = svc.startup.is_some_and(|startup| startup != Startup::Masked);
+    if unmasks
+        && file.as_deref().is_some_and(|file| file.starts_with("masked"))
+        && systemd.is_empty_file(svc.bus, &svc.unit).await?
+    {
+        // To unmask it is to remove that file.
+        let hint = "an empty file masks a unit: write it, or remove it";
+        let what = format!("the file of {} is empty", short(&svc.unit, 60));
+        return Err(Trouble::new(what).hint(hint));
+    }
     Ok(Facts { unit, file })
 }
 

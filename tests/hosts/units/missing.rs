@@ -19,6 +19,22 @@ fn a_unit_that_does_not_exist_is_named_and_heals_when_it_comes() {
     host.converged();
 }
 
+/// Who writes a unit makes an empty file first, which systemd takes for a mask: it must not be removed as one.
+#[test]
+fn an_empty_unit_file_is_not_removed() {
+    let host = Host::boot();
+    host.write(GRAPH, RUNNING);
+    host.write(HELD, "");
+    host.start();
+    host.until("the failure", || {
+        host.log().iter().any(|line| line.contains("the file of held.service is empty"))
+    });
+    assert_eq!(host.read(HELD).as_deref(), Some(""));
+    host.write(HELD, UNIT);
+    host.until("it to run", || host.is_active("held"));
+    host.converged();
+}
+
 #[test]
 fn a_unit_may_be_written_by_the_same_graph() {
     let graph = format!(
