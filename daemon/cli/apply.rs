@@ -44,7 +44,6 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         Err(exit) => return exit,
     };
     let name = loaded.name.clone();
-    let noop = args.graph.noop;
     let audience = audience(args);
     let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
     let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
@@ -54,7 +53,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
             return Exit::Failed;
         }
     };
-    let verdict = Verdict::of(&finished, noop);
+    let verdict = Verdict::of(&finished);
     if args.json {
         out(verdict.to_json(&name, &finished, began.elapsed()).to_string());
     } else {
@@ -62,7 +61,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     }
     match verdict {
         v if v.is_bad() => Exit::Failed,
-        v if args.detailed_exitcode && v.changed > 0 => Exit::Changes,
+        v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
         _ => Exit::Well,
     }
 }
@@ -87,7 +86,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(finished: &Finished, noop: bool) -> Self {
+    fn of(finished: &Finished) -> Self {
         let mut sum = Self {
             total: finished.standings.len(),
             changed: finished.changed as usize,
@@ -102,9 +101,6 @@ impl Verdict {
                 Standing::Held(_) => sum.held += 1,
                 _ => sum.waiting += 1,
             }
-        }
-        if noop {
-            sum.changed += sum.held;
         }
         sum
     }

@@ -16,7 +16,8 @@ pub(super) fn set_up(log: Log) {
         EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Unfailing(std::io::stderr()))
+        .log_internal_errors(false)
         .with_timer(SystemTime)
         .with_target(false);
     let set = match log {
@@ -32,6 +33,20 @@ pub(super) fn set_up(log: Log) {
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
     }));
+}
+
+/// Standard error that may be full, or closed by whoever read it: a daemon goes on without its log.
+struct Unfailing(std::io::Stderr);
+
+impl std::io::Write for Unfailing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(self.0.write(bytes).unwrap_or(bytes.len()))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let _unwritten = self.0.flush();
+        Ok(())
+    }
 }
 
 /// Writes news to the log.
@@ -259,7 +274,8 @@ pub(super) fn changed(differences: &[Difference], notes: &[String], took: Durati
 
 /// `: what went wrong (hint)`.
 pub(super) fn trouble_words(trouble: &Trouble) -> String {
-    let mut words = format!(": {}", plain(trouble.what.trim_end()));
+    let lines = trouble.what.trim_end().lines().map(plain);
+    let mut words = format!(": {}", lines.collect::<Vec<_>>().join("; "));
     if let Some(hint) = &trouble.hint {
         words.push_str(&format!(" (hint: {})", plain(hint)));
     }

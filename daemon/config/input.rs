@@ -3,10 +3,11 @@
 use super::code::Code;
 use super::problem::{Problem, Problems};
 use super::source::{Source, whole};
+use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -117,8 +118,13 @@ const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
 /// graph is a graph, with fewer resources (F-20).
 fn steady(path: &Path) -> io::Result<Vec<u8>> {
     for _ in 0..AGAIN.0 {
-        let file = fs::File::open(path)?;
+        // Without waiting: a pipe that nobody writes into would hold up this reading, and every later one.
+        let waits_for_nobody = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = fs::File::options().read(true).custom_flags(waits_for_nobody).open(path)?;
         let before = file.metadata()?;
+        if before.file_type().is_fifo() || before.file_type().is_socket() {
+            return Err(io::ErrorKind::NotSeekable.into());
+        }
         let bytes = bounded(&file)?;
         let after = file.metadata()?;
         // What is made up while it is read, such as in /proc, has no length.
@@ -148,6 +154,9 @@ fn unreadable(display: &str, error: &io::Error) -> Problem {
         io::ErrorKind::NotFound => ("there is no such file or folder".to_owned(), None),
         io::ErrorKind::PermissionDenied => {
             ("it may not be read: permission denied".to_owned(), Some("check owner and mode"))
+        }
+        io::ErrorKind::NotSeekable => {
+            ("it is a pipe, not a file".to_owned(), Some("pipe it in: … | steadfast COMMAND -"))
         }
         _ => (format!("it cannot be read: {error}"), None),
     };

@@ -58,7 +58,7 @@ pub(super) fn convert(takes: FieldType, scalar: Scalar<'_>) -> Option<Value> {
         FieldType::Text | FieldType::Anything => Some(Value::Text(scalar.text.into_owned())),
         FieldType::Bool => scalar.boolean().map(Value::Bool),
         FieldType::Int => scalar.int().map(Value::Int),
-        FieldType::Float => scalar.float().map(Value::Float),
+        FieldType::Float => scalar.float().filter(|number| !number.is_nan()).map(Value::Float),
         FieldType::Texts => Some(Value::Texts(vec![scalar.text.into_owned()])),
         FieldType::TextMap => None,
     }

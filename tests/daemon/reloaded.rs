@@ -241,3 +241,22 @@ fn longest_pause(host: &Host, whole: &[u8]) -> Duration {
     }
     longest
 }
+
+/// A graph that is a pipe is refused at once; a reload that met one does not stand in the way of the next.
+#[test]
+fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: one}]}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.remove("graph.yaml");
+    let pipe = std::process::Command::new("mkfifo").arg(host.path("graph.yaml")).status();
+    assert!(pipe.expect("runs").success());
+    let line = daemon.signal(SIGHUP).wait_for("refused");
+    assert!(line.message.contains("it is a pipe, not a file"), "{line:?}");
+    host.check().exits(65).says("it is a pipe").says("pipe it in");
+    host.remove("graph.yaml");
+    host.graph("graph: g\nresources: {file: [{name: $DIR/f, content: two}]}\n");
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f"), "two");
+}

@@ -111,3 +111,23 @@ fn the_human_log_says_the_same() {
         .says("converged: 1 resource");
     assert!(!answer.stderr.contains('\u{1b}'), "no colour on a pipe: {answer}");
 }
+
+/// Nobody reads the log, or its disk is full: the host is held all the same.
+#[test]
+fn a_log_that_cannot_be_written_stops_nothing() {
+    let host = Host::with("graph: g\nresources: {file: [{name: $DIR/f, content: right}]}\n");
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("opened");
+    let mut apply = host.command(&["apply", "--log", "json"]);
+    apply.stdout(std::process::Stdio::null()).stderr(full());
+    assert_eq!(apply.status().expect("it ends").code(), Some(0));
+    let mut command = host.command(&["run"]);
+    command.stdout(std::process::Stdio::null()).stderr(full());
+    let mut child = command.spawn().expect("started");
+    for text in ["wrong", "bad"] {
+        host.write("f", text);
+        host.wait_until("it is put back", || host.read("f") == "right");
+    }
+    assert!(child.try_wait().expect("asked").is_none(), "it still runs");
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+}
