@@ -52,7 +52,11 @@ fn what_is_ones_own_is_held() {
     fs::write(&path, "y\n").unwrap();
     assert_eq!(made(&host, &held), ["content"]);
     chmod(&path, 0o000);
-    assert!(matches!(check(&host, &held), Verdict::Unknown(_)), "what cannot be read is not known");
+    let undeclared = file(&path, &[("content", "x\n")]);
+    let verdict = check(&host, &undeclared);
+    assert!(matches!(verdict, Verdict::Unknown(_)), "what cannot be read is not known");
+    assert!(!made(&host, &held).is_empty(), "one's own is written anew with a mode to read it by");
+    assert_eq!((mode(&path), fs::read_to_string(&path).unwrap()), (0o640, "x\n".to_owned()));
     made(&host, &file(&path, &[("mode", "0644")]));
     made(&host, &file(home.join("d/"), &[("mode", "0300")]));
     made(&host, &file(home.join("d/in"), &[("content", "x")]));
