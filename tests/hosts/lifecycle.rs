@@ -23,19 +23,21 @@ fn start_makes_what_is_declared_and_stop_leaves_no_process() {
     assert!(host.read("/etc/held").is_none(), "held by nobody, and yet it came back");
 }
 
-/// The graph is a pipe, so that the daemon cannot have loaded it before we write to it.
+/// The graph comes through a pipe, so that the daemon cannot have loaded it before we write to it.
 #[test]
 fn it_is_ready_only_after_the_first_graph_is_loaded() {
     let host = Host::boot();
-    host.shell(&format!("mkdir -p /etc/steadfast && mkfifo --mode=0600 {GRAPH}"));
+    host.adjust("ExecStart=\nExecStart=/usr/bin/steadfast run -\nStandardInput=file:/run/pipe");
+    host.shell("mkfifo --mode=0600 /run/pipe");
     host.shell("systemctl start --no-block steadfast.service");
     host.write("/run/graph.yaml", ONE_FILE);
-    // Opening for writing waits for a reader: from there on the daemon is at the graph.
-    let script = format!(
-        "exec 3>{GRAPH}; systemctl is-active steadfast.service >/run/before || true; \
-         cat /run/graph.yaml >&3"
-    );
-    let answer = host.run(&["timeout", "60", "sh", "-euc", &script]);
+    // Both ends wait for each other, systemd before the daemon is there: so this waits for the daemon, and for its graph.
+    let script = "exec 3>/run/pipe
+        until systemctl show --value -p MainPID steadfast.service | grep -v '^0$' >/run/pid &&
+            grep -q '^/usr/bin/steadfast' /proc/$(cat /run/pid)/cmdline; do sleep 0.02; done
+        systemctl is-active steadfast.service >/run/before || true
+        cat /run/graph.yaml >&3";
+    let answer = host.run(&["timeout", "60", "sh", "-euc", script]);
     assert_eq!(answer.code, Some(0), "{}{}", answer.stderr, host.tell());
     assert_eq!(host.read("/run/before").as_deref(), Some("activating\n"));
     host.until("the service to be ready", || host.property("ActiveState") == "active");

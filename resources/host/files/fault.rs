@@ -76,6 +76,12 @@ impl Fault {
         }
     }
 
+    /// Whether the system has denied it (EACCES).
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.errno() == Some(Errno::ACCESS)
+    }
+
     /// In words: what was denied, where, and as which user.
     #[must_use]
     pub fn into_trouble(self, path: &Path, user: &str) -> Trouble {

@@ -84,6 +84,12 @@ impl Files {
         self.uid == 0
     }
 
+    /// Whether it belongs to whom we work as.
+    #[must_use]
+    pub fn owns(&self, seen: &Seen) -> bool {
+        seen.uid == self.uid
+    }
+
     /// Resolves the directory of an absolute path; `None` where it does not exist.
     pub fn spot<'a>(&self, path: &'a Path) -> Result<Option<Spot<'a>>, Fault> {
         Spot::open(path, self.uid)

@@ -8,7 +8,6 @@ use crate::host::files::{
     AccountKind, Attributes, Content, Fault, Files, Seen, Spot, account_name, printable, said,
 };
 use rustix::fs::FileType;
-use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -225,13 +224,11 @@ impl Look<'_> {
         {
             return Ok(true);
         }
-        let own = seen.uid == rustix::process::geteuid().as_raw();
+        let own = self.files.owns(seen);
         let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
         let same = match self.spot.holds(content, self.cancel) {
             // Whoever owns it may write it anew, whatever its mode was set to; with the declared one it can be read again.
-            Err(fault) if own && readable_then && fault.errno() == Some(Errno::ACCESS) => {
-                return Ok(false);
-            }
+            Err(fault) if own && readable_then && fault.is_denied() => return Ok(false),
             answer => answer?,
         };
         // What was compared is what was seen, unless it has moved meanwhile.

@@ -98,6 +98,11 @@ impl Fake {
         fake
     }
 
+    /// Writes the file of a unit, of which nothing is read but whether it is empty.
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.folder.path().join(name), content).unwrap();
+    }
+
     /// Takes connections, from now on.
     pub(crate) fn listen(&self) {
         let socket = self.folder.path().join("bus");
@@ -216,6 +221,10 @@ impl Fake {
             "Get" => {
                 let (_, property): (&str, &str) = body.deserialize().unwrap();
                 let path = header.path().unwrap().to_string();
+                if property == "UnitPath" {
+                    let folders = vec![self.folder.path().to_str().unwrap().to_owned()];
+                    return vec![answer().build(&Variant::from(folders)).unwrap()];
+                }
                 let units = &self.lock().units;
                 let Some((name, unit)) = units.iter().find(|(name, _)| path_of(name) == path)
                 else {

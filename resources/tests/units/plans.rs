@@ -68,6 +68,17 @@ fn a_mask_is_taken_away_before_anything_else() {
     assert_eq!(asked[2..], ["enable a.service", "reload all", "StartUnit a.service"]);
 }
 
+/// To unmask a unit is to remove what masks it, which may be a file that somebody is about to write.
+#[test]
+fn an_empty_file_is_not_taken_away() {
+    let fake = one("inactive", "masked");
+    fake.write("a.service", "");
+    let unit = svc("a", &[("startup", "enabled")]);
+    assert!(fake.plan(&unit, false)[0].starts_with("unknown: the file of a.service is empty"));
+    fake.write("a.service", "[Service]");
+    assert_eq!(fake.run(&unit, false), changed(&["enabled"]));
+}
+
 #[test]
 fn a_refresh_reloads_what_runs_and_restarts_what_cannot_reload() {
     let fake = one("active", "enabled");
