@@ -1,5 +1,8 @@
 //! The real program from outside: what it does to files and processes, what it says, and how it ends.
 
+#[path = "../hung.rs"]
+mod hung;
+
 mod daemon;
 mod host;
 mod output;
@@ -22,6 +25,7 @@ mod refused;
 mod reloaded;
 mod secrets;
 mod shown;
+mod silence;
 mod started;
 mod stopped;
 mod trees;

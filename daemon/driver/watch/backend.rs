@@ -43,18 +43,15 @@ pub(super) enum Failure {
     Other(String),
 }
 
-/// A source of file events. Its methods may block until the kernel has answered; they are called by the hub's own thread only.
-pub(super) trait Backend: Send {
+/// A source of file events. Its methods may block until the kernel has answered. They are called by the hub's own thread, and by
+/// one that was given up while it waited for a file system, when that answers at last.
+pub(super) trait Backend: Send + Sync {
     /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
     /// it without a gap. `at` is open on the directory; where a backend goes by `path`, that may be another one by now, so the
     /// caller looks.
-    fn watch(
-        &mut self,
-        directory: DirectoryId,
-        path: &Path,
-        at: BorrowedFd<'_>,
-    ) -> Result<(), Failure>;
+    fn watch(&self, directory: DirectoryId, path: &Path, at: BorrowedFd<'_>)
+    -> Result<(), Failure>;
 
     /// Ends a watch; no error where there is none any more.
-    fn unwatch(&mut self, directory: DirectoryId);
+    fn unwatch(&self, directory: DirectoryId);
 }

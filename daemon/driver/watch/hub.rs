@@ -3,7 +3,7 @@
 use super::Signal;
 use super::backend::{Backend, Happening, Sink};
 use super::pulse::{LineSource, Owner};
-use super::table::{Running, Table, Work};
+use super::table::{Running, Table};
 use super::through_inotify::InotifyBackend;
 use super::through_notify::NotifyBackend;
 use super::units::UnitSource;
@@ -21,20 +21,17 @@ use tokio::task::AbortHandle;
 /// How long the thread may take to end.
 const LEAVE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// So many vertices are armed in one turn.
-const ARMS_AT_ONCE: usize = 4096;
-
 /// All sources of events. Its orders return at once; the answers come through `tell`.
 pub struct Hub {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// What all threads share.
 pub(super) struct Shared {
     state: Mutex<Table>,
     /// The hub's thread waits here for work.
-    wake: Condvar,
+    pub(super) wake: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
     tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     pub(super) handle: Handle,
     pub(super) sources: Sources,
@@ -110,13 +107,13 @@ impl Hub {
         let sink: Sink = Box::new(move |happenings| {
             weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
         });
-        let worker = Worker::new(Arc::clone(&shared), backend(sink));
-        let thread =
-            std::thread::Builder::new().name("watch".to_owned()).spawn(move || worker.run());
-        let thread = thread.inspect_err(|error| {
-            tracing::error!(%error, "no thread for watching: nothing will be watched");
-        });
-        Self { shared, thread: thread.ok() }
+        match Worker::new(Arc::clone(&shared), backend(sink).into()).spawn() {
+            Ok(thread) => shared.set_thread(thread),
+            Err(error) => {
+                tracing::error!(%error, "no thread for watching: nothing will be watched");
+            }
+        }
+        Self { shared }
     }
 
     /// Listens to these sources for a vertex, in the place of those it had. Answered by `Established` or `Absent`.
@@ -166,11 +163,11 @@ impl Hub {
     }
 
     /// Ends all watches and the thread.
-    pub fn close(mut self) {
+    pub fn close(self) {
         self.stop();
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         for task in self.shared.tasks().drain().flat_map(|(_, tasks)| tasks) {
             task.abort();
         }
@@ -181,7 +178,7 @@ impl Hub {
         drop(following);
         self.shared.lock().work.closed = true;
         self.shared.wake.notify_one();
-        let Some(thread) = self.thread.take() else { return };
+        let Some(thread) = self.shared.thread().take() else { return };
         // A thread that a hung file system holds is left behind: it must not hold up the stop (E-16).
         let limit = std::time::Instant::now() + LEAVE;
         while !thread.is_finished() {
@@ -215,9 +212,17 @@ impl Shared {
         sources: Sources,
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
     ) -> Self {
-        let (state, wake, tasks) = (Mutex::default(), Condvar::new(), Mutex::default());
-        let progress = AtomicU64::new(0);
-        Self { state, wake, tell, handle, sources, progress, tasks, following: Mutex::default() }
+        Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            thread: Mutex::default(),
+            tell,
+            handle,
+            sources,
+            progress: AtomicU64::new(0),
+            tasks: Mutex::default(),
+            following: Mutex::default(),
+        }
     }
 
     /// Keeps a task that listens to systemd.
@@ -233,19 +238,18 @@ impl Shared {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for work and takes it; none when the hub is closed.
-    pub(super) fn work(&self) -> Option<Work> {
-        let mut state = self.lock();
-        while state.work.is_empty() {
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let mut work = std::mem::take(&mut state.work);
-        state.work.closed = work.closed;
-        // The first of many are told of while the others are armed.
-        if work.arms.len() > ARMS_AT_ONCE {
-            state.work.arms = work.arms.split_off(ARMS_AT_ONCE);
-        }
-        (!work.closed).then_some(work)
+    /// Waits until there may be work.
+    pub(super) fn wait<'s>(&self, state: MutexGuard<'s, Table>) -> MutexGuard<'s, Table> {
+        self.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread that works from now on.
+    pub(super) fn set_thread(&self, thread: JoinHandle<()>) {
+        *self.thread() = Some(thread);
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To be called with the lock held: what is told of one vertex is told in order, and not after it was disarmed.

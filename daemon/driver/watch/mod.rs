@@ -15,6 +15,7 @@ mod table;
 mod through_inotify;
 mod through_notify;
 mod tree;
+mod turn;
 mod units;
 mod walk;
 mod worker;

@@ -211,14 +211,18 @@ impl Table {
     }
 }
 
-/// Ends the watches of those of these directories that no route uses.
+/// Ends the watches of those of these directories that no route uses, for the thread with this number.
 pub(super) fn discard_unused(
     shared: &Shared,
-    backend: &mut dyn Backend,
-    directories: &[DirectoryId],
+    backend: &dyn Backend,
+    (thread, directories): (u64, &[DirectoryId]),
 ) {
     for directory in directories {
         let mut state = shared.lock();
+        if state.turn.thread != thread {
+            // Another one is at work, and may use them.
+            return;
+        }
         let unused = state.directories.get(directory).is_some_and(|known| known.routes == 0);
         if unused {
             state.remove_directory(*directory);

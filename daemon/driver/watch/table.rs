@@ -8,6 +8,7 @@ use super::Signal;
 use super::backend::{DirectoryId, Happening};
 use super::pulse::Owner;
 use super::tree::Tree;
+use super::turn::Turn;
 use super::units::Units;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -134,7 +135,20 @@ pub(super) struct Work {
     pub(super) closed: bool,
 }
 
+/// So many vertices are armed in one turn.
+const ARMS_AT_ONCE: usize = 4096;
+
 impl Work {
+    /// Takes what is to be done; the first of many are told of while the others are armed.
+    pub(super) fn take(&mut self) -> Self {
+        let mut work = std::mem::take(self);
+        self.closed = work.closed;
+        if work.arms.len() > ARMS_AT_ONCE {
+            self.arms = work.arms.split_off(ARMS_AT_ONCE);
+        }
+        work
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.arms.is_empty()
             && self.dirty.is_empty()
@@ -163,7 +177,10 @@ pub(super) struct Table {
     /// The trees of those that wait for all below a directory.
     pub(super) trees: HashMap<VertexId, Tree>,
     pub(super) units: Units,
+    /// What has come up.
     pub(super) work: Work,
+    /// What is in hand.
+    pub(super) turn: Turn,
     serial: u64,
     directory: u32,
     route: u32,

@@ -40,11 +40,14 @@ const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
 const LONGEST_AFTER_NOISE: Duration = Duration::from_millis(10);
 
+/// So many events are kept for watches that are being made.
+const MOST_EARLY: usize = 1 << 16;
+
 /// Two instances, each made at its first watch, since a host may have none to give: one for directories in which only root and
 /// we can write, one for all others. Whoever floods the second loses events of the second alone.
 pub(super) struct InotifyBackend {
     sink: Arc<Sink>,
-    instances: [Option<Instance>; 2],
+    instances: Mutex<[Option<Arc<Instance>>; 2]>,
 }
 
 /// Which of the two.
@@ -61,7 +64,7 @@ struct Instance {
     end: Arc<OwnedFd>,
 }
 
-/// The kernel's numbers for our directories. Locked while a watch is made, so that no event meets a number that is not known yet.
+/// The kernel's numbers for our directories.
 #[derive(Default)]
 struct Numbers(Mutex<Both>);
 
@@ -69,28 +72,37 @@ struct Numbers(Mutex<Both>);
 struct Both {
     by_number: HashMap<i32, DirectoryId>,
     by_id: HashMap<DirectoryId, i32>,
+    /// How many watches are being made, whose numbers are not known yet.
+    coming: usize,
+    /// Meanwhile, events of unknown numbers are kept.
+    early: Vec<Read>,
 }
 
 impl InotifyBackend {
     pub(super) fn new(sink: Sink) -> Self {
-        Self { sink: Arc::new(sink), instances: [None, None] }
+        Self { sink: Arc::new(sink), instances: Mutex::default() }
     }
 
     /// The instance for a directory; the other one where no second can be had.
-    fn instance(&mut self, writers: Writers) -> Result<&Instance, Failure> {
+    fn instance(&self, writers: Writers) -> Result<Arc<Instance>, Failure> {
         let (wanted, other) = match writers {
             Writers::Trusted => (0, 1),
             Writers::Others => (1, 0),
         };
+        let mut instances = self.lock();
         let mut index = wanted;
-        if self.instances[wanted].is_none() {
+        if instances[wanted].is_none() {
             match Instance::open(writers, &self.sink) {
-                Ok(instance) => self.instances[wanted] = Some(instance),
-                Err(_) if self.instances[other].is_some() => index = other,
+                Ok(instance) => instances[wanted] = Some(Arc::new(instance)),
+                Err(_) if instances[other].is_some() => index = other,
                 Err(error) => return Err(error),
             }
         }
-        self.instances[index].as_ref().ok_or(Failure::Gone)
+        instances[index].clone().ok_or(Failure::Gone)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Option<Arc<Instance>>; 2]> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,34 +131,35 @@ impl Instance {
 
 impl Backend for InotifyBackend {
     fn watch(
-        &mut self,
+        &self,
         directory: DirectoryId,
         path: &Path,
         at: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
         let instance = self.instance(writers(at))?;
-        let mut numbers = instance.numbers.lock();
+        instance.numbers.lock().coming += 1;
         let exact = format!("/proc/self/fd/{}", at.as_raw_fd());
         let number = match inotify::add_watch(&instance.inotify, exact, MASK) {
             // Without /proc by its path; the walk looks afterwards whether it was the same one.
             Err(Errno::NOENT) => inotify::add_watch(&instance.inotify, path, MASK),
             answer => answer,
         };
-        let number = number.map_err(|error| match error {
+        let (early, lost) = instance.numbers.lock().come(number.ok(), directory);
+        number.map_err(|error| match error {
             Errno::NOSPC => Failure::Limit("fs.inotify.max_user_watches"),
             Errno::NOENT | Errno::NOTDIR => Failure::Gone,
             error => Failure::Other(error.to_string()),
         })?;
-        let lost = numbers.put(number, directory);
-        drop(numbers);
-        if let Some(lost) = lost {
-            (self.sink)(&[Happening::Lost(lost)]);
+        let mut told: Vec<_> = early.iter().map(|event| event.happening(directory)).collect();
+        told.extend(lost.map(Happening::Lost));
+        if !told.is_empty() {
+            (self.sink)(&told);
         }
         Ok(())
     }
 
-    fn unwatch(&mut self, directory: DirectoryId) {
-        for instance in self.instances.iter().flatten() {
+    fn unwatch(&self, directory: DirectoryId) {
+        for instance in self.lock().iter().flatten() {
             let mut numbers = instance.numbers.lock();
             if let Some(number) = numbers.take(directory) {
                 // The kernel may have dropped it by itself already.
@@ -158,7 +171,7 @@ impl Backend for InotifyBackend {
 
 impl Drop for InotifyBackend {
     fn drop(&mut self) {
-        for instance in self.instances.iter().flatten() {
+        for instance in self.lock().iter().flatten() {
             if let Err(error) = rustix::io::write(&instance.end, &1_u64.to_ne_bytes()) {
                 tracing::error!(%error, "the thread that reads inotify cannot be ended");
             }
@@ -194,6 +207,21 @@ impl Both {
             self.by_id.remove(&other);
         }
         other
+    }
+
+    /// A watch is made, or could not be: what happened in its directory so far, and what [`Self::put`] says.
+    fn come(
+        &mut self,
+        number: Option<i32>,
+        directory: DirectoryId,
+    ) -> (Vec<Read>, Option<DirectoryId>) {
+        let of_it = |event: &mut Read| Some(event.number) == number;
+        let early = self.early.extract_if(.., of_it).collect();
+        self.coming -= 1;
+        if self.coming == 0 {
+            self.early.clear();
+        }
+        (early, number.and_then(|number| self.put(number, directory)))
     }
 
     fn take(&mut self, directory: DirectoryId) -> Option<i32> {
@@ -280,11 +308,25 @@ impl Listener {
                 break;
             }
         }
-        let numbers = self.numbers.lock();
-        let mut known =
-            events.iter().filter_map(|event| event.happening(&numbers)).collect::<Vec<_>>();
+        let mut numbers = self.numbers.lock();
         let overflow = |event: &Read| event.flags.contains(ReadFlags::QUEUE_OVERFLOW);
-        if events.iter().any(overflow) {
+        let mut overflow = events.iter().any(overflow);
+        if numbers.coming > 0 {
+            let unknown = |event: &mut Read| !numbers.by_number.contains_key(&event.number);
+            let early: Vec<_> = events.extract_if(.., unknown).collect();
+            numbers.early.extend(early);
+            if numbers.early.len() > MOST_EARLY {
+                // Some watch has been in the making for long: its file system does not answer.
+                numbers.early.clear();
+                overflow = true;
+            }
+        }
+        let mut known = Vec::with_capacity(events.len());
+        for event in &events {
+            let directory = numbers.by_number.get(&event.number);
+            known.extend(directory.map(|directory| event.happening(*directory)));
+        }
+        if overflow {
             match self.writers {
                 Writers::Trusted => known.push(Happening::Overflow),
                 // What others do in their directories is no reason to look at the rest.
@@ -297,12 +339,11 @@ impl Listener {
 }
 
 impl Read {
-    fn happening(&self, numbers: &Both) -> Option<Happening<'_>> {
-        let directory = *numbers.by_number.get(&self.number)?;
+    fn happening(&self, directory: DirectoryId) -> Happening<'_> {
         if self.flags.intersects(GONE) {
-            return Some(Happening::Lost(directory));
+            return Happening::Lost(directory);
         }
         let structural = self.flags.intersects(STRUCTURAL);
-        Some(Happening::Entry { directory, name: &self.name, structural })
+        Happening::Entry { directory, name: &self.name, structural }
     }
 }

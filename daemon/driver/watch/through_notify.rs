@@ -21,7 +21,7 @@ const EMFILE: i32 = 24;
 
 /// The one watcher; made at the first watch, since a host may have none to give.
 pub(super) struct NotifyBackend {
-    watcher: Option<RecommendedWatcher>,
+    watcher: Mutex<Option<RecommendedWatcher>>,
     known: Arc<Known>,
 }
 
@@ -41,49 +41,57 @@ struct Paths {
 impl NotifyBackend {
     pub(super) fn new(sink: Sink) -> Self {
         let known = Known { paths: Mutex::default(), sink };
-        Self { watcher: None, known: Arc::new(known) }
+        Self { watcher: Mutex::default(), known: Arc::new(known) }
     }
 
-    fn watcher(&mut self) -> Result<&mut RecommendedWatcher, Failure> {
-        if self.watcher.is_none() {
+    fn lock(&self) -> MutexGuard<'_, Option<RecommendedWatcher>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made<'w>(
+        &self,
+        watcher: &'w mut Option<RecommendedWatcher>,
+    ) -> Result<&'w mut RecommendedWatcher, Failure> {
+        if watcher.is_none() {
             let handler = Handler(Arc::clone(&self.known));
             let made = RecommendedWatcher::new(handler, Config::default());
-            self.watcher = Some(made.map_err(|error| failure(&error))?);
+            *watcher = Some(made.map_err(|error| failure(&error))?);
         }
-        self.watcher.as_mut().ok_or(Failure::Gone)
+        watcher.as_mut().ok_or(Failure::Gone)
     }
 }
 
 impl Backend for NotifyBackend {
     fn watch(
-        &mut self,
+        &self,
         directory: DirectoryId,
         path: &Path,
         _at: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
+        let mut watcher = self.lock();
         let key: Arc<[u8]> = path.as_os_str().as_bytes().into();
         // Known before the kernel is asked: what it reports from then on is not dropped.
         let (elsewhere, replaced) = self.known.lock().put(directory, &key);
         for old in elsewhere.as_ref().into_iter().chain(replaced.as_ref().map(|_| &key)) {
             // Two paths for one directory are one watch, which would go with the first of them.
-            drop(self.watcher()?.unwatch(as_path(old)));
+            drop(self.made(&mut watcher)?.unwatch(as_path(old)));
         }
         if let Some(other) = replaced {
             (self.known.sink)(&[Happening::Lost(other)]);
         }
-        let watched = self.watcher().and_then(|watcher| {
+        let made = self.made(&mut watcher).and_then(|watcher| {
             watcher.watch(path, RecursiveMode::NonRecursive).map_err(|error| failure(&error))
         });
-        if watched.is_err() {
+        if made.is_err() {
             self.known.lock().take(directory);
         }
-        watched
+        made
     }
 
-    fn unwatch(&mut self, directory: DirectoryId) {
+    fn unwatch(&self, directory: DirectoryId) {
         let path = self.known.lock().take(directory);
         if let Some(path) = path
-            && let Some(watcher) = self.watcher.as_mut()
+            && let Some(watcher) = self.lock().as_mut()
         {
             // It may have dropped the watch by itself already.
             drop(watcher.unwatch(as_path(&path)));

@@ -4,8 +4,6 @@
 //! A directory is listed only after it is watched, so that whatever comes into it later is reported; what came before is found by
 //! the check that follows.
 
-use super::Signal;
-use super::hub::Shared;
 use super::place::remove_one;
 use super::table::{Identity, Route, RouteId, Table, Work};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
@@ -72,13 +70,13 @@ impl Table {
     }
 
     /// Where a route ends: the directory's path and which one it is.
-    fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
+    pub(super) fn end_of(&self, route: RouteId) -> Option<(PathBuf, Identity)> {
         let end = self.directories.get(&self.routes.get(&route)?.walked.end?)?;
         Some((end.path.clone(), end.identity))
     }
 
     /// Lets the vertex wait in just these directories right below; whether any is new.
-    fn branch(
+    pub(super) fn branch(
         &mut self,
         vertex: VertexId,
         route: RouteId,
@@ -127,25 +125,9 @@ impl Table {
     }
 }
 
-/// Looks which directories there are in one of a tree.
-pub(super) fn grow(
-    shared: &Shared,
-    vertex: VertexId,
-    route: RouteId,
-    (work, signals): (&mut Work, &mut Vec<Signal>),
-) {
-    let end = shared.lock().end_of(route);
-    let found = end.map(|(path, identity)| directories_in(&path, identity)).unwrap_or_default();
-    let mut state = shared.lock();
-    if state.branch(vertex, route, &found, work) {
-        // Something may have come into it before it was watched.
-        state.tell(vertex, Signal::Suspect, signals);
-    }
-}
-
 /// The names of the directories in a directory, without those on which something is mounted. None where another one is there by
 /// now: that is reported, and looked at again.
-fn directories_in(path: &Path, identity: Identity) -> Vec<PathBuf> {
+pub(super) fn directories_in(path: &Path, identity: Identity) -> Vec<PathBuf> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(directory) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else {
         return Vec::new();

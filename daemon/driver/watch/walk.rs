@@ -8,11 +8,11 @@ use super::{Shared, Table};
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// The kernel follows as many links.
 const LINKS: usize = 40;
@@ -41,10 +41,10 @@ const SILENT: [(u32, &str); 14] = [
 /// One walk of one route.
 pub(super) struct Walk<'w> {
     pub(super) shared: &'w Shared,
-    pub(super) backend: &'w mut dyn Backend,
+    pub(super) backend: &'w dyn Backend,
+    /// The number of the thread that walks.
+    pub(super) thread: u64,
     pub(super) route: RouteId,
-    /// After an overflow: the directories whose watch was renewed already; none where watches are trusted.
-    pub(super) renewed: Option<&'w mut HashSet<DirectoryId>>,
 }
 
 /// Where a walk stands.
@@ -54,33 +54,50 @@ struct Place {
     path: PathBuf,
     /// None where it cannot be watched.
     directory: Option<DirectoryId>,
+    /// Changes in it are made behind the kernel's back.
+    is_silent: bool,
 }
 
-/// Something moved during the walk.
-struct Moved;
+/// Why an attempt ends early.
+enum Stop {
+    /// Something moved under it.
+    Moved,
+    /// Its thread was given up: another one is at work, and the table is not ours to change.
+    GivenUp,
+}
 
 impl Walk<'_> {
-    pub(super) fn run(mut self, path: &Path) -> Walked {
+    /// What was found; none where the thread was given up meanwhile.
+    pub(super) fn run(self, path: &Path) -> Option<Walked> {
         // What an attempt used that did not succeed is kept until the next walk: its entries are noted in the directories.
         let mut walked = Walked::default();
         for _ in 0..ATTEMPTS {
             walked.failed = None;
-            if self.attempt(path, &mut walked).is_ok() {
-                return walked;
+            match self.attempt(path, &mut walked) {
+                Ok(()) => return Some(walked),
+                Err(Stop::Moved) => {}
+                Err(Stop::GivenUp) => return None,
             }
         }
         fail(&mut walked, path, "its directories are being moved about");
-        walked
+        Some(walked)
     }
 
-    fn attempt(&mut self, path: &Path, walked: &mut Walked) -> Result<(), Moved> {
+    /// The table, as long as it is ours to change.
+    fn lock(&self) -> Result<MutexGuard<'_, Table>, Stop> {
+        let state = self.shared.lock();
+        if state.turn.thread == self.thread { Ok(state) } else { Err(Stop::GivenUp) }
+    }
+
+    fn attempt(&self, path: &Path, walked: &mut Walked) -> Result<(), Stop> {
         let mut place = self.root(walked)?;
         let mut links = 0;
         let mut todo = Vec::new();
         push(&mut todo, path);
         while let Some(name) = todo.pop() {
-            if name != ".." {
-                self.note_step(&place, &name, walked);
+            if !self.step(&place, &name, walked)? {
+                fail(walked, &place.path.join(&name), "it does not answer");
+                return Ok(());
             }
             let found = match look(&place.descriptor, &name) {
                 Ok(found) => found,
@@ -99,6 +116,10 @@ impl Walk<'_> {
                         place.path.join(&name)
                     };
                     place = self.enter(found, path, walked)?;
+                    if place.is_silent {
+                        // What is further down could be watched at best where something else is mounted there.
+                        return Ok(());
+                    }
                 }
                 FileType::Symlink => {
                     links += 1;
@@ -119,12 +140,12 @@ impl Walk<'_> {
         }
         walked.end = place.directory;
         if let Some(end) = place.directory {
-            self.note_end(end);
+            self.note_end(end)?;
         }
         Ok(())
     }
 
-    fn root(&mut self, walked: &mut Walked) -> Result<Place, Moved> {
+    fn root(&self, walked: &mut Walked) -> Result<Place, Stop> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open("/", flags, Mode::empty())
             .and_then(|root| rustix::fs::fstat(&root).map(|stat| (root, stat)));
@@ -132,25 +153,27 @@ impl Walk<'_> {
             Ok(root) => self.enter(root, PathBuf::from("/"), walked),
             Err(error) => {
                 fail(walked, Path::new("/"), &error.to_string());
-                Err(Moved)
+                Err(Stop::Moved)
             }
         }
     }
 
     /// Goes into a directory, watching it first.
     fn enter(
-        &mut self,
+        &self,
         (descriptor, stat): (OwnedFd, Stat),
         path: PathBuf,
         walked: &mut Walked,
-    ) -> Result<Place, Moved> {
+    ) -> Result<Place, Stop> {
         let identity = identity(&stat);
-        let known = self.shared.lock().recognise(identity, &path);
+        let known = self.lock()?.recognise(identity, &path);
+        let mut is_silent = false;
         let directory = if let Some(known) = known {
-            self.renew(known, &path, descriptor.as_fd(), walked);
+            self.renew(known, &path, descriptor.as_fd(), walked)?;
             Some(known)
         } else if let Some(silent) = silent(&descriptor) {
             fail(walked, &path, &format!("a {silent} file system reports no changes"));
+            is_silent = true;
             None
         } else {
             self.watch(identity, &path, descriptor.as_fd(), walked)?
@@ -160,79 +183,94 @@ impl Walk<'_> {
         {
             walked.used.push(directory);
         }
-        Ok(Place { descriptor, path, directory })
+        Ok(Place { descriptor, path, directory, is_silent })
     }
 
     fn watch(
-        &mut self,
+        &self,
         identity: Identity,
         path: &Path,
         at: BorrowedFd<'_>,
         walked: &mut Walked,
-    ) -> Result<Option<DirectoryId>, Moved> {
-        let directory = self.shared.lock().add_directory(identity, path);
-        match self.backend.watch(directory, path, at) {
+    ) -> Result<Option<DirectoryId>, Stop> {
+        let directory = self.lock()?.add_directory(identity, path);
+        let watched = self.backend.watch(directory, path, at);
+        let Ok(mut state) = self.lock() else {
+            self.backend.unwatch(directory);
+            return Err(Stop::GivenUp);
+        };
+        match watched {
             Ok(()) => {}
             Err(Failure::Gone) => {
-                self.shared.lock().remove_directory(directory);
-                return Err(Moved);
+                state.remove_directory(directory);
+                return Err(Stop::Moved);
             }
             Err(error @ (Failure::Limit(_) | Failure::Other(_))) => {
-                self.shared.lock().remove_directory(directory);
+                state.remove_directory(directory);
                 fail(walked, path, &error.to_string());
                 return Ok(None);
             }
         }
-        if let Some(renewed) = &mut self.renewed {
+        if let Some(renewed) = &mut state.turn.renewed {
             renewed.insert(directory);
         }
+        drop(state);
         // The watch may have gone by path: only now is it known what it is on.
         let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         if found.is_ok_and(|found| self::identity(&found) == identity) {
             return Ok(Some(directory));
         }
-        self.shared.lock().remove_directory(directory);
+        let mut state = self.lock()?;
+        state.remove_directory(directory);
+        drop(state);
         self.backend.unwatch(directory);
-        Err(Moved)
+        Err(Stop::Moved)
     }
 
     /// After an overflow a watch may have died without a word.
     fn renew(
-        &mut self,
+        &self,
         directory: DirectoryId,
         path: &Path,
         at: BorrowedFd<'_>,
         walked: &mut Walked,
-    ) {
-        let Some(renewed) = &mut self.renewed else { return };
-        if renewed.insert(directory)
-            && let Err(error) = self.backend.watch(directory, path, at)
-        {
+    ) -> Result<(), Stop> {
+        let is_due =
+            self.lock()?.turn.renewed.as_mut().is_some_and(|renewed| renewed.insert(directory));
+        if is_due && let Err(error) = self.backend.watch(directory, path, at) {
             fail(walked, path, &error.to_string());
         }
+        Ok(())
     }
 
-    /// Known before it is looked at, so that no change of it passes unseen.
-    fn note_step(&self, place: &Place, name: &OsStr, walked: &mut Walked) {
-        let Some(directory) = place.directory else { return };
-        let mut state = self.shared.lock();
-        let Some(known) = state.directories.get_mut(&directory) else { return };
+    /// Before an entry is looked at: it is known, so that no change of it passes unseen. False where it is to be left alone.
+    fn step(&self, place: &Place, name: &OsStr, walked: &mut Walked) -> Result<bool, Stop> {
+        let mut state = self.lock()?;
+        let known = place.directory.filter(|_| name != "..");
+        let Some((directory, known)) =
+            known.and_then(|id| Some((id, state.directories.get_mut(&id)?)))
+        else {
+            return Ok(state.look_at(place.path.join(name), self.route));
+        };
         let name: Name = match known.steps.get_key_value(name.as_bytes()) {
             Some((name, _)) => Arc::clone(name),
             None => name.as_bytes().into(),
         };
         known.steps.entry(Arc::clone(&name)).or_default().insert(self.route);
         if !walked.steps.iter().any(|(at, step)| *at == directory && *step == name) {
-            walked.steps.push((directory, name));
+            walked.steps.push((directory, Arc::clone(&name)));
         }
+        Ok(state.look_in(directory, name, self.route))
     }
 
-    fn note_end(&self, end: DirectoryId) {
-        let mut state = self.shared.lock();
-        let Some(known) = state.directories.get_mut(&end) else { return };
-        if !known.ends.contains(&self.route) {
+    fn note_end(&self, end: DirectoryId) -> Result<(), Stop> {
+        let mut state = self.lock()?;
+        if let Some(known) = state.directories.get_mut(&end)
+            && !known.ends.contains(&self.route)
+        {
             known.ends.push(self.route);
         }
+        Ok(())
     }
 }
 

@@ -9,27 +9,28 @@ use rustix::fd::BorrowedFd;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// Runs a piece of the test inside each watch.
 struct Scripted<F> {
-    act: F,
-    watched: Vec<(DirectoryId, PathBuf)>,
+    act: Mutex<F>,
+    watched: Mutex<Vec<(DirectoryId, PathBuf)>>,
 }
 
 impl<F: FnMut(&Path) -> Result<(), Failure> + Send> Backend for Scripted<F> {
     fn watch(
-        &mut self,
+        &self,
         directory: DirectoryId,
         path: &Path,
         _at: BorrowedFd<'_>,
     ) -> Result<(), Failure> {
-        (self.act)(path)?;
-        self.watched.push((directory, path.to_owned()));
+        (self.act.lock().expect("whole"))(path)?;
+        self.watched.lock().expect("whole").push((directory, path.to_owned()));
         Ok(())
     }
 
-    fn unwatch(&mut self, directory: DirectoryId) {
-        self.watched.retain(|(known, _)| *known != directory);
+    fn unwatch(&self, directory: DirectoryId) {
+        self.watched.lock().expect("whole").retain(|(known, _)| *known != directory);
     }
 }
 
@@ -42,10 +43,10 @@ fn walk(
 ) -> (Walked, Watched, Shared) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let shared = Shared::new(runtime.handle().clone(), Sources::default(), Box::new(|_| {}));
-    let mut backend = Scripted { act, watched: Vec::new() };
-    let (route, renewed) = (RouteId(1), None);
-    let walked = Walk { shared: &shared, backend: &mut backend, route, renewed }.run(path);
-    (walked, backend.watched, shared)
+    let backend = Scripted { act: Mutex::new(act), watched: Mutex::default() };
+    let walk = Walk { shared: &shared, backend: &backend, thread: 0, route: RouteId(1) };
+    let walked = walk.run(path).expect("not given up");
+    (walked, backend.watched.into_inner().expect("whole"), shared)
 }
 
 fn identity(path: &Path) -> Identity {

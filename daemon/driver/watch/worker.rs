@@ -5,118 +5,188 @@ use super::backend::{Backend, DirectoryId};
 use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
-use super::table::{LINKS, Name, Placed, Reason, RouteId, Running, Table, Told, Work};
+use super::table::{LINKS, Name, Placed, Reason, RouteId, Running, Table, Told};
 use super::tree;
+use super::turn::{Step, Turn};
 use super::units::follow;
 use super::walk::Walk;
-use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
 
+/// How often a thread that works is looked after.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
+
 /// The hub's own thread.
+#[derive(Clone)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    backend: Box<dyn Backend>,
-    /// To be told at the end of the turn.
-    signals: Vec<Signal>,
+    backend: Arc<dyn Backend>,
+    number: u64,
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, backend: Box<dyn Backend>) -> Self {
-        Self { shared, backend, signals: Vec::new() }
+    pub(super) fn new(shared: Arc<Shared>, backend: Arc<dyn Backend>) -> Self {
+        Self { shared, backend, number: 0 }
     }
 
-    /// Works until the hub is closed.
-    pub(super) fn run(mut self) {
-        while let Some(work) = self.shared.work() {
-            self.turn(work);
-        }
+    pub(super) fn spawn(self) -> std::io::Result<JoinHandle<()>> {
+        std::thread::Builder::new().name("watch".to_owned()).spawn(move || self.run())
     }
 
-    fn turn(&mut self, mut work: Work) {
-        let mut renewed = work.overflow.then(HashSet::new);
-        if work.overflow || work.sweep {
-            let reason = if work.overflow { Reason::Lost } else { Reason::Verify };
-            for route in self.shared.lock().routes.keys() {
-                work.walk(*route, reason);
-            }
-            self.shared.lock().grow_all(&mut work);
-        }
-        for directory in std::mem::take(&mut work.lost) {
-            self.lose(directory, &mut work);
-        }
-        for (vertex, serial, sources) in std::mem::take(&mut work.arms) {
-            self.arm(Owner { vertex, serial }, sources, &mut work);
-        }
-        // First what is given back: a limit may have been reached.
-        self.give_up(&mut work);
-        loop {
-            while let Some((route, reason)) = work.dirty.pop_first() {
-                self.walk(route, reason, &mut work, renewed.as_mut());
-                self.shared.progress.fetch_add(1, Ordering::Relaxed);
-            }
-            if let Some(leaf) = work.looks.pop_first() {
-                self.look(&leaf, &mut work);
-            } else if let Some((vertex, route)) = work.grow.pop_first() {
-                // What was found before is watched by now.
-                tree::grow(&self.shared, vertex, route, (&mut work, &mut self.signals));
-            } else {
-                break;
+    /// Works until the hub is closed, or until another one works in its place.
+    fn run(self) {
+        while let Some(step) = self.next() {
+            match step {
+                Step::Begin => self.begin(),
+                Step::Walk(route, reason) => self.walk(route, reason),
+                Step::Look(route, name) => self.look(&(route, name)),
+                Step::Grow(vertex, route) => self.grow(vertex, route),
+                Step::End => self.finish(),
             }
             self.shared.progress.fetch_add(1, Ordering::Relaxed);
         }
-        self.give_up(&mut work);
-        self.finish(&work.judge);
     }
 
-    fn give_up(&mut self, work: &mut Work) {
-        for route in std::mem::take(&mut work.emptied) {
-            let used = self.shared.lock().give_up(route);
-            discard_unused(&self.shared, &mut *self.backend, &used);
+    /// Waits for something to do.
+    fn next(&self) -> Option<Step> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.turn.thread != self.number {
+                state.came_back(self.number);
+                self.shared.wake.notify_all();
+                return None;
+            }
+            if state.work.closed {
+                return None;
+            }
+            if let Some(step) = state.next_step() {
+                if !std::mem::replace(&mut state.turn.guarded, true) {
+                    self.shared.handle.spawn(self.clone().look_after());
+                }
+                return Some(step);
+            }
+            state = self.shared.wait(state);
         }
+    }
+
+    /// Looks, as long as there is work, whether it goes on; else lets another thread go on with it.
+    async fn look_after(mut self) {
+        loop {
+            tokio::time::sleep(LOOK_AFTER).await;
+            let mut state = self.shared.lock();
+            if state.work.closed || state.is_idle() {
+                state.turn.guarded = false;
+                return;
+            }
+            let Some((number, path, unused)) = state.give_up_step(Instant::now()) else { continue };
+            drop(state);
+            tracing::warn!(path = %path.display(), "it does not answer, and cannot be watched");
+            for directory in unused {
+                self.backend.unwatch(directory);
+            }
+            self.number = number;
+            match self.clone().spawn() {
+                Ok(thread) => self.shared.set_thread(thread),
+                Err(error) => tracing::error!(%error, "no thread for watching"),
+            }
+        }
+    }
+
+    /// Changes the table and what is in hand; none where another one works in its place.
+    fn with<T>(&self, change: impl FnOnce(&mut Table, &mut Turn) -> T) -> Option<T> {
+        let mut state = self.shared.lock();
+        if state.turn.thread != self.number {
+            return None;
+        }
+        let mut turn = std::mem::take(&mut state.turn);
+        let answer = change(&mut state, &mut turn);
+        state.turn = turn;
+        Some(answer)
+    }
+
+    fn begin(&self) {
+        let arms = self.with(|state, turn| {
+            let work = &mut turn.work;
+            if work.overflow || work.sweep {
+                let reason = if work.overflow { Reason::Lost } else { Reason::Verify };
+                for route in state.routes.keys() {
+                    work.walk(*route, reason);
+                }
+                state.grow_all(work);
+            }
+            let lost = std::mem::take(&mut work.lost);
+            for directory in lost.iter().filter_map(|id| state.remove_directory(*id)) {
+                // Every way through it is walked again.
+                for route in directory.steps.values().flatten().chain(&directory.ends) {
+                    work.walk(*route, Reason::Lost);
+                }
+            }
+            (lost, std::mem::take(&mut work.arms))
+        });
+        let Some((lost, arms)) = arms else { return };
+        for directory in lost {
+            self.backend.unwatch(directory);
+        }
+        for (vertex, serial, sources) in arms {
+            self.arm(Owner { vertex, serial }, sources);
+        }
+        // First what is given back: a limit may have been reached.
+        self.give_up();
+    }
+
+    fn give_up(&self) {
+        let used = self.with(|state, turn| {
+            let emptied = std::mem::take(&mut turn.work.emptied);
+            let used = emptied.into_iter().flat_map(|route| {
+                turn.work.dirty.remove(&route);
+                state.give_up(route)
+            });
+            used.collect::<Vec<_>>()
+        });
+        self.discard(&used.unwrap_or_default());
+    }
+
+    fn discard(&self, directories: &[DirectoryId]) {
+        discard_unused(&self.shared, &*self.backend, (self.number, directories));
     }
 
     /// Says how it stands with those concerned, and tells everything that came up in this turn.
-    fn finish(&mut self, judge: &BTreeSet<VertexId>) {
-        let mut state = self.shared.lock();
-        for vertex in judge {
-            state.judge(*vertex, &mut self.signals);
-        }
-        let mut signals = std::mem::take(&mut self.signals);
-        // Disarmed during the turn.
-        signals.retain(|signal| {
-            let (Signal::Established(vertex)
-            | Signal::Absent(vertex, _)
-            | Signal::Changed(vertex)
-            | Signal::Suspect(vertex)) = signal;
-            state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+    fn finish(&self) {
+        self.give_up();
+        self.with(|state, turn| {
+            for vertex in std::mem::take(&mut turn.work.judge) {
+                state.judge(vertex, &mut turn.signals);
+            }
+            let mut signals = std::mem::take(&mut turn.signals);
+            // Disarmed during the turn.
+            signals.retain(|signal| {
+                let (Signal::Established(vertex)
+                | Signal::Absent(vertex, _)
+                | Signal::Changed(vertex)
+                | Signal::Suspect(vertex)) = signal;
+                state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+            });
+            self.shared.tell(state, signals);
         });
-        self.shared.tell(&state, signals);
     }
 
-    /// A watch is gone: every way through it is walked again.
-    fn lose(&mut self, id: DirectoryId, work: &mut Work) {
-        let lost = self.shared.lock().remove_directory(id);
-        let Some(lost) = lost else { return };
-        for route in lost.steps.values().flatten().chain(&lost.ends) {
-            work.walk(*route, Reason::Lost);
-        }
-        self.backend.unwatch(id);
-    }
-
-    fn arm(&mut self, owner: Owner, sources: Vec<Source>, work: &mut Work) {
+    fn arm(&self, owner: Owner, sources: Vec<Source>) {
         let vertex = owner.vertex;
-        let mut state = self.shared.lock();
-        if !state.is_armed(owner) {
+        let mut guard = self.shared.lock();
+        if !guard.is_armed(owner) {
             return;
         }
+        let mut turn = std::mem::take(&mut guard.turn);
+        let (state, work) = (&mut *guard, &mut turn.work);
         let mut all = Vec::new();
         let mut tasks = Vec::new();
         let mut running = Vec::new();
@@ -124,7 +194,7 @@ impl Worker {
             match source {
                 Source::Unit { bus, unit } => {
                     if state.units.place(vertex, bus, &unit) {
-                        self.begin_following(bus, &mut state);
+                        self.begin_following(bus, state);
                     }
                     all.push(Placed::Unit(bus, unit));
                 }
@@ -156,11 +226,12 @@ impl Worker {
             armed.placed = all.into();
             armed.told = Told::Nothing;
         }
-        drop(state);
+        work.judge.insert(vertex);
+        guard.turn = turn;
+        drop(guard);
         if !tasks.is_empty() {
             self.keep(owner, tasks);
         }
-        work.judge.insert(vertex);
     }
 
     /// The first vertex that waits for a unit on this bus.
@@ -187,59 +258,85 @@ impl Worker {
         }
     }
 
-    fn walk(
-        &mut self,
-        id: RouteId,
-        reason: Reason,
-        work: &mut Work,
-        renewed: Option<&mut HashSet<DirectoryId>>,
-    ) {
+    fn walk(&self, id: RouteId, reason: Reason) {
         let Some(path) = self.shared.lock().routes.get(&id).map(|route| Arc::clone(&route.path))
         else {
             return;
         };
-        let shared = &*self.shared;
-        let walk = Walk { shared, backend: &mut *self.backend, route: id, renewed };
-        let walked = walk.run(&path);
-        let mut state = self.shared.lock();
-        let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());
-        let flipped = failed.is_some() != walked.failed.is_some();
-        let (used, differs) = state.settle(id, walked);
-        if differs || reason > Reason::Verify {
-            let signal = if reason == Reason::Changed { Signal::Changed } else { Signal::Suspect };
-            state.tell_route(id, signal, &mut self.signals);
-            let leaves = state.routes.get(&id).into_iter().flat_map(|route| route.leaves.keys());
-            work.looks.extend(leaves.map(|name| (id, Arc::clone(name))));
-            if let Some(route) = state.routes.get(&id) {
-                state.grow(id, route, work);
+        let (shared, backend) = (&*self.shared, &*self.backend);
+        let Some(walked) = (Walk { shared, backend, thread: self.number, route: id }).run(&path)
+        else {
+            return;
+        };
+        let used = self.with(|state, turn| {
+            let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());
+            let flipped = failed.is_some() != walked.failed.is_some();
+            let (used, differs) = state.settle(id, walked);
+            if differs || reason > Reason::Verify {
+                let signal =
+                    if reason == Reason::Changed { Signal::Changed } else { Signal::Suspect };
+                state.tell_route(id, signal, &mut turn.signals);
+                let route = state.routes.get(&id);
+                let leaves = route.into_iter().flat_map(|route| route.leaves.keys());
+                turn.work.looks.extend(leaves.map(|name| (id, Arc::clone(name))));
+                if let Some(route) = route {
+                    state.grow(id, route, &mut turn.work);
+                }
             }
-        }
-        if flipped {
-            state.concern(id, &mut work.judge);
-        }
-        drop(state);
-        discard_unused(&self.shared, &mut *self.backend, &used);
+            if flipped {
+                state.concern(id, &mut turn.work.judge);
+            }
+            used
+        });
+        self.discard(&used.unwrap_or_default());
     }
 
     /// Follows what a path links to, so that changes there are seen as well.
-    fn look(&mut self, leaf: &(RouteId, Name), work: &mut Work) {
-        let path = {
-            let state = self.shared.lock();
+    fn look(&self, leaf: &(RouteId, Name)) {
+        let directory = {
+            let mut state = self.shared.lock();
             let end = state.routes.get(&leaf.0).and_then(|route| route.walked.end);
-            end.and_then(|end| state.directories.get(&end)).map(|end| end.path.clone())
+            let directory = end.and_then(|end| state.directories.get(&end));
+            let directory = directory.map(|end| end.path.clone());
+            let path = directory.as_ref().map(|at| at.join(OsStr::from_bytes(&leaf.1)));
+            if path.is_some_and(|path| !state.look_through(path, leaf)) {
+                return;
+            }
+            directory
         };
-        let target = path.as_ref().and_then(|directory| {
+        let target = directory.and_then(|directory| {
             let target =
                 rustix::fs::readlink(directory.join(OsStr::from_bytes(&leaf.1)), Vec::new());
             let target = PathBuf::from(OsStr::from_bytes(target.ok()?.as_bytes()));
             Some(super::place::normal(&directory.join(target)))
         });
-        let mut state = self.shared.lock();
-        if state.follow(leaf, target.as_deref(), work) {
+        self.with(|state, turn| {
+            if !state.follow(leaf, target.as_deref(), &mut turn.work) {
+                return;
+            }
             let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));
             if let Some(known) = known {
-                state.tell_leaf(known, Signal::Suspect, &mut self.signals, LINKS);
+                state.tell_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
             }
-        }
+        });
+    }
+
+    /// Looks which directories there are in one of a tree.
+    fn grow(&self, vertex: VertexId, route: RouteId) {
+        let end = {
+            let mut state = self.shared.lock();
+            let end = state.end_of(route);
+            if end.as_ref().is_some_and(|(path, _)| !state.look_at(path.clone(), route)) {
+                return;
+            }
+            end
+        };
+        let found = end.map(|(path, identity)| tree::directories_in(&path, identity));
+        self.with(|state, turn| {
+            if state.branch(vertex, route, &found.unwrap_or_default(), &mut turn.work) {
+                // Something may have come into it before it was watched.
+                state.tell(vertex, Signal::Suspect, &mut turn.signals);
+            }
+        });
     }
 }

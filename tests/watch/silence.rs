@@ -1,0 +1,52 @@
+//! A file system that does not answer (F-12). Root only.
+
+use crate::ears::Ears;
+use crate::hung::Hung;
+
+/// F-12: what lies on it is told to be without events; everybody else is watched as ever, also when directories are replaced;
+/// and when it answers at last, so are those on it.
+#[test]
+fn a_file_system_that_hangs_takes_nobody_with_it() {
+    let ears = Ears::new();
+    let other = ears.file("fine/deep/file", "x");
+    let held = ears.file("hung/deep/file", "x");
+    let mut hung = Hung::over(&ears.path("hung"));
+    ears.arm(1, &held);
+    let heard = ears.until(1, |heard| !heard.absent.is_empty());
+    assert!(heard.absent[0].ends_with("/hung: it does not answer"), "{heard:?}");
+    ears.watch(2, &other);
+    ears.arm(3, &ears.path("hung/more/file"));
+    ears.until(3, |heard| !heard.absent.is_empty());
+    ears.hears(2, "its directory is replaced", || {
+        std::fs::rename(ears.path("fine/deep"), ears.path("fine/old")).expect("moved");
+        drop(ears.file("fine/deep/file", "y"));
+    });
+    ears.hears(2, "edited in the new one", || std::fs::write(&other, "z").expect("written"));
+    // A sweep tries it again, and others do not wait for that.
+    ears.hub.rearm_failed();
+    ears.hears(2, "edited meanwhile", || std::fs::write(&other, "more").expect("written"));
+
+    hung.end();
+    for vertex in [1, 3] {
+        ears.until(vertex, |heard| heard.established == 1);
+    }
+    ears.hears(1, "edited when it is gone", || std::fs::write(&held, "y").expect("written"));
+}
+
+/// F-12: the hub ends although threads of it wait for an answer that does not come.
+#[test]
+fn the_end_does_not_wait_for_it() {
+    let ears = Ears::new();
+    let held = ears.file("hung/file", "x");
+    let mut hung = Hung::over(&ears.path("hung"));
+    ears.arm(1, &held);
+    ears.until(1, |heard| !heard.absent.is_empty());
+    ears.arm(2, &ears.file("fine", "x"));
+    ears.until(2, |heard| heard.established == 1);
+    let began = std::time::Instant::now();
+    let Ears { hub, directory, .. } = ears;
+    hub.close();
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    hung.end();
+    drop(directory);
+}
