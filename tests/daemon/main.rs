@@ -18,6 +18,7 @@ mod failures;
 mod faults;
 mod malformed;
 mod noticed;
+mod owners;
 mod pace;
 mod paused;
 mod planned;

@@ -29,9 +29,15 @@ struct Room {
 }
 
 impl Files {
-    /// A file of ours that nobody else can open.
-    pub(super) fn birth(&self, permit: &Permit, spot: &Spot<'_>) -> Result<Candidate, Fault> {
+    /// A file that nobody else can open: ours, or that of who will own it.
+    pub(super) fn birth(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        (owner, group): (Option<u32>, Option<u32>),
+    ) -> Result<Candidate, Fault> {
         permit.check()?;
+        let _guise = self.guise(spot, owner, group)?;
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         match openat(&spot.directory, ".", flags | OFlags::TMPFILE, mode) {
@@ -83,6 +89,7 @@ impl Files {
         instead_of: Option<&Seen>,
         mut candidate: Candidate,
     ) -> Result<(), Fault> {
+        let made = super::read::seen(&candidate.file)?;
         if let Some(room) = candidate.room.take() {
             let placed = take_place_from(permit, (&room.handle, spot.name), spot, instead_of);
             return match placed {
@@ -90,6 +97,7 @@ impl Files {
                 Err(fault) => Err(room.abandoned(spot, fault)),
             };
         }
+        let _guise = self.guise(spot, Some(made.uid), Some(made.gid))?;
         if instead_of.is_none() && candidate.hidden.is_none() {
             permit.check()?;
             return match name_it(&candidate.file, spot, spot.name) {

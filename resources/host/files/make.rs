@@ -31,10 +31,12 @@ impl Files {
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
         let hidden = self.names.next();
+        let guise = self.guise(spot, wanted.owner, wanted.group)?;
         symlinkat(target, &spot.directory, hidden.as_os_str()).map_err(Fault::os("create"))?;
         let done = own_link(permit, spot, &hidden, target, wanted)
             .and_then(|()| take_place(permit, spot, &hidden, instead_of));
         done.map_err(|fault| forget(spot, &hidden, fault))?;
+        drop(guise);
         self.sync_directory(spot, directory)
     }
 
@@ -52,39 +54,40 @@ impl Files {
         let born = Mode::from_raw_mode(0o700 & wanted.mode.unwrap_or(DIRECTORY_MODE));
         // Only root opens what it may not read.
         let born = if self.is_root() { born } else { born | Mode::RUSR };
+        let guise = self.guise(spot, wanted.owner, wanted.group)?;
+        let maker = if guise.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
         mkdirat(&spot.directory, hidden.as_os_str(), born).map_err(Fault::os("create"))?;
-        let done = self
-            .dress_directory(permit, spot, &hidden, wanted)
+        let done = dress_directory(permit, spot, (&hidden, maker), wanted)
             .and_then(|()| take_place(permit, spot, &hidden, None));
         done.map_err(|fault| match unlinkat(&spot.directory, &hidden, AtFlags::REMOVEDIR) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
             Err(_) => fault.after(true),
         })?;
+        drop(guise);
         self.sync_directory(spot, directory)
     }
+}
 
-    fn dress_directory(
-        &self,
-        permit: &Permit,
-        spot: &Spot<'_>,
-        hidden: &OsStr,
-        wanted: Attributes,
-    ) -> Result<(), Fault> {
-        let handle = open_listed(&spot.directory, hidden.as_ref())?;
-        let born = seen(&handle)?;
-        // Whoever owns the directory above could have put another in its place: one of ours that holds nothing does no harm.
-        if born.uid != self.uid || !is_empty(&handle)? {
-            return Err(Fault::moved());
-        }
-        if wanted.owner.is_some() || wanted.group.is_some() {
-            permit.check()?;
-            let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
-            fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
-        }
-        permit.check()?;
-        let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | (born.mode & HANDS_GROUP_DOWN));
-        fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
+fn dress_directory(
+    permit: &Permit,
+    spot: &Spot<'_>,
+    (hidden, maker): (&OsStr, u32),
+    wanted: Attributes,
+) -> Result<(), Fault> {
+    let handle = open_listed(&spot.directory, hidden.as_ref())?;
+    let born = seen(&handle)?;
+    // Whoever owns the directory above could have put another in its place: one of that owner which holds nothing does no harm.
+    if born.uid != maker || !is_empty(&handle)? {
+        return Err(Fault::moved());
     }
+    if wanted.owner.is_some() || wanted.group.is_some() {
+        permit.check()?;
+        let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
+        fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
+    }
+    permit.check()?;
+    let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | (born.mode & HANDS_GROUP_DOWN));
+    fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
 }
 
 fn own_link(

@@ -9,6 +9,7 @@ mod branch;
 mod candidate;
 mod content;
 mod fault;
+mod guise;
 mod keep;
 mod make;
 mod path;

@@ -61,7 +61,7 @@ impl Files {
         let may_write_into = old.filter(|_| draft.acceptance.is_none());
         let born = match draft.acceptance {
             Some(_) => self.birth_in_room(permit, spot),
-            None => self.birth(permit, spot),
+            None => self.birth(permit, spot, (draft.owner, draft.group)),
         };
         let candidate = match born {
             Ok(candidate) => candidate,
