@@ -14,6 +14,7 @@ mod news;
 mod perform;
 mod pool;
 mod runs;
+mod settle;
 mod sweep;
 mod table;
 mod tell;
@@ -32,6 +33,7 @@ use echo::Echo;
 use keeper::Keeper;
 use pool::Pool;
 use runs::Runs;
+use settle::Settling;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,6 +64,8 @@ pub struct Driver {
     echo: Echo,
     sweep: Sweep,
     watches: Watches,
+    /// Events of files that commands run for.
+    settling: Settling,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
     audience: Box<dyn Audience>,
@@ -111,6 +115,7 @@ impl Driver {
             engine: Engine::new(settings.slots, settings.one_shot),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
+            settling: Settling::default(),
             arming: Vec::new(),
             settings,
             began: Instant::now(),
@@ -179,6 +184,7 @@ impl Driver {
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
             self.watches.due(),
+            self.settling.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -202,6 +208,9 @@ impl Driver {
         self.pool.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
+        for id in self.settling.take(now) {
+            self.turn(Event::Changed(id));
+        }
         if self.audience.wants_progress() && self.progress_at <= now {
             self.progress_at = now + PROGRESS;
             self.tell_progress();

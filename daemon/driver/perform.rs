@@ -6,7 +6,7 @@ use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
 use std::time::Instant;
 use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
-use steadfast_resources::{Repeat, Trouble};
+use steadfast_resources::{Repeat, Source, Trouble};
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
@@ -19,6 +19,7 @@ impl Driver {
                 Action::Unwatch(id) => {
                     self.arm();
                     self.watches.close(id);
+                    self.settling.forget(id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -75,6 +76,12 @@ impl Driver {
         self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
     }
 
+    fn is_deed_for_files(&self, id: VertexId) -> bool {
+        let of_file = |source: &Source| matches!(source, Source::Path { .. } | Source::Tree(_));
+        let watches = |entry: &super::table::Entry| entry.resource.watch().iter().any(of_file);
+        self.is_deed(id) && self.table.get(id).is_some_and(watches)
+    }
+
     fn begin(&mut self, intent: &Intent) {
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
@@ -123,6 +130,7 @@ impl Driver {
     fn forget(&mut self, id: VertexId) {
         self.troubles.remove(&id);
         self.watches.forget(id);
+        self.settling.forget(id);
         let identity = self.table.forget(id);
         if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
             keeper.other(Entry::Forget(identity));
@@ -180,6 +188,10 @@ impl Driver {
                 Signal::Absent(id, why) => self.unwatched(id, &why),
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
+                Signal::Changed(id) if self.is_deed_for_files(id) => {
+                    self.settling.put(id, Instant::now());
+                    continue;
+                }
                 Signal::Changed(id) => Event::Changed(id),
                 Signal::Suspect(id) => Event::Suspect(id),
             };

@@ -4,7 +4,8 @@ use crate::action::{Action, Notice};
 use crate::engine::Engine;
 use crate::ids::{Tick, VertexId};
 use crate::meta::Poll;
-use crate::runs::RETURN;
+use crate::meta::SlotClass;
+use crate::runs::{RETURN, RETURN_OF_COMMAND};
 use crate::timers::Timer;
 use crate::vertex::{Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
 
@@ -142,11 +143,15 @@ impl Engine {
 
     /// Cancels the run of a vertex, once, where its kind allows.
     pub(crate) fn cancel(&mut self, id: VertexId, why: Cancelled) {
-        let at = self.now.after(RETURN);
+        let now = self.now;
         let Some(vertex) = self.vertex_mut(id) else { return };
         if !vertex.nature.cancellable {
             return;
         }
+        let at = now.after(match vertex.nature.slot {
+            SlotClass::Thread => RETURN,
+            SlotClass::Command => RETURN_OF_COMMAND,
+        });
         let Some(run) = vertex.run_mut() else { return };
         if run.cancelled.is_some() {
             return;

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How long a cancelled run may take to return before it is called stuck.
 pub(crate) const RETURN: Duration = Duration::from_secs(1);
 
+/// The same for a command: its family is asked to end first, and killed two seconds later.
+pub(crate) const RETURN_OF_COMMAND: Duration = Duration::from_secs(3);
+
 impl Engine {
     /// The vertex of a run in progress, and the run.
     fn run_of(&mut self, run: RunId) -> Option<(VertexId, &mut Run)> {

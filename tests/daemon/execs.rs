@@ -147,6 +147,12 @@ resources:
     let seen = host.lines("seen").len();
     host.write("trigger", "x");
     host.wait_for_lines("seen", seen + 1);
+    // Made, truncated, written and closed: that was one change.
+    host.write("trigger", "y");
+    host.wait_for_lines("seen", seen + 2);
+    std::io::Write::write_all(&mut fifo, b"event\n").expect("written");
+    host.wait_for_lines("ran", ran + 2);
+    assert_eq!(host.lines("seen").len(), seen + 2);
 }
 
 /// S-8, S-9, S-18: arguments arrive as they were written, in an environment of the graph alone.
