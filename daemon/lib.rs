@@ -4,5 +4,6 @@
 pub mod cli;
 pub mod config;
 pub mod driver;
+pub mod events;
 pub mod signals;
 pub mod store;

@@ -1,7 +1,7 @@
 //! What goes into a driver and what comes out at its end.
 
-use super::Audience;
 use super::watch::Signal;
+use super::{Audience, Question};
 use crate::config::Loaded;
 use crate::store::{Recalled, Store};
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub enum Input {
     Stop(Duration),
     /// A question that goes once round the loop (watchdog).
     Ping(Answer),
+    /// A question of the operator's.
+    Ask(Question),
 }
 
 /// Where the answer to a ping goes.

@@ -5,6 +5,7 @@
 
 pub mod watch;
 
+mod asked;
 mod echo;
 mod face;
 mod inbox;
@@ -15,12 +16,15 @@ mod perform;
 mod pool;
 mod runs;
 mod settle;
+pub mod status;
 mod sweep;
 mod table;
 mod tell;
+mod times;
 mod units;
 mod watches;
 
+pub use asked::Question;
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
 use lines::HostLines;
@@ -41,6 +45,7 @@ use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, Vertex
 use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
+use times::Times;
 use units::HostUnits;
 use watch::{Hub, Sources};
 use watches::Watches;
@@ -81,6 +86,9 @@ pub struct Driver {
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
     pause_reason: String,
+    /// When the pause ends by itself.
+    pause_until: Tick,
+    times: Times,
     progress_at: Instant,
 }
 
@@ -139,6 +147,9 @@ impl Driver {
             looks_back: false,
             moved: Vec::new(),
             pause_reason: String::new(),
+            pause_until: Tick(0),
+            times: Times::new(Instant::now()),
+
             progress_at: Instant::now() + PROGRESS,
         })
     }
@@ -235,11 +246,13 @@ impl Driver {
             Input::Pause(reason) => {
                 self.pause_reason = reason;
                 let until = self.now().after(self.settings.pause_limit);
+                self.pause_until = until;
                 let pause = steadfast_engine::Pause { drain: false, until, recorded: false };
                 self.turn(Event::Pause(pause));
             }
             Input::Resume => self.turn(Event::Resume),
             Input::Stop(grace) => self.turn(Event::Stop { grace }),
+            Input::Ask(question) => self.answer(question),
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {
@@ -357,7 +370,7 @@ impl Driver {
         // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
         let left = Duration::from_secs(left).min(self.settings.pause_limit);
         let until = self.now().after(left);
-        self.pause_reason = kept.reason;
+        (self.pause_reason, self.pause_until) = (kept.reason, until);
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
     }
 

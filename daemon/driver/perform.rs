@@ -1,5 +1,6 @@
 //! What each action of the engine means outside of it.
 
+use super::times::Moment;
 use super::watch::{Hub, Signal};
 use super::{Driver, News, unix_now};
 use crate::store::{Ended, Entry, PauseRecord};
@@ -130,6 +131,7 @@ impl Driver {
     fn forget(&mut self, id: VertexId) {
         self.troubles.remove(&id);
         self.watches.forget(id);
+        self.times.forget(id);
         self.settling.forget(id);
         let identity = self.table.forget(id);
         if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
@@ -174,6 +176,9 @@ impl Driver {
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
+            if let Signal::Changed(id) | Signal::Suspect(id) = signal {
+                self.times.note(id, Moment::Heard);
+            }
             let event = match signal {
                 Signal::Established(id) => {
                     // What was started meanwhile (there was no watch then, or this is the answer to an earlier one) is looked

@@ -1,5 +1,6 @@
 //! Runs in progress: a check or an apply on a thread or as a task, what it found, and how it is cancelled.
 
+use super::times::Moment;
 use super::{Driver, Input};
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
@@ -119,6 +120,7 @@ impl Driver {
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        self.times.note(id, Moment::Checked);
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let verdict = match verdict {

@@ -1,5 +1,6 @@
 //! The engine's notices in words: names for numbers, and what was found and done.
 
+use super::times::Moment;
 use super::{Driver, News, Progress};
 use std::time::Duration;
 use steadfast_engine::{Counts, Holding, Notice, Outcome, RunId, Standing, Tick, VertexId};
@@ -39,8 +40,12 @@ impl Driver {
             }
             Notice::Held(id, holding) => self.tell_held(id, holding),
             Notice::Stuck(id, _) => self.audience.hear(&News::Stuck(self.table.name(id))),
-            Notice::Diverged(id) => self.audience.hear(&News::Diverged(self.table.name(id))),
+            Notice::Diverged(id) => {
+                self.times.converged = None;
+                self.audience.hear(&News::Diverged(self.table.name(id)));
+            }
             Notice::Converged => {
+                self.times.converged = Some(std::time::Instant::now());
                 let counts: Counts = self.engine.counts();
                 self.audience.hear(&News::Converged(counts));
             }
@@ -72,6 +77,7 @@ impl Driver {
         }
         match outcome {
             Outcome::Changed => {
+                self.times.note(id, Moment::Changed);
                 if self.settings.one_shot {
                     self.changed.insert(id);
                 }

@@ -27,6 +27,16 @@ impl Engine {
         })
     }
 
+    /// What a vertex needs, and what needs it.
+    #[must_use]
+    pub fn neighbours(&self, id: VertexId) -> (Vec<VertexId>, Vec<VertexId>) {
+        if self.vertex(id).is_none() {
+            return (Vec::new(), Vec::new());
+        }
+        let children = self.topology.children(id).iter().map(|child| child.id).collect();
+        (self.topology.parents(id).to_vec(), children)
+    }
+
     fn waiting(&self, id: VertexId, vertex: &Vertex) -> Standing {
         match vertex.place {
             Place::Limit(at) => Standing::WaitingForLimit(at),

@@ -1,0 +1,258 @@
+//! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
+
+use super::Driver;
+use super::status::Verdict;
+use super::status::{Ages, Counts, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status};
+use super::times::Moment;
+use std::time::Duration;
+use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
+use steadfast_resources::Source;
+use tokio::sync::oneshot;
+
+/// A question, with where its answer goes. One that nobody waits for any more is answered all the same.
+#[derive(Debug)]
+pub enum Question {
+    /// How the host stands, with at most so many of those that are not as declared.
+    Status(usize, oneshot::Sender<Status>),
+    /// How one resource stands; none where there is none of that name.
+    Show(String, oneshot::Sender<Option<ResourceDetails>>),
+    /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
+    Look(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Run these again, also what runs once or has failed: as above.
+    Redo(Vec<String>, oneshot::Sender<Vec<String>>),
+}
+
+impl Driver {
+    pub(super) fn answer(&mut self, question: Question) {
+        match question {
+            Question::Status(most, to) => drop(to.send(self.status(most))),
+            Question::Show(name, to) => {
+                let id = self.running(&name);
+                drop(to.send(id.map(|id| self.details(id))));
+            }
+            Question::Look(names, to) => {
+                let ids = self.named(&names);
+                self.ask_engine(ids, to, Event::Look);
+            }
+            Question::Redo(names, to) => {
+                let ids = self.named(&names);
+                self.ask_engine(ids, to, Event::Redo);
+            }
+        }
+    }
+
+    fn ask_engine(
+        &mut self,
+        ids: Result<Vec<VertexId>, Vec<String>>,
+        to: oneshot::Sender<Vec<String>>,
+        event: fn(VertexId) -> Event,
+    ) {
+        let strangers = match ids {
+            Ok(ids) => {
+                for id in ids {
+                    self.turn(event(id));
+                }
+                Vec::new()
+            }
+            Err(strangers) => strangers,
+        };
+        drop(to.send(strangers));
+    }
+
+    fn running(&self, name: &str) -> Option<VertexId> {
+        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+    }
+
+    /// The numbers of these, or those names that are none.
+    fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
+        if names.is_empty() {
+            return Ok(self.table.ids().collect());
+        }
+        let strangers: Vec<String> =
+            names.iter().filter(|name| self.running(name).is_none()).cloned().collect();
+        if !strangers.is_empty() {
+            return Err(strangers);
+        }
+        Ok(names.iter().filter_map(|name| self.running(name)).collect())
+    }
+
+    fn status(&self, most: usize) -> Status {
+        let mut troubled: Vec<(Phase, VertexId, Standing)> = self
+            .table
+            .ids()
+            .filter_map(|id| self.engine.standing(id).map(|standing| (id, standing)))
+            .filter(|(_, standing)| *standing != Standing::Settled)
+            .map(|(id, standing)| (phase(&standing), id, standing))
+            .collect();
+        troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
+        let worst = troubled.first().map(|(phase, ..)| *phase);
+        let more = troubled.len().saturating_sub(most);
+        troubled.truncate(most);
+        let (verdict, counts) = (self.verdict(worst), self.engine.counts());
+        let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
+        Status {
+            verdict,
+            converged_for: converged.map(|at| at.elapsed().as_secs()),
+            graph: self.table.graph().to_owned(),
+            counts: Counts {
+                total: counts.total,
+                settled: counts.settled,
+                waiting: counts.waiting,
+                running: counts.running,
+                delayed: counts.delayed,
+                failed: counts.failed,
+                held: counts.held,
+                stuck: counts.stuck,
+            },
+            unwatched: self.watches.without().len(),
+            pause: self.pause_status(),
+            ages: Ages {
+                check: self.times.youngest(Moment::Checked),
+                repair: self.times.youngest(Moment::Changed),
+                event: self.times.youngest(Moment::Heard),
+            },
+            troubled: troubled
+                .into_iter()
+                .map(|(_, id, standing)| self.resource_status(id, &standing))
+                .collect(),
+            more,
+            up_for: self.began.elapsed().as_secs(),
+        }
+    }
+
+    fn verdict(&self, worst: Option<Phase>) -> Verdict {
+        match (worst, self.engine.mode()) {
+            (Some(Phase::Stuck), _) => Verdict::Stuck,
+            (Some(Phase::Failed), _) => Verdict::Failed,
+            (Some(Phase::Delayed), _) => Verdict::Failing,
+            (_, Mode::Stopping | Mode::Stopped) => Verdict::Stopping,
+            (_, Mode::Draining | Mode::Pausing | Mode::Paused) => Verdict::Paused,
+            (Some(Phase::Held), Mode::Running) => Verdict::Held,
+            (_, Mode::Running) if self.engine.is_converged() => Verdict::Converged,
+            (_, Mode::Running) => Verdict::Converging,
+        }
+    }
+
+    fn pause_status(&self) -> Option<PauseStatus> {
+        let mode = self.engine.mode();
+        matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused).then(|| PauseStatus {
+            reason: self.pause_reason.clone(),
+            ends_in: Some(seconds(self.pause_until.0.saturating_sub(self.now().0))),
+            at_rest: mode == Mode::Paused,
+        })
+    }
+
+    fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
+        let (says, waits_for) = self.in_words(standing);
+        let tried_at = match standing {
+            Standing::WaitingForLimit(at) | Standing::Delayed(at) => Some(*at),
+            _ => None,
+        };
+        let since = match standing {
+            Standing::Running(_, since) | Standing::Stuck(_, since) => Some(*since),
+            _ => None,
+        };
+        let now = self.now().0;
+        let trouble = self.troubles.get(&id).map(|trouble| match &trouble.hint {
+            Some(hint) => format!("{trouble}; {hint}"),
+            None => trouble.to_string(),
+        });
+        ResourceStatus {
+            resource: self.table.name(id).to_owned(),
+            phase: phase(standing),
+            says,
+            waits_for,
+            next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
+            running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
+            trouble,
+            ages: Ages {
+                check: self.times.age(id, Moment::Checked),
+                repair: self.times.age(id, Moment::Changed),
+                event: self.times.age(id, Moment::Heard),
+            },
+        }
+    }
+
+    /// What a standing means, and whom it waits for.
+    fn in_words(&self, standing: &Standing) -> (String, Vec<String>) {
+        let says = match standing {
+            Standing::Settled => "as declared",
+            Standing::WaitingForWatch => "waits for its watch",
+            Standing::WaitingFor(_) => "waits for others",
+            Standing::WaitingForLimit(_) => "waits for its limit",
+            Standing::WaitingForSemaphore => "waits for its semaphores",
+            Standing::WaitingForSlot => "waits for a free slot",
+            Standing::Suspended => "waits until the daemon goes on",
+            Standing::Running(..) => "is being processed",
+            Standing::Delayed(_) => "failed, and is tried again",
+            Standing::Failed => "failed, and has no retries left",
+            Standing::Held(Holding::WouldChange) => "would be changed (noop)",
+            Standing::Held(Holding::WouldRefresh) => "would be refreshed (noop)",
+            Standing::Held(Holding::UnknownUntil(_)) => "cannot be told before another is changed",
+            Standing::Held(Holding::Operator) => "was cut off, and waits for the operator",
+            Standing::Stuck(..) => "its run does not return",
+        };
+        let waits_for = match standing {
+            Standing::WaitingFor(ids) => self.names(ids),
+            Standing::Held(Holding::UnknownUntil(id)) => self.names(&[*id]),
+            _ => Vec::new(),
+        };
+        (says.to_owned(), waits_for)
+    }
+
+    fn details(&self, id: VertexId) -> ResourceDetails {
+        let standing = self.engine.standing(id).unwrap_or(Standing::Settled);
+        let (needs, needed_by) = self.engine.neighbours(id);
+        ResourceDetails {
+            status: self.resource_status(id, &standing),
+            needs: self.names(&needs),
+            needed_by: self.names(&needed_by),
+            watch: self.watch_in_words(id),
+        }
+    }
+
+    fn watch_in_words(&self, id: VertexId) -> String {
+        if self.watches.without().contains(&id) {
+            return "no events: it is looked at every 30 seconds".to_owned();
+        }
+        let Some(entry) = self.table.get(id) else { return String::new() };
+        let mut words: Vec<&str> = Vec::new();
+        for source in entry.resource.watch() {
+            let word = match source {
+                Source::Path { .. } | Source::Tree(_) => "inotify",
+                Source::Every(_) => "time",
+                Source::Lines(_) => "a watch command",
+                Source::Unit { .. } => "systemd",
+            };
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
+    }
+
+    fn names(&self, ids: &[VertexId]) -> Vec<String> {
+        ids.iter().map(|id| self.table.name(*id).to_owned()).collect()
+    }
+}
+
+fn phase(standing: &Standing) -> Phase {
+    match standing {
+        Standing::Stuck(..) => Phase::Stuck,
+        Standing::Failed => Phase::Failed,
+        Standing::Delayed(_) => Phase::Delayed,
+        Standing::Held(_) => Phase::Held,
+        Standing::WaitingForWatch
+        | Standing::WaitingFor(_)
+        | Standing::WaitingForLimit(_)
+        | Standing::WaitingForSemaphore
+        | Standing::WaitingForSlot
+        | Standing::Suspended => Phase::Waiting,
+        Standing::Running(..) => Phase::Running,
+        Standing::Settled => Phase::Settled,
+    }
+}
+
+fn seconds(nanoseconds: u64) -> u64 {
+    Duration::from_nanos(nanoseconds).as_secs()
+}

@@ -1,0 +1,149 @@
+//! The answers to *is this host as declared; if not, what stands in the way; what happens next?* As data, for whoever asks.
+//!
+//! Ages and waits are in whole seconds.
+
+use serde::{Deserialize, Serialize};
+
+/// How a host stands, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// A run does not return.
+    Stuck,
+    /// A resource has failed, and no retries are left.
+    Failed,
+    /// A resource has failed, and is tried again.
+    Failing,
+    /// A resource rests although it is not as declared.
+    Held,
+    /// The daemon is stopping.
+    Stopping,
+    /// Nothing is started: it was asked to pause.
+    Paused,
+    /// On the way to what is declared.
+    Converging,
+    /// All is as declared.
+    Converged,
+}
+
+/// How many resources stand how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// All.
+    pub total: u32,
+    /// As declared.
+    pub settled: u32,
+    /// To be processed.
+    pub waiting: u32,
+    /// In progress.
+    pub running: u32,
+    /// Failed and tried again.
+    pub delayed: u32,
+    /// Failed for good.
+    pub failed: u32,
+    /// Held.
+    pub held: u32,
+    /// Stuck.
+    pub stuck: u32,
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseStatus {
+    /// Who or what asked for it.
+    pub reason: String,
+    /// When it ends by itself.
+    pub ends_in: Option<u64>,
+    /// Nothing runs any more.
+    pub at_rest: bool,
+}
+
+/// How long ago something was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ages {
+    /// The last check.
+    pub check: Option<u64>,
+    /// The last change that was made.
+    pub repair: Option<u64>,
+    /// The last event of a source.
+    pub event: Option<u64>,
+}
+
+/// How a host stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// In one word.
+    pub verdict: Verdict,
+    /// Since when all is as declared, where it is.
+    pub converged_for: Option<u64>,
+    /// The name of the graph; empty before the first.
+    pub graph: String,
+    /// How many stand how.
+    pub counts: Counts,
+    /// How many have no events, and are looked at instead.
+    pub unwatched: usize,
+    /// The pause, if there is one.
+    pub pause: Option<PauseStatus>,
+    /// How old all this is.
+    pub ages: Ages,
+    /// Those that are not as declared, worst first: not all where there are many.
+    pub troubled: Vec<ResourceStatus>,
+    /// How many more there are.
+    pub more: usize,
+    /// How long the daemon has been running.
+    pub up_for: u64,
+}
+
+/// How one resource stands, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Its run does not return.
+    Stuck,
+    /// It has failed, and no retries are left.
+    Failed,
+    /// It has failed, and is tried again.
+    Delayed,
+    /// It rests although it is not as declared.
+    Held,
+    /// It waits for others, for its watch, its limit, semaphores or a slot.
+    Waiting,
+    /// It is being checked or applied.
+    Running,
+    /// As declared, as far as is known.
+    Settled,
+}
+
+/// How one resource stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceStatus {
+    /// `kind[name]`.
+    pub resource: String,
+    /// In one word.
+    pub phase: Phase,
+    /// In a few words: what it waits for, why it is held.
+    pub says: String,
+    /// Those it waits for.
+    pub waits_for: Vec<String>,
+    /// When it is tried next.
+    pub next_try_in: Option<u64>,
+    /// Since when its run is in progress.
+    pub running_for: Option<u64>,
+    /// The last trouble with it, with a hint.
+    pub trouble: Option<String>,
+    /// See [`Ages`].
+    pub ages: Ages,
+}
+
+/// One resource in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceDetails {
+    /// How it stands.
+    pub status: ResourceStatus,
+    /// What it needs.
+    pub needs: Vec<String>,
+    /// What needs it.
+    pub needed_by: Vec<String>,
+    /// What brings its events.
+    pub watch: String,
+}

@@ -1,0 +1,82 @@
+//! When each vertex was last checked, put right, and heard of. Twelve bytes each.
+
+use std::time::{Duration, Instant};
+use steadfast_engine::VertexId;
+
+/// What can be said to have happened to a vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// A check of it has ended.
+    Checked = 0,
+    /// Something of it was changed.
+    Changed = 1,
+    /// Its source reported something.
+    Heard = 2,
+}
+
+/// The last moments of each kind; a moment is counted in seconds from the start, and one more.
+#[derive(Debug)]
+pub(super) struct Times {
+    began: Instant,
+    each: Vec<[u32; 3]>,
+    last: [u32; 3],
+    /// Since when all is as declared, where it is.
+    pub(super) converged: Option<Instant>,
+}
+
+impl Times {
+    pub(super) fn new(began: Instant) -> Self {
+        Self { began, each: Vec::new(), last: [0; 3], converged: None }
+    }
+
+    pub(super) fn note(&mut self, id: VertexId, moment: Moment) {
+        let at = id.0 as usize;
+        if at >= self.each.len() {
+            self.each.resize(at + 1, [0; 3]);
+        }
+        let seconds = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX - 1) + 1;
+        self.each[at][moment as usize] = seconds;
+        self.last[moment as usize] = seconds;
+    }
+
+    pub(super) fn forget(&mut self, id: VertexId) {
+        if let Some(times) = self.each.get_mut(id.0 as usize) {
+            *times = [0; 3];
+        }
+    }
+
+    /// How long ago it was for one vertex; none where it never was.
+    pub(super) fn age(&self, id: VertexId, moment: Moment) -> Option<u64> {
+        self.ago(self.each.get(id.0 as usize)?[moment as usize])
+    }
+
+    /// The same for any of them.
+    pub(super) fn youngest(&self, moment: Moment) -> Option<u64> {
+        self.ago(self.last[moment as usize])
+    }
+
+    fn ago(&self, seconds: u32) -> Option<u64> {
+        let at = Duration::from_secs(u64::from(seconds.checked_sub(1)?));
+        Some(self.began.elapsed().saturating_sub(at).as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_was_has_no_age() {
+        let began =
+            Instant::now().checked_sub(Duration::from_secs(100)).unwrap_or_else(Instant::now);
+        let mut times = Times::new(began);
+        let (one, other) = (VertexId(3), VertexId(4));
+        times.note(one, Moment::Checked);
+        assert_eq!(times.age(one, Moment::Checked), Some(0));
+        assert_eq!(times.age(one, Moment::Changed), None);
+        assert_eq!(times.age(other, Moment::Checked), None);
+        assert_eq!(times.youngest(Moment::Checked), Some(0));
+        times.forget(one);
+        assert_eq!(times.age(one, Moment::Checked), None);
+    }
+}
