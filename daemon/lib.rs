@@ -7,3 +7,4 @@ pub mod driver;
 pub mod events;
 pub mod signals;
 pub mod store;
+pub mod supervisor;
