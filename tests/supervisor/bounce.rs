@@ -80,7 +80,7 @@ async fn a_clean_end_is_final_until_an_input_changes() {
     chain(&stage).await;
     stage.end("c");
     stage.until("it has ended", || stage.state("c") == Some(State::Stopped)).await;
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!((stage.starts("c"), stage.error("c")), (1, String::new()));
     stage.fail("b");
     stage.until("it is run again", || stage.starts("c") == 2).await;
@@ -146,7 +146,7 @@ async fn who_says_that_something_is_missing_rests() {
     stage.refuse("w", vec![missing.into()]);
     stage.install(vec![worker]).await;
     stage.until("it rests", || stage.error("w") == "`later` is not running").await;
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(stage.calls("w"), 1);
     stage.install(vec![stage.worker("later")]).await;
     stage.runs(&["w"]).await;

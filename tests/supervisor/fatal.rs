@@ -87,7 +87,7 @@ async fn a_panic_is_a_failure() {
 /// P-8: who fails too often in a time ends everything.
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_failures_may_be_used_up() {
-    let budget = Some((5, Duration::from_secs(600)));
+    let budget = Some((5, Duration::from_mins(10)));
     let stage = Stage::with(Delays { budget, factor: 1.0, ..delays() });
     let worker = stage.worker("w");
     stage.refuse("w", vec![Failure::again("no"); 100]);
