@@ -2,11 +2,12 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 7] = [
+static SPECS: [&Spec; 8] = [
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
+    &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
     &crate::kinds::svc::SPEC,
     &crate::kinds::timer::SPEC,
@@ -60,7 +61,6 @@ pub const ELSEWHERE: &[&str] = &[
     "nspawn",
     "password",
     "pippet",
-    "pkg",
     "probe",
     "repo",
     "ssh:authorized_key",

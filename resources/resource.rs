@@ -5,6 +5,7 @@ use crate::host::Host;
 use crate::permit::Permit;
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
+use crate::transaction::Grouping;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -37,6 +38,11 @@ pub trait Resource: Debug + Send + Sync {
     /// the graph is whole; what it is told belongs to its definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
+        None
+    }
+
+    /// With whom it can be one transaction; none where it is one of its own. All with one key have one nature.
+    fn grouping(&self) -> Option<Grouping> {
         None
     }
 

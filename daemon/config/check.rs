@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
-use super::meta::Metas;
+use super::meta::{Also, Metas};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
@@ -32,7 +32,7 @@ pub(super) struct Candidate {
     pub(super) resource: Option<Arc<dyn Resource>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
-    rewatch: bool,
+    also: Also,
     line: u32,
 }
 
@@ -206,7 +206,7 @@ impl Checker<'_> {
         } else {
             definition
         };
-        let (meta, rewatch) = self.meta(given.meta, file, index);
+        let (meta, also) = self.meta(given.meta, file, index);
         let at_fields = (identity.as_ref(), file, index);
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
@@ -232,7 +232,7 @@ impl Checker<'_> {
         }
         let definition = definition.finish();
         let line = given.line;
-        self.vertices.push(Candidate { identity, at, resource, definition, meta, rewatch, line });
+        self.vertices.push(Candidate { identity, at, resource, definition, meta, also, line });
         Some(vertex)
     }
 
@@ -241,7 +241,7 @@ impl Checker<'_> {
         given: Option<Box<raw::Given>>,
         file: usize,
         index: usize,
-    ) -> (Arc<Meta>, bool) {
+    ) -> (Arc<Meta>, Also) {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
         let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
         let mut take = |text: &str, number| {
@@ -316,7 +316,8 @@ impl Checker<'_> {
                     resource: candidate.resource?,
                     definition: candidate.definition,
                     meta: candidate.meta,
-                    rewatch: candidate.rewatch,
+                    rewatch: candidate.also.rewatch,
+                    autogroup: candidate.also.autogroup,
                     place: (candidate.at.file, candidate.line),
                 })
             })

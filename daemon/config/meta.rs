@@ -24,7 +24,11 @@ pub(super) static META: &[FieldSpec] = &[
     FieldSpec::new("reset", FieldType::Bool, "a new definition forgets back-off; default false"),
     FieldSpec::new("rewatch", FieldType::Bool, "a failed watch is tried again; default true"),
     FieldSpec::new("autoedge", FieldType::Bool, "take part in automatic edges; default true"),
-    FieldSpec::new("autogroup", FieldType::Bool, "take part in grouping; default true"),
+    FieldSpec::new(
+        "autogroup",
+        FieldType::Bool,
+        "be one transaction with others of the kind; default true",
+    ),
     FieldSpec::new("realize", FieldType::Bool, "run well once before removal; default false"),
     FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
     FieldSpec::new("on_remove", FieldType::Text, "forget or delete; default forget"),
@@ -43,6 +47,15 @@ pub(super) static LINKS: FieldSpec =
 /// Tells a problem with a metaparameter.
 pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
+/// What others obey than the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Also {
+    /// A watch that failed for good is tried again.
+    pub(super) rewatch: bool,
+    /// It may be grouped with others.
+    pub(super) autogroup: bool,
+}
+
 /// Makes metaparameters; equal ones are shared.
 #[derive(Debug)]
 pub(super) struct Metas {
@@ -60,21 +73,22 @@ impl Metas {
         Self { shared: HashMap::new(), usual: Arc::new(usual), noop, reserved }
     }
 
-    /// The metaparameters of one resource, and whether a failed watch is tried again.
+    /// The metaparameters of one resource: what the engine obeys, and what others do.
     pub(super) fn make(
         &mut self,
         given: Option<Box<Given>>,
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
-    ) -> (Arc<Meta>, bool) {
+    ) -> (Arc<Meta>, Also) {
         let Some(mut fields) = given.map(|given| given.fields) else {
-            return (Arc::clone(&self.usual), true);
+            return (Arc::clone(&self.usual), Also { rewatch: true, autogroup: true });
         };
-        for unused in ["autoedge", "autogroup"] {
-            fields.bool(unused);
-        }
+        fields.bool("autoedge");
+        let also = Also {
+            rewatch: fields.bool("rewatch").unwrap_or(true),
+            autogroup: fields.bool("autogroup").unwrap_or(true),
+        };
         later(&mut fields, say);
-        let rewatch = fields.bool("rewatch").unwrap_or(true);
         let (delay, delay_max) = delays(&mut fields, say);
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
         for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
@@ -95,10 +109,10 @@ impl Metas {
             reset: fields.bool("reset").unwrap_or_default(),
         };
         if meta == *self.usual {
-            return (Arc::clone(&self.usual), rewatch);
+            return (Arc::clone(&self.usual), also);
         }
         let shared = self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone()));
-        (Arc::clone(shared), rewatch)
+        (Arc::clone(shared), also)
     }
 }
 

@@ -99,6 +99,8 @@ pub struct Vertex {
     pub meta: Arc<steadfast_engine::Meta>,
     /// A watch that failed for good is tried again.
     pub rewatch: bool,
+    /// It may be grouped with others (E-19).
+    pub autogroup: bool,
     /// The file (by number in [`Loaded::files`]) and the line it begins on.
     pub place: (usize, u32),
 }

@@ -66,21 +66,28 @@ impl Driver {
     /// The numbers of these, or those names that are none.
     fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
         if names.is_empty() {
-            return Ok(self.table.ids().collect());
+            return Ok(self.table.vertices().collect());
         }
         let strangers: Vec<String> =
             names.iter().filter(|name| self.running(name).is_none()).cloned().collect();
         if !strangers.is_empty() {
             return Err(strangers);
         }
-        Ok(names.iter().filter_map(|name| self.running(name)).collect())
+        let vertex = |name: &String| Some(self.table.groups().leader(self.running(name)?));
+        let mut ids: Vec<VertexId> = Vec::new();
+        for id in names.iter().filter_map(vertex) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
     }
 
     fn status(&self, most: usize) -> Status {
         let mut troubled: Vec<(Phase, VertexId, Standing)> = self
             .table
             .ids()
-            .filter_map(|id| self.engine.standing(id).map(|standing| (id, standing)))
+            .filter_map(|id| self.standing(id).map(|standing| (id, standing)))
             .filter(|(_, standing)| *standing != Standing::Settled)
             .map(|(id, standing)| (phase(&standing), id, standing))
             .collect();
@@ -88,7 +95,7 @@ impl Driver {
         let worst = troubled.first().map(|(phase, ..)| *phase);
         let more = troubled.len().saturating_sub(most);
         troubled.truncate(most);
-        let (verdict, counts) = (self.verdict(worst), self.engine.counts());
+        let (verdict, counts) = (self.verdict(worst), self.counts());
         let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
         Status {
             verdict,
@@ -201,8 +208,8 @@ impl Driver {
     }
 
     fn details(&self, id: VertexId) -> ResourceDetails {
-        let standing = self.engine.standing(id).unwrap_or(Standing::Settled);
-        let (needs, needed_by) = self.engine.neighbours(id);
+        let standing = self.standing(id).unwrap_or(Standing::Settled);
+        let (needs, needed_by) = self.engine.neighbours(self.table.groups().leader(id));
         ResourceDetails {
             status: self.resource_status(id, &standing),
             needs: self.names(&needs),
@@ -212,7 +219,7 @@ impl Driver {
     }
 
     fn watch_in_words(&self, id: VertexId) -> String {
-        if self.watches.without().contains(&id) {
+        if self.watches.without().contains(&self.table.groups().leader(id)) {
             return "no events: it is looked at every 30 seconds".to_owned();
         }
         let Some(entry) = self.table.get(id) else { return String::new() };
@@ -231,8 +238,10 @@ impl Driver {
         if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
     }
 
-    fn names(&self, ids: &[VertexId]) -> Vec<String> {
-        ids.iter().map(|id| self.table.name(*id).to_owned()).collect()
+    /// The names of those for whom these numbers of the engine's stand.
+    pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
+        let each = ids.iter().flat_map(|id| self.concerned(*id));
+        each.map(|id| self.table.name(id).to_owned()).collect()
     }
 }
 

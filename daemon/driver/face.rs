@@ -15,6 +15,10 @@ pub enum Input {
     Checked(steadfast_engine::RunId, Verdict),
     /// An apply, or a run that was cancelled, has ended.
     Ended(steadfast_engine::RunId, Outcome),
+    /// As `Checked`, of a run of several: a verdict for each.
+    CheckedParts(steadfast_engine::RunId, Vec<Verdict>),
+    /// As `Ended`, of a run of several.
+    EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered these tickets; with the reason where it could not keep them.
     Kept(Vec<u64>, Option<String>),
     /// Sources of events.

@@ -30,6 +30,8 @@ enum Asked {
     Begin(RunId),
     End(RunId, Entry),
     Pause(Entry),
+    /// One of several; the last of them answers.
+    Part,
     Other(Entry),
 }
 
@@ -49,9 +51,18 @@ impl Keeper {
 
     /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
     /// an event to deliver now.
-    pub(super) fn begin(&mut self, run: RunId, entry: Entry, urgent: bool) -> Option<Event> {
+    pub(super) fn begin(
+        &mut self,
+        run: RunId,
+        mut entries: Vec<Entry>,
+        urgent: bool,
+    ) -> Option<Event> {
         if !self.is_sound() {
             return Some(Event::Refused(run));
+        }
+        let entry = entries.pop()?;
+        for entry in entries {
+            self.write(entry, urgent, Asked::Part);
         }
         let asked = if urgent { Asked::Begin(run) } else { Asked::Other(entry.clone()) };
         self.write(entry, urgent, asked);
@@ -59,7 +70,11 @@ impl Keeper {
     }
 
     /// Records an end.
-    pub(super) fn end(&mut self, run: RunId, entry: Entry, urgent: bool) {
+    pub(super) fn end(&mut self, run: RunId, mut entries: Vec<Entry>, urgent: bool) {
+        let Some(entry) = entries.pop() else { return };
+        for entry in entries {
+            self.write(entry.clone(), urgent, Asked::Other(entry));
+        }
         self.write(entry.clone(), urgent, Asked::End(run, entry));
     }
 
@@ -114,7 +129,7 @@ impl Keeper {
             }
             (Asked::End(run, _), true) => Some(Event::Durable(run)),
             (Asked::Pause(_), true) => Some(Event::PauseSaved),
-            (Asked::Other(_), true) => None,
+            (Asked::Other(_), true) | (Asked::Part, _) => None,
             (Asked::End(run, entry), false) => {
                 self.stall(ticket, entry.clone(), Asked::End(run, entry));
                 None

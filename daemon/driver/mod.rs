@@ -8,10 +8,12 @@ pub mod watch;
 mod asked;
 mod echo;
 mod face;
+mod groups;
 mod inbox;
 mod keeper;
 mod lines;
 mod news;
+mod parts;
 mod perform;
 mod pool;
 mod runs;
@@ -35,6 +37,7 @@ use crate::store::Journal;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
+use parts::Lately;
 use pool::Pool;
 use runs::Runs;
 use settle::Settling;
@@ -79,12 +82,16 @@ pub struct Driver {
     /// Events that follow from performing actions, before anything else is taken.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Trouble>,
+    /// How members of groups stood when they were last looked at.
+    lately: HashMap<VertexId, Lately>,
     /// What was changed (one-shot only).
     changed: BTreeSet<VertexId>,
     /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
     looks_back: bool,
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
+    /// What the last load has added, changed, removed and kept, where the engine has counted groups.
+    loaded_counts: Option<[u32; 4]>,
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
@@ -143,9 +150,11 @@ impl Driver {
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
+            lately: HashMap::new(),
             changed: BTreeSet::new(),
             looks_back: false,
             moved: Vec::new(),
+            loaded_counts: None,
             pause_reason: String::new(),
             pause_until: Tick(0),
             times: Times::new(Instant::now()),
@@ -239,6 +248,8 @@ impl Driver {
         match input {
             Input::Checked(run, verdict) => self.checked(run, verdict),
             Input::Ended(run, outcome) => self.ended(run, outcome),
+            Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
+            Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => self.load(*graph, operator),
@@ -256,7 +267,7 @@ impl Driver {
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {
-                    counts: self.engine.counts(),
+                    counts: self.counts(),
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),
                 });
@@ -382,11 +393,9 @@ impl Driver {
             .table
             .ids()
             .filter_map(|id| {
-                let standing = self.engine.standing(id)?;
+                let standing = self.standing(id)?;
                 let waits_for = match &standing {
-                    Standing::WaitingFor(ids) => {
-                        ids.iter().map(|id| self.table.name(*id).to_owned()).collect()
-                    }
+                    Standing::WaitingFor(ids) => self.names(ids),
                     _ => Vec::new(),
                 };
                 let identity = self.table.name(id).to_owned();

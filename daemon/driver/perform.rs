@@ -12,7 +12,11 @@ use steadfast_resources::{Repeat, Source, Trouble};
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
         if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
-            self.table.install();
+            let installed = self.table.install();
+            self.loaded_counts = installed.counts;
+            for id in installed.dropped {
+                self.forget(id);
+            }
         }
         for action in actions {
             match action {
@@ -28,8 +32,7 @@ impl Driver {
                 Action::Start(start) => {
                     self.start(start);
                     if !start.look {
-                        let name = self.table.name(start.vertex);
-                        self.audience.hear(&News::Started(name));
+                        self.tell_started(start.vertex);
                     }
                 }
                 Action::Begin(intent) => self.begin(&intent),
@@ -56,7 +59,7 @@ impl Driver {
     }
 
     fn watch(&mut self, id: VertexId) {
-        let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
+        let sources = self.table.sources(id);
         match &self.hub {
             Some(_) if !sources.is_empty() => {
                 self.watches.ask(id);
@@ -67,8 +70,20 @@ impl Driver {
         }
     }
 
-    fn identity(&self, id: VertexId) -> Arc<str> {
+    pub(super) fn identity(&self, id: VertexId) -> Arc<str> {
         self.table.get(id).map_or_else(|| "?".into(), |entry| Arc::clone(&entry.identity))
+    }
+
+    /// Those for whom these numbers of the engine's stand.
+    fn identities(&self, ids: &[VertexId]) -> Vec<Arc<str>> {
+        let groups = self.table.groups();
+        ids.iter().flat_map(|id| groups.members(id)).map(|id| self.identity(*id)).collect()
+    }
+
+    /// The definition of one of several that run as one; the engine knows only that of all.
+    fn definition(&self, vertex: VertexId, member: VertexId, whole: u64) -> u64 {
+        let own = self.table.get(member).filter(|_| self.table.groups().get(vertex).is_some());
+        own.map_or(whole, |entry| entry.definition)
     }
 
     /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
@@ -88,19 +103,23 @@ impl Driver {
             live.begun = true;
         }
         let urgent = !intent.owes.is_empty() || self.is_deed(intent.vertex);
-        let entry = Entry::Begin {
-            identity: self.identity(intent.vertex),
-            definition: intent.definition,
+        let owes = self.identities(&intent.owes);
+        let entry = |id: &VertexId| Entry::Begin {
+            identity: self.identity(*id),
+            definition: self.definition(intent.vertex, *id, intent.definition),
             stamp: intent.stamp.0,
-            owes: intent.owes.iter().map(|id| self.identity(*id)).collect(),
+            owes: owes.clone(),
         };
+        let entries = self.table.groups().members(&intent.vertex).iter().map(entry).collect();
         let Some(keeper) = &mut self.keeper else {
             let trouble = Trouble::new("nothing is applied without a place to keep state");
-            self.troubles.insert(intent.vertex, trouble);
+            for id in self.table.groups().members(&intent.vertex) {
+                self.troubles.insert(*id, trouble.clone());
+            }
             self.next.push_back(Event::Refused(intent.run));
             return;
         };
-        self.next.extend(keeper.begin(intent.run, entry, urgent));
+        self.next.extend(keeper.begin(intent.run, entries, urgent));
     }
 
     fn end(&mut self, record: &Record) {
@@ -109,26 +128,36 @@ impl Driver {
         }
         let urgent =
             record.paid.is_some() || !record.owes.is_empty() || self.is_deed(record.vertex);
-        let entry = Entry::End {
-            identity: self.identity(record.vertex),
-            definition: record.definition,
+        let is_group = self.table.groups().get(record.vertex).is_some();
+        let owes = self.identities(&record.owes);
+        let entry = |id: &VertexId| Entry::End {
+            identity: self.identity(*id),
+            definition: self.definition(record.vertex, *id, record.definition),
             outcome: match record.outcome {
                 Outcome::Unchanged | Outcome::Changed => Ended::Well,
+                // Those of several that did not fail have ended well.
+                Outcome::Failed { .. } if is_group && self.is_fine(*id) => Ended::Well,
                 Outcome::Failed { .. } => Ended::Failed,
                 Outcome::Interrupted => Ended::Interrupted,
             },
             begun: record.begun.map(|stamp| stamp.0),
             stamp: record.stamp.0,
-            owes: record.owes.iter().map(|id| self.identity(*id)).collect(),
+            owes: owes.clone(),
             paid: record.paid.map(|stamp| stamp.0),
         };
+        let entries = self.table.groups().members(&record.vertex).iter().map(entry).collect();
         match &mut self.keeper {
-            Some(keeper) => keeper.end(record.run, entry, urgent),
+            Some(keeper) => keeper.end(record.run, entries, urgent),
             None => self.next.push_back(Event::Durable(record.run)),
         }
     }
 
     fn forget(&mut self, id: VertexId) {
+        // It has joined a group: the engine knows it no more, and it is still there.
+        if self.table.groups().leader(id) != id {
+            return;
+        }
+        self.lately.remove(&id);
         self.troubles.remove(&id);
         self.watches.forget(id);
         self.times.forget(id);
@@ -177,7 +206,9 @@ impl Driver {
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
             if let Signal::Changed(id) | Signal::Suspect(id) = signal {
-                self.times.note(id, Moment::Heard);
+                for id in self.table.groups().members(&id) {
+                    self.times.note(*id, Moment::Heard);
+                }
             }
             let event = match signal {
                 Signal::Established(id) => {

@@ -1,9 +1,10 @@
 //! Runs in progress: a check or an apply on a thread or as a task, what it found, and how it is cancelled.
 
+use super::parts::Part;
 use super::times::Moment;
-use super::{Driver, Input};
+use super::{Driver, Input, News};
 use futures_util::FutureExt as _;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub(super) struct Live {
     started: Instant,
     pub(super) cancel: CancellationToken,
     change: Option<Change>,
+    /// Where several resources run as one: each of them.
+    pub(super) parts: Vec<Part>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
     pub(super) notes: Vec<String>,
@@ -53,7 +56,10 @@ impl Driver {
         let cancel = CancellationToken::new();
         let ask = Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone() };
         let (resource, seat) = (Arc::clone(&entry.resource), entry.nature.seat);
+        let group = self.table.groups().get(start.vertex);
+        let transaction = group.map(|group| Arc::clone(&group.transaction));
         let live = Live {
+            parts: self.parts(start.vertex),
             vertex: start.vertex,
             identity: Arc::clone(&entry.identity),
             trouble: None,
@@ -69,8 +75,12 @@ impl Driver {
             begun: false,
             closing: false,
         };
+        let seat_and_count = (seat, live.parts.len());
         self.runs.0.insert(start.run, live);
-        self.check(resource, seat, ask, start.run);
+        match transaction {
+            Some(transaction) => self.check_parts(transaction, seat_and_count, ask, start.run),
+            None => self.check(resource, seat, ask, start.run),
+        }
     }
 
     fn check(&self, resource: Arc<dyn Resource>, seat: Seat, ask: Ask, run: RunId) {
@@ -84,6 +94,10 @@ impl Driver {
 
     /// Applies what the check of this run found.
     pub(super) fn apply(&mut self, run: RunId, id: VertexId) {
+        if self.runs.0.get(&run).is_some_and(|live| !live.parts.is_empty()) {
+            self.apply_parts(run, id);
+            return;
+        }
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
             let trouble = Trouble::new("the check of this run left nothing to apply");
@@ -104,7 +118,12 @@ impl Driver {
 
     /// Runs a future where its kind belongs: on a thread of the pool where it blocks, as a task where it does not. It leaves its
     /// result in the inbox without waking us: that is done here.
-    fn spawn(&self, seat: Seat, blocks: bool, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn(
+        &self,
+        seat: Seat,
+        blocks: bool,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         match seat {
             Seat::Thread => {
                 let handle = tokio::runtime::Handle::current();
@@ -119,18 +138,26 @@ impl Driver {
 
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        let (id, look) = (live.vertex, live.look);
         self.times.note(id, Moment::Checked);
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
+        self.found(run, verdict);
+    }
+
+    /// Tells the engine what a check has found.
+    pub(super) fn found(&mut self, run: RunId, verdict: Verdict) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
         let verdict = match verdict {
             Verdict::Same => {
                 if refreshed {
                     self.restart_intervals(id);
                 }
                 if !look {
-                    self.troubles.remove(&id);
-                    self.tell_same(id);
+                    for member in self.table.groups().members(&id) {
+                        self.troubles.remove(member);
+                        self.audience.hear(&News::Same(self.table.name(*member)));
+                    }
                 }
                 steadfast_engine::Verdict::Same
             }
@@ -141,7 +168,9 @@ impl Driver {
                 steadfast_engine::Verdict::Differs
             }
             Verdict::Unknown(trouble) => {
-                self.troubles.insert(id, trouble);
+                if live.parts.is_empty() {
+                    self.troubles.insert(id, trouble);
+                }
                 steadfast_engine::Verdict::Unknown
             }
         };
@@ -156,19 +185,26 @@ impl Driver {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
+        let is_one = live.parts.is_empty();
         let outcome = match outcome {
             Outcome::Unchanged => {
-                self.troubles.remove(&id);
+                if is_one {
+                    self.troubles.remove(&id);
+                }
                 steadfast_engine::Outcome::Unchanged
             }
             Outcome::Changed(notes) => {
                 live.notes = notes;
-                self.troubles.remove(&id);
+                if is_one {
+                    self.troubles.remove(&id);
+                }
                 steadfast_engine::Outcome::Changed
             }
             Outcome::Failed { trouble, touched } => {
-                live.trouble = Some(trouble.clone());
-                self.troubles.insert(id, trouble);
+                if is_one {
+                    live.trouble = Some(trouble.clone());
+                    self.troubles.insert(id, trouble);
+                }
                 steadfast_engine::Outcome::Failed { touched }
             }
             Outcome::Interrupted => {
@@ -211,14 +247,16 @@ impl Driver {
         if !self.settings.one_shot || stopped || std::mem::replace(&mut self.looks_back, true) {
             return false;
         }
-        for id in self.changed.clone() {
+        let changed: BTreeSet<VertexId> =
+            self.changed.iter().map(|id| self.table.groups().leader(*id)).collect();
+        for id in changed {
             self.turn(Event::Look(id));
         }
         true
     }
 
     /// What a look back finds is told at the end and not repaired.
-    fn look_back(&mut self, id: VertexId, verdict: Verdict) -> Verdict {
+    pub(super) fn look_back(&mut self, id: VertexId, verdict: Verdict) -> Verdict {
         if let Some(found) = differences(verdict) {
             self.moved.push((self.table.name(id).to_owned(), found));
         }
@@ -230,7 +268,9 @@ impl Driver {
         let Some(live) = self.runs.0.remove(&run) else { return };
         let trouble = Trouble::new("nothing is changed: what is about to be done cannot be kept")
             .hint("see `unkept` in the log; is the disk of the state directory full?");
-        self.troubles.entry(live.vertex).or_insert(trouble);
+        for id in self.table.groups().members(&live.vertex) {
+            self.troubles.entry(*id).or_insert_with(|| trouble.clone());
+        }
     }
 
     /// A run that was cancelled for its deadline says so.
@@ -244,7 +284,10 @@ impl Driver {
         let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
             .hint("`meta: { timeout: MS }` is the deadline of one run");
         live.trouble = Some(trouble.clone());
-        self.troubles.insert(live.vertex, trouble);
+        let id = live.vertex;
+        for id in self.concerned(id) {
+            self.troubles.insert(id, trouble.clone());
+        }
     }
 }
 
@@ -262,7 +305,7 @@ fn differences(verdict: Verdict) -> Option<Vec<Difference>> {
 }
 
 /// A panic in a kind is a failed run with the resource's name, and nothing more.
-async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Trouble> {
+pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Trouble> {
     AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
         let said = panic
             .downcast_ref::<&str>()

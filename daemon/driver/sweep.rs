@@ -76,7 +76,7 @@ impl Driver {
         }
         let table = &self.table;
         let begins = self.sweep.is_new_round();
-        let due = self.sweep.due(now, || table.ids().collect());
+        let due = self.sweep.due(now, || table.vertices().collect());
         if begins
             && !self.sweep.is_new_round()
             && let Some(hub) = &self.hub

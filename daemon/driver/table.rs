@@ -1,12 +1,13 @@
 //! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
 
+use super::groups::Groups;
 use crate::config::{Loaded, Vertex};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine as engine;
 use steadfast_engine::{Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId};
-use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat};
+use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat, Source};
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
@@ -33,10 +34,29 @@ pub(super) struct Table {
     free: Vec<VertexId>,
     semaphores: HashMap<String, SemaphoreId>,
     counts: Vec<u32>,
-    /// Entries of the graph that waits, and its name.
-    pending: Option<(String, BTreeMap<VertexId, Entry>)>,
+    /// The graph that waits.
+    pending: Option<Pending>,
+    /// Which of the running graph are one transaction.
+    groups: Groups,
     /// The name of the running graph.
     name: String,
+}
+
+/// A graph that waits to run.
+#[derive(Debug)]
+struct Pending {
+    name: String,
+    entries: BTreeMap<VertexId, Entry>,
+    groups: Groups,
+}
+
+/// What a graph that runs from now on means for the one before.
+#[derive(Debug, Default)]
+pub(super) struct Installed {
+    /// Members of groups that are in no graph any more; the engine does not know of them.
+    pub(super) dropped: Vec<VertexId>,
+    /// How many are added, changed, removed and kept, where the engine's own count would count groups.
+    pub(super) counts: Option<[u32; 4]>,
 }
 
 impl Table {
@@ -49,8 +69,7 @@ impl Table {
     /// What stands behind a vertex of the graph that waits.
     #[must_use]
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
-        let (_, entries) = self.pending.as_ref()?;
-        entries.get(&id)
+        self.pending.as_ref()?.entries.get(&id)
     }
 
     /// The identity of a vertex.
@@ -71,7 +90,33 @@ impl Table {
         self.numbers.get(identity).copied()
     }
 
-    /// All vertices of the running graph.
+    /// Which of the running graph are one transaction.
+    #[must_use]
+    pub(super) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// Where the events of a vertex come from: for a group, those of all its members.
+    #[must_use]
+    pub(super) fn sources(&self, id: VertexId) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for entry in self.groups.members(&id).iter().filter_map(|id| self.get(*id)) {
+            let alone = sources.is_empty();
+            for source in entry.resource.watch() {
+                if alone || !sources.contains(&source) {
+                    sources.push(source);
+                }
+            }
+        }
+        sources
+    }
+
+    /// All vertices of the running graph that the engine knows: a group is one, under the number of its leader.
+    pub(super) fn vertices(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.ids().filter(|id| self.groups.leader(*id) == *id)
+    }
+
+    /// All resources of the running graph.
     pub(super) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.entries
             .iter()
@@ -83,15 +128,15 @@ impl Table {
     /// Gives numbers to a new graph and makes it ready; [`Table::install`] follows when the engine has taken it.
     pub(super) fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
         self.drop_pending();
-        let graph = self.number_all(&loaded)?;
+        let (graph, groups) = self.number_all(&loaded)?;
         let ids: Vec<VertexId> =
             loaded.vertices.iter().map(|v| self.number_of(&v.identity)).collect();
         let entries = loaded.vertices.into_iter().zip(ids).map(|(v, id)| (id, entry(v))).collect();
-        self.pending = Some((loaded.name, entries));
+        self.pending = Some(Pending { name: loaded.name, entries, groups });
         Ok(graph)
     }
 
-    fn number_all(&mut self, loaded: &Loaded) -> Result<Graph, GraphError> {
+    fn number_all(&mut self, loaded: &Loaded) -> Result<(Graph, Groups), GraphError> {
         let semaphores: Vec<SemaphoreId> =
             loaded.semaphores.iter().map(|(name, count)| self.semaphore(name, *count)).collect();
         let mut metas = HashMap::new();
@@ -107,7 +152,7 @@ impl Table {
                 nature: nature_for_engine(vertex.resource.nature()),
             });
         }
-        let edges = loaded
+        let mut edges = loaded
             .edges
             .iter()
             .map(|link| Edge {
@@ -116,7 +161,8 @@ impl Table {
                 notify: link.notify,
             })
             .collect();
-        Graph::new(declared, edges, self.counts.clone())
+        let groups = Groups::find(loaded, &mut declared, &mut edges, &self.groups);
+        Ok((Graph::new(declared, edges, self.counts.clone())?, groups))
     }
 
     fn number_of(&mut self, identity: &Arc<str>) -> VertexId {
@@ -143,20 +189,45 @@ impl Table {
     }
 
     /// The graph that waits runs from now on.
-    pub(super) fn install(&mut self) {
-        let Some((name, entries)) = self.pending.take() else { return };
+    pub(super) fn install(&mut self) -> Installed {
+        let Some(Pending { name, entries, groups }) = self.pending.take() else {
+            return Installed::default();
+        };
+        let before = std::mem::replace(&mut self.groups, groups);
+        let grouped = !before.is_empty() || !self.groups.is_empty();
+        let counts = grouped.then(|| self.compare(&entries));
+        let gone = |id: &VertexId| before.leader(*id) != *id && !entries.contains_key(id);
+        let dropped =
+            if before.is_empty() { Vec::new() } else { self.ids().filter(gone).collect() };
         self.name = name;
         for (id, entry) in entries {
             if let Some(slot) = self.entries.get_mut(id.0 as usize) {
                 *slot = Some(entry);
             }
         }
+        Installed { dropped, counts }
+    }
+
+    /// How many the new entries add, change, remove and keep.
+    fn compare(&self, entries: &BTreeMap<VertexId, Entry>) -> [u32; 4] {
+        let mut counts = [0; 4];
+        for (id, entry) in entries {
+            match self.get(*id) {
+                None => counts[0] += 1,
+                Some(before) if before.definition != entry.definition => counts[1] += 1,
+                Some(_) => counts[3] += 1,
+            }
+        }
+        for id in self.ids() {
+            counts[2] += u32::from(!entries.contains_key(&id));
+        }
+        counts
     }
 
     /// The graph that waited will not run: numbers that only it had are free again.
     pub(super) fn drop_pending(&mut self) {
-        let Some((_, entries)) = self.pending.take() else { return };
-        for (id, entry) in entries {
+        let Some(pending) = self.pending.take() else { return };
+        for (id, entry) in pending.entries {
             if self.get(id).is_none() {
                 self.numbers.remove(&entry.identity);
                 self.free.push(id);
@@ -181,7 +252,8 @@ impl Table {
         kept: &BTreeMap<String, crate::store::Remembered>,
     ) -> BTreeMap<VertexId, Recall> {
         let by_name = |name: &str| self.number(name);
-        kept.iter()
+        let each = kept
+            .iter()
             .filter_map(|(identity, r)| {
                 let id = by_name(identity)?;
                 let entry = self.waiting(id)?;
@@ -192,7 +264,27 @@ impl Table {
                 });
                 Some((id, Recall { owed, interrupted, done: r.done }))
             })
-            .collect()
+            .collect();
+        self.pending.as_ref().map(|pending| pending.recall(each)).unwrap_or_default()
+    }
+}
+
+impl Pending {
+    /// What is remembered of the members is remembered of their group: the last that any is owed, whether any was cut off.
+    fn recall(&self, mut each: BTreeMap<VertexId, Recall>) -> BTreeMap<VertexId, Recall> {
+        for (leader, group) in self.groups.iter() {
+            let mut whole = Recall { done: Some(group.definition), ..Recall::default() };
+            for member in &group.members {
+                let recall = each.remove(member).unwrap_or_default();
+                whole.owed = whole.owed.max(recall.owed);
+                whole.interrupted |= recall.interrupted;
+                if recall.done != self.entries.get(member).map(|entry| entry.definition) {
+                    whole.done = None;
+                }
+            }
+            each.insert(leader, whole);
+        }
+        each
     }
 }
 

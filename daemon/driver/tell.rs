@@ -17,9 +17,12 @@ impl Driver {
                     hub.rearm_failed();
                 }
                 let graph = self.table.graph();
+                let [added, changed, removed, kept] =
+                    self.loaded_counts.take().unwrap_or([added, changed, removed, kept]);
                 self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
             }
             Notice::SwapWaits(ids) => {
+                let ids = self.all_concerned(&ids);
                 self.audience.hear(&News::SwapWaits(names(&self.table, &ids)));
             }
             Notice::SwapRefused => {
@@ -29,35 +32,53 @@ impl Driver {
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, _) => self.tell_trouble(id),
             Notice::Retrying(id, at) => {
-                let (identity, after) = (self.table.name(id), self.until(at));
-                let trouble = self.troubles.get(&id);
-                self.audience.hear(&News::Retrying { identity, trouble, after });
+                let after = self.until(at);
+                for id in self.concerned(id) {
+                    let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+                    self.audience.hear(&News::Retrying { identity, trouble, after });
+                }
             }
             Notice::Failed(id) => self.tell_failed(id),
             Notice::Recovered(id) => {
-                self.troubles.remove(&id);
-                self.audience.hear(&News::Recovered(self.table.name(id)));
+                for id in self.table.groups().members(&id) {
+                    self.troubles.remove(id);
+                    self.audience.hear(&News::Recovered(self.table.name(*id)));
+                }
             }
             Notice::Held(id, holding) => self.tell_held(id, holding),
-            Notice::Stuck(id, _) => self.audience.hear(&News::Stuck(self.table.name(id))),
+            Notice::Stuck(id, _) => {
+                for id in self.concerned(id) {
+                    self.audience.hear(&News::Stuck(self.table.name(id)));
+                }
+            }
             Notice::Diverged(id) => {
                 self.times.converged = None;
-                self.audience.hear(&News::Diverged(self.table.name(id)));
+                let first = self.concerned(id).first().copied().unwrap_or(id);
+                self.audience.hear(&News::Diverged(self.table.name(first)));
             }
             Notice::Converged => {
                 self.times.converged = Some(std::time::Instant::now());
-                let counts: Counts = self.engine.counts();
+                let counts: Counts = self.counts();
                 self.audience.hear(&News::Converged(counts));
             }
-            Notice::Pausing(ids) => self.audience.hear(&News::Pausing(names(&self.table, &ids))),
+            Notice::Pausing(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Pausing(names(&self.table, &ids)));
+            }
             Notice::Paused => self.audience.hear(&News::Paused),
             Notice::Resumed => self.audience.hear(&News::Resumed),
             Notice::PauseEnds(at) => {
                 let left = self.until(at);
                 self.audience.hear(&News::PauseEnds(left));
             }
-            Notice::Stopping(ids) => self.audience.hear(&News::Stopping(names(&self.table, &ids))),
-            Notice::Stopped(ids) => self.audience.hear(&News::Stopped(names(&self.table, &ids))),
+            Notice::Stopping(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Stopping(names(&self.table, &ids)));
+            }
+            Notice::Stopped(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Stopped(names(&self.table, &ids)));
+            }
         }
     }
 
@@ -65,7 +86,17 @@ impl Driver {
         Duration::from_nanos(at.0.saturating_sub(self.now().0))
     }
 
-    pub(super) fn tell_same(&mut self, id: VertexId) {
+    fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
+        ids.iter().flat_map(|id| self.concerned(*id)).collect()
+    }
+
+    pub(super) fn tell_started(&mut self, id: VertexId) {
+        for id in self.table.groups().members(&id) {
+            self.audience.hear(&News::Started(self.table.name(*id)));
+        }
+    }
+
+    fn tell_same(&mut self, id: VertexId) {
         self.audience.hear(&News::Same(self.table.name(id)));
     }
 
@@ -74,6 +105,10 @@ impl Driver {
         // A later run may have taken it away meanwhile.
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
             self.troubles.insert(id, trouble);
+        }
+        if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
+            self.tell_parts(&live.parts, live.took);
+            return;
         }
         match outcome {
             Outcome::Changed => {
@@ -99,8 +134,10 @@ impl Driver {
 
     fn tell_trouble(&mut self, id: VertexId) {
         let unknown = Trouble::new("it failed without saying why");
-        let trouble = self.troubles.get(&id).unwrap_or(&unknown);
-        self.audience.hear(&News::Trouble { identity: self.table.name(id), trouble });
+        for id in self.concerned(id) {
+            let trouble = self.troubles.get(&id).unwrap_or(&unknown);
+            self.audience.hear(&News::Trouble { identity: self.table.name(id), trouble });
+        }
     }
 
     fn tell_failed(&mut self, id: VertexId) {
@@ -108,7 +145,7 @@ impl Driver {
         // Where much fails at once, each failure is not worth a walk over all.
         let few = self.engine.counts().failed <= 20;
         for other in self.table.ids().filter(|_| few) {
-            if let Some(Standing::WaitingFor(ids)) = self.engine.standing(other)
+            if let Some(Standing::WaitingFor(ids)) = self.standing(other)
                 && ids.contains(&id)
             {
                 waiting.1 += 1;
@@ -117,8 +154,11 @@ impl Driver {
                 }
             }
         }
-        let trouble = self.troubles.get(&id);
-        self.audience.hear(&News::Failed { identity: self.table.name(id), trouble, waiting });
+        for id in self.concerned(id) {
+            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+            let waiting = waiting.clone();
+            self.audience.hear(&News::Failed { identity, trouble, waiting });
+        }
     }
 
     /// What runs and who waits for whom: a few names of each.
@@ -128,7 +168,7 @@ impl Driver {
         let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
         let mut waiting = Vec::new();
         for id in self.table.ids().take(SCANNED) {
-            if let Some(Standing::WaitingFor(whom)) = self.engine.standing(id)
+            if let Some(Standing::WaitingFor(whom)) = self.standing(id)
                 && let Some(first) = whom.first()
             {
                 waiting.push((self.table.name(id), self.table.name(*first)));
@@ -137,16 +177,33 @@ impl Driver {
                 }
             }
         }
-        let counts = self.engine.counts();
+        let counts = self.counts();
         self.audience.hear(&News::Progress(Progress { counts, running, waiting }));
     }
 
     fn tell_held(&mut self, id: VertexId, holding: Holding) {
-        let live = self.runs.0.values().find(|live| live.vertex == id && !live.look);
+        let live = self.runs.of(id);
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),
             Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
         };
+        let parts = live.map_or(&[][..], |live| live.parts.as_slice());
+        for part in parts {
+            if holding == Holding::WouldChange && part.differences.is_empty() {
+                continue;
+            }
+            self.audience.hear(&News::Held {
+                identity: &part.identity,
+                holding,
+                until,
+                differences: &part.differences,
+                destructive: part.destructive,
+                trouble: self.troubles.get(&part.id),
+            });
+        }
+        if !parts.is_empty() {
+            return;
+        }
         self.audience.hear(&News::Held {
             identity: self.table.name(id),
             holding,

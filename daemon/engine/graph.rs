@@ -30,6 +30,20 @@ pub struct Edge {
     pub notify: bool,
 }
 
+impl Edge {
+    /// Sorts edges and makes each pair one (notify OR-ed).
+    pub(crate) fn unite(edges: &mut Vec<Self>) {
+        edges.sort_unstable();
+        edges.dedup_by(|later, kept| {
+            let same = later.from == kept.from && later.to == kept.to;
+            if same {
+                kept.notify |= later.notify;
+            }
+            same
+        });
+    }
+}
+
 /// A valid graph: acyclic, edges between its own vertices, semaphores with their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Graph {
@@ -111,14 +125,7 @@ impl Graph {
                 return Err(GraphError::Duplicate(id));
             }
         }
-        edges.sort_unstable();
-        edges.dedup_by(|later, kept| {
-            let same = later.from == kept.from && later.to == kept.to;
-            if same {
-                kept.notify |= later.notify;
-            }
-            same
-        });
+        Edge::unite(&mut edges);
         if let Some(e) =
             edges.iter().find(|e| !table.contains_key(&e.from) || !table.contains_key(&e.to))
         {

@@ -9,6 +9,7 @@
 mod action;
 mod event;
 mod graph;
+mod group;
 mod ids;
 mod meta;
 mod status;
@@ -32,6 +33,7 @@ pub use action::{Action, Actions, Holding, Intent, Notice, Record, Start};
 pub use engine::{Engine, Slots};
 pub use event::{Event, Outcome, Pause, Swap, Verdict};
 pub use graph::{Declared, Edge, Graph, GraphError, Recall};
+pub use group::{Candidate, Contracted, Group, contract};
 pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId};
 pub use meta::{Check, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
 pub use status::{Counts, Mode, Standing};

@@ -4,7 +4,7 @@ use crate::ids::SemaphoreId;
 use std::time::Duration;
 
 /// The metaparams of one vertex, as the engine obeys them (DESIGN.md 2.3).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Meta {
     /// Check only, never apply (E-11).
     pub noop: bool,
@@ -51,7 +51,7 @@ impl Meta {
 }
 
 /// Whether a vertex is polled instead of watched (E-13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Poll {
     /// It is watched.
     Never,
@@ -62,7 +62,7 @@ pub enum Poll {
 }
 
 /// A token bucket on starts (E-12): one token each `period_ns`, at most `burst` saved up; it starts full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pace {
     /// Nanoseconds for one token; at least 1, and `period_ns * burst` below 2^62.
     pub period_ns: u64,

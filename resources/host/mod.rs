@@ -1,4 +1,4 @@
-//! The one door to the machine: files, processes, accounts, systemd.
+//! The one door to the machine: files, processes, accounts, systemd, packages.
 
 mod account;
 mod capture;
@@ -9,6 +9,7 @@ mod group;
 mod journal;
 mod lines;
 mod look;
+pub mod packages;
 mod prepare;
 mod process;
 mod spawner;
@@ -28,4 +29,5 @@ pub use systemd::Systemd;
 pub struct Host {
     files: std::sync::Arc<Files>,
     systemd: std::sync::Arc<Systemd>,
+    packages: std::sync::Arc<packages::Shared>,
 }

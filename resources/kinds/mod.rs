@@ -4,6 +4,7 @@ pub mod exec;
 pub mod file;
 pub mod msg;
 pub mod noop;
+pub mod pkg;
 pub mod print;
 pub mod svc;
 pub mod timer;

@@ -17,7 +17,7 @@ resources:
   - {name: d, path: $DIR/x}
   - {name: e, path: !tag $DIR/e}
   - {name: f, path: $DIR//x}
-  pkg: [{name: nginx}]
+  cron: [{name: nginx}]
   noop:
   - {name: x, after: "noop[y]"}
   - {name: y, after: "noop[x]"}

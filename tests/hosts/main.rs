@@ -7,6 +7,7 @@ mod control_groups;
 mod host;
 mod lifecycle;
 mod machine;
+mod packages;
 mod reload;
 mod repair;
 mod service;

@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Declared, Edge, Engine, Event, Graph, Meta, Nature, Pause, Slots, Swap, Tick, Verdict,
-    VertexId,
+    Action, Candidate, Declared, Edge, Engine, Event, Graph, Meta, Nature, Pause, Slots, Swap,
+    Tick, Verdict, VertexId, contract,
 };
 
 /// An engine whose checks find nothing to do.
@@ -174,6 +174,21 @@ fn bytes() -> u64 {
     resident().saturating_sub(before) / u64::from(count)
 }
 
+/// E-19: every second vertex may be grouped, in four classes.
+fn contracted(graph: &Graph) -> Duration {
+    let meta = Arc::new(Meta::default());
+    let candidates: Vec<Candidate> = graph
+        .vertices()
+        .map(|vertex| Candidate {
+            id: vertex.id,
+            key: vertex.id.0.is_multiple_of(2).then_some(vertex.id.0 / 2 % 4),
+            meta: Arc::clone(&meta),
+            leads: false,
+        })
+        .collect();
+    median(9, || timed(|| drop(contract(&candidates, graph.edges()))))
+}
+
 /// A measured piece of work on a graph.
 type Work = fn(&Arc<Graph>) -> Duration;
 
@@ -218,6 +233,16 @@ fn main() {
     ));
     let (n, twice) = (start(&layers(30, 20)), start(&layers(60, 20)));
     say(format_args!("  W-6 start of layers: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
+    say(format_args!("E-19 groups of 10 000 vertices (at most 50 ms):"));
+    for (name, graph) in [
+        ("no edges", graph(10_000, std::iter::empty())),
+        ("tree", tree(10_000)),
+        ("fan-in", fan_in(9_999)),
+        ("500 layers of 20", layers(500, 20)),
+        ("chain", chain(10_000)),
+    ] {
+        say(format_args!("  {name}: {:.2?}", contracted(&graph)));
+    }
     say(format_args!("bytes per vertex besides edges: {} (at most 300)", bytes()));
     std::io::stdout().write_all(text.as_bytes()).unwrap_or_default();
 }

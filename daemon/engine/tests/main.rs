@@ -20,6 +20,7 @@ mod generate;
 mod properties;
 mod replay;
 
+mod groups;
 mod races;
 mod rules;
 mod shapes;

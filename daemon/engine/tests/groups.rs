@@ -1,0 +1,265 @@
+//! E-19: what becomes one vertex. About forty shapes, then every random one.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steadfast_engine::{
+    Candidate, Contracted, Declared, Edge, Graph, Meta, Nature, SemaphoreId, VertexId, contract,
+};
+
+/// `a:p` is a vertex with the key p, `a` one without; `a:p!` is in noop, `a:p~` has a retry, `a:p/1/2` has semaphores. `a>b` is an
+/// edge, `a>>b` one that notifies.
+fn read(text: &str) -> (Vec<Candidate>, Vec<Edge>) {
+    let id = |name: &str| VertexId(name.bytes().fold(0, |id, byte| id * 256 + u32::from(byte)));
+    let (mut candidates, mut edges) = (Vec::new(), Vec::new());
+    for word in text.split_whitespace() {
+        if let Some((from, to)) = word.split_once('>') {
+            let notify = to.starts_with('>');
+            edges.push(Edge { from: id(from), to: id(to.trim_start_matches('>')), notify });
+            continue;
+        }
+        let (word, semaphores) = word.split_once('/').unwrap_or((word, ""));
+        let semaphores = semaphores.split('/').filter_map(|n| n.parse().ok().map(SemaphoreId));
+        let (word, noop) = word.strip_suffix('!').map_or((word, false), |word| (word, true));
+        let (word, retry) = word.strip_suffix('~').map_or((word, 0), |word| (word, 1));
+        let (name, key) = word.split_once(':').unwrap_or((word, ""));
+        let meta =
+            Meta { noop, retry: Some(retry), semaphores: semaphores.collect(), ..Meta::default() };
+        let key = key.bytes().next().map(u32::from);
+        candidates.push(Candidate { id: id(name), key, meta: Arc::new(meta), leads: false });
+    }
+    (candidates, edges)
+}
+
+fn name(id: VertexId) -> String {
+    id.0.to_be_bytes().into_iter().filter(|byte| *byte > 0).map(char::from).collect()
+}
+
+/// The groups and the edges, as written above.
+fn told(contracted: &Contracted) -> String {
+    let groups = contracted.groups.iter().map(|group| {
+        let members: Vec<String> = group.members.iter().map(|id| name(*id)).collect();
+        members.join("+")
+    });
+    let edges = contracted.edges.iter().map(|edge| {
+        let arrow = if edge.notify { ">>" } else { ">" };
+        format!("{}{arrow}{}", name(edge.from), name(edge.to))
+    });
+    groups.chain(edges).collect::<Vec<_>>().join(" ")
+}
+
+/// Shape, and what it becomes. An edge of a group is shown at its first member.
+const SHAPES: &[(&str, &str)] = &[
+    ("", ""),
+    ("a", ""),
+    ("a:p", ""),
+    // No edges.
+    ("a:p b:p", "a+b"),
+    ("a:p b:p c:p", "a+b+c"),
+    ("a:p b:q", ""),
+    ("a:p b:q c:p d:q", "a+c b+d"),
+    ("a b", ""),
+    ("a:p b", ""),
+    // Never across a dependency.
+    ("a:p b:p a>b", "a>b"),
+    ("a:p b:p a>>b", "a>>b"),
+    ("a:p x b:p a>x x>b", "a>x x>b"),
+    ("a:p b:p c:p a>b", "a+c a>b"),
+    ("a:p b:p c:p a>b b>c", "a>b b>c"),
+    ("a:p b:p c:p a>c", "a+b a>c"),
+    ("a:p x y b:p a>x x>y y>b", "a>x x>y y>b"),
+    // A common parent, a common child.
+    ("x a:p b:p x>a x>b", "a+b x>a"),
+    ("x a:p b:p a>x b>x", "a+b a>x"),
+    ("x y a:p b:p x>a y>b", "a+b x>a y>a"),
+    ("x y a:p b:p a>x b>y", "a+b a>x a>y"),
+    // One has a parent, the other none.
+    ("x a:p b:p x>a", "a+b x>a"),
+    ("x a:p b:p a>x", "a+b a>x"),
+    ("x y z a:p b:p x>y y>z z>b", "a+b x>y y>z z>a"),
+    // Notify flags are OR-ed.
+    ("x a:p b:p x>a x>>b", "a+b x>>a"),
+    ("x a:p b:p a>>x b>x", "a+b a>>x"),
+    ("x a:p b:p a>>x b>>x", "a+b a>>x"),
+    // Diamonds.
+    ("a:p b:p c:p d:p a>b a>c b>d c>d", "b+c a>b b>d"),
+    ("a:p x y d:p a>x a>y x>d y>d", "a>x a>y x>d y>d"),
+    ("x b:p c:p y x>b x>c b>y c>y", "b+c b>y x>b"),
+    ("x b:p c:p d:p x>b x>c b>d c>d", "b+c b>d x>b"),
+    // Two layers.
+    ("a:p b:p x c:p d:p a>x b>x x>c x>d", "a+b c+d a>x x>c"),
+    ("a:p b:p c:p d:p a>c b>d", "a+b c+d a>c"),
+    ("a:p b:p c:p d:p a>c a>d b>c b>>d", "a+b c+d a>>c"),
+    ("a:p b:p c:p d:p e:p a>b b>c d>e", "a+d b+e a>b b>c"),
+    // Two keys that would wait for each other: the second is grouped in the graph as contracted by the first.
+    ("a:p b:q c:q d:p a>b c>d", "a+d a>b c>a"),
+    ("a:p b:q c:q d:p a>b d>c", "a+d b+c a>b"),
+    ("a:p b:q c:p d:q a>b c>d", "a+c b+d a>b"),
+    ("a:p b:p x:q y:q a>x y>b x>z z", "a+b a>x x>z y>a"),
+    // Metaparams: what differs does not join; semaphores are united.
+    ("a:p b:p!", ""),
+    ("a:p! b:p!", "a+b"),
+    ("a:p b:p! c:p d:p!", "a+c b+d"),
+    ("a:p b:p~ c:p~", "b+c"),
+    ("a:p b:p/1", "a+b"),
+    ("a:p/1 b:p/2 c:p/1/2", "a+b+c"),
+    // A cycle is left to those who tell of it.
+    ("a:p b:p a>b b>a", "a>b b>a"),
+    ("a:p b:p c:p d:p a>b b>a", "c+d a>b b>a"),
+    ("a:p b:p a>z", "a+b a>z"),
+];
+
+/// E-19: about forty shapes.
+#[test]
+fn shapes_become_what_they_should() {
+    assert!(SHAPES.len() >= 40);
+    for (shape, expected) in SHAPES {
+        let (candidates, edges) = read(shape);
+        assert_eq!(told(&contract(&candidates, &edges)), *expected, "{shape}");
+    }
+}
+
+/// E-14: a group takes the union.
+#[test]
+fn semaphores_are_united() {
+    let (candidates, edges) = read("a:p/2/7 b:p/1/2 c:p d:q/3");
+    let contracted = contract(&candidates, &edges);
+    let numbers: Vec<u32> = contracted.groups[0].meta.semaphores.iter().map(|s| s.0).collect();
+    assert_eq!(numbers, [1, 2, 7]);
+    assert_eq!(Meta { semaphores: Vec::new(), ..*contracted.groups[0].meta }, Meta::default());
+}
+
+/// E-19: a newcomer takes the lead from nobody.
+#[test]
+fn who_led_a_group_leads_it_again() {
+    let (mut candidates, edges) = read("a:p b:p c:p");
+    let leaders = |candidates: &[Candidate]| name(contract(candidates, &edges).groups[0].leader);
+    assert_eq!(leaders(&candidates), "a");
+    candidates[1].leads = true;
+    assert_eq!(leaders(&candidates), "b");
+    candidates[2].leads = true;
+    assert_eq!(leaders(&candidates), "b");
+}
+
+fn anything() -> impl Strategy<Value = (Vec<Candidate>, Vec<Edge>)> {
+    (1_u32..24).prop_flat_map(|count| {
+        let vertex = (prop::option::weighted(0.8, 0_u32..3), any::<bool>(), 0_u32..3);
+        let edge = (0..count, 0..count, any::<bool>());
+        let edges = prop::collection::vec(edge, 0..(count as usize * 2));
+        (prop::collection::vec(vertex, count as usize), edges).prop_map(|(vertices, edges)| {
+            let candidate = |(id, (key, noop, semaphore)): (u32, (Option<u32>, bool, u32))| {
+                let semaphores = (semaphore > 0).then_some(SemaphoreId(semaphore));
+                let semaphores = semaphores.into_iter().collect();
+                let meta = Arc::new(Meta { noop, semaphores, ..Meta::default() });
+                Candidate { id: VertexId(id), key, meta, leads: false }
+            };
+            let edge = |(a, b, notify): (u32, u32, bool)| {
+                let (from, to) = (VertexId(a.min(b)), VertexId(a.max(b)));
+                (a != b).then_some(Edge { from, to, notify })
+            };
+            let vertices = (0..).zip(vertices).map(candidate).collect();
+            (vertices, edges.into_iter().filter_map(edge).collect())
+        })
+    })
+}
+
+fn leaders(contracted: &Contracted) -> BTreeMap<VertexId, VertexId> {
+    let each = |group: &steadfast_engine::Group| {
+        let leader = group.leader;
+        group.members.iter().map(move |member| (*member, leader)).collect::<Vec<_>>()
+    };
+    contracted.groups.iter().flat_map(each).collect()
+}
+
+/// All that is reached from a vertex.
+fn below(edges: &[Edge], from: VertexId) -> BTreeSet<VertexId> {
+    let mut reached = BTreeSet::new();
+    let mut left = vec![from];
+    while let Some(at) = left.pop() {
+        for edge in edges.iter().filter(|edge| edge.from == at) {
+            if reached.insert(edge.to) {
+                left.push(edge.to);
+            }
+        }
+    }
+    reached
+}
+
+proptest! {
+    /// E-19: what comes out is a graph, and every path of the graph that went in is a path in it.
+    #[test]
+    fn a_contracted_graph_is_a_graph_with_all_paths((candidates, edges) in anything()) {
+        let contracted = contract(&candidates, &edges);
+        let leaders = leaders(&contracted);
+        let leader = |id: VertexId| leaders.get(&id).copied().unwrap_or(id);
+        let declared: Vec<Declared> = candidates
+            .iter()
+            .filter(|vertex| leader(vertex.id) == vertex.id)
+            .map(|vertex| Declared {
+                id: vertex.id,
+                definition: 0,
+                meta: Arc::new(Meta::default()),
+                nature: Nature::default(),
+            })
+            .collect();
+        prop_assert!(Graph::new(declared, contracted.edges.clone(), Vec::new()).is_ok());
+        for edge in &edges {
+            let same = |moved: &&Edge| (moved.from, moved.to) == (leader(edge.from), leader(edge.to));
+            let moved = contracted.edges.iter().find(same);
+            prop_assert!(moved.is_some_and(|moved| moved.notify || !edge.notify));
+        }
+    }
+
+    /// E-19: members have one key and one set of metaparams, and no path joins them.
+    #[test]
+    fn members_may_be_one_transaction((candidates, edges) in anything()) {
+        for group in contract(&candidates, &edges).groups {
+            let of = |id: VertexId| candidates.iter().find(|vertex| vertex.id == id).unwrap();
+            let first = of(group.members[0]);
+            prop_assert!(first.key.is_some() && group.members.len() > 1);
+            for member in &group.members {
+                prop_assert_eq!(of(*member).key, first.key);
+                prop_assert_eq!(of(*member).meta.noop, first.meta.noop);
+                let below = below(&edges, *member);
+                prop_assert!(!group.members.iter().any(|other| below.contains(other)));
+                let semaphores = &of(*member).meta.semaphores;
+                prop_assert!(semaphores.iter().all(|it| group.meta.semaphores.contains(it)));
+            }
+        }
+    }
+
+    /// E-19: nothing that is left could be joined: a path joins any two of a class.
+    #[test]
+    fn no_two_of_a_class_are_left_unjoined((candidates, edges) in anything()) {
+        let contracted = contract(&candidates, &edges);
+        let leaders = leaders(&contracted);
+        let left: Vec<&Candidate> = candidates
+            .iter()
+            .filter(|vertex| leaders.get(&vertex.id).is_none_or(|leader| *leader == vertex.id))
+            .collect();
+        for one in left.iter().filter(|one| one.key.is_some()) {
+            for other in left.iter().filter(|other| other.id > one.id && other.key == one.key) {
+                if other.meta.noop == one.meta.noop {
+                    let down = below(&contracted.edges, one.id).contains(&other.id);
+                    let up = below(&contracted.edges, other.id).contains(&one.id);
+                    prop_assert!(down || up, "{} and {}", one.id, other.id);
+                }
+            }
+        }
+    }
+
+    /// E-19: the order in which the graph is written is of no account.
+    #[test]
+    fn the_order_of_what_is_given_does_not_matter(
+        (candidates, edges) in anything(),
+        turn in any::<prop::sample::Index>(),
+    ) {
+        let contracted = contract(&candidates, &edges);
+        let by = turn.index(candidates.len());
+        let (mut others, mut moved) = (candidates, edges);
+        others.rotate_left(by);
+        others.reverse();
+        moved.reverse();
+        prop_assert_eq!(contract(&others, &moved), contracted);
+    }
+}

@@ -1,0 +1,277 @@
+//! Packages of Debian and its kin: dpkg's status file is read, everything else is done by `apt-get` and `dpkg`.
+//!
+//! One transaction at a time on a host. A command that may be changing packages is never ended by us, whatever becomes of its
+//! run; what is waited for is only the lock of another package manager.
+
+mod simulate;
+mod status;
+
+pub use simulate::Simulation;
+pub use status::{Package, Packages, State};
+
+use super::group::Group;
+use super::process::ended;
+use super::supervise::{Job, Leftover, supervise};
+use super::{Command, Finished, Host, spawner};
+use crate::permit::Permit;
+use crate::trouble::Trouble;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// Where dpkg keeps what it knows.
+pub const STATUS: &str = "/var/lib/dpkg/status";
+/// Where apt keeps its lists.
+pub const LISTS: &str = "/var/lib/apt/lists";
+/// Where dpkg notes what it has not written to its status file; what lies there after it was cut off.
+const UPDATES: &str = "/var/lib/dpkg/updates";
+/// How often a lock is tried that somebody else has.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// What all runs share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Held by the one transaction of this host.
+    turn: tokio::sync::Mutex<()>,
+    /// What was read last, of which file.
+    read: Mutex<Option<(Seen, Arc<Packages>)>>,
+    /// When we have read the lists of the repositories ourselves: their files need not have changed by that.
+    updated: Mutex<Option<Instant>>,
+}
+
+/// Which state of the file: device, inode, size, time of change.
+type Seen = (u64, u64, u64, i64, i64);
+
+/// How a command of a transaction ended.
+#[derive(Debug)]
+pub enum Ran {
+    /// By itself; whom it waited for before that, and how long.
+    Finished(Finished, Option<(String, Duration)>),
+    /// Nothing was begun: the run was cancelled while it waited.
+    Cancelled,
+    /// Nothing was begun: this other process had the lock until the end of our patience.
+    Locked(String),
+}
+
+impl Host {
+    /// What dpkg knows. Read once for each state of its file, whoever asks.
+    pub async fn packages(&self) -> Result<Arc<Packages>, Trouble> {
+        let shared = Arc::clone(&self.packages);
+        let read = spawner::handle()?.spawn_blocking(move || shared.read()).await;
+        read.map_err(|why| Trouble::new(format!("the status of packages: {why}")))?
+    }
+
+    /// How old the lists of the repositories are; none where there are none.
+    pub async fn lists_age(&self) -> Option<Duration> {
+        let read = *self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ages: Vec<Duration> = read.map(|at| at.elapsed()).into_iter().collect();
+        for path in [LISTS, "/var/lib/apt/lists/partial"] {
+            let changed = self.look(Path::new(path)).await.and_then(|found| found.modified());
+            ages.extend(
+                changed.ok().map(|at| SystemTime::now().duration_since(at).unwrap_or_default()),
+            );
+        }
+        ages.into_iter().min()
+    }
+
+    /// Whether dpkg was cut off, so that it does nothing before it was told to go on.
+    pub async fn is_dpkg_cut_off(&self) -> bool {
+        let Ok(handle) = spawner::handle() else { return false };
+        let found = handle.spawn_blocking(|| {
+            std::fs::read_dir(UPDATES).is_ok_and(|mut entries| entries.next().is_some())
+        });
+        found.await.unwrap_or_default()
+    }
+
+    /// What apt would do: operands as for `apt-get install`. It needs no rights, takes no lock and writes nothing.
+    pub async fn simulate(
+        &self,
+        options: &[&str],
+        operands: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<Simulation, Trouble> {
+        let mut argv = apt(&["-s", "install"]);
+        argv.extend(options.iter().map(ToString::to_string));
+        argv.push("--".to_owned());
+        argv.extend_from_slice(operands);
+        let finished = self.query(&command(argv, None), cancel).await?;
+        if finished.is_success() {
+            return Ok(Simulation::parse(&finished.stdout.text()));
+        }
+        Err(complaint(&finished))
+    }
+
+    /// Waits for its turn on this host, runs a command that changes packages, and waits at most `patience` for another package
+    /// manager. Once begun, it is never ended by us.
+    pub async fn transact(
+        &self,
+        argv: Vec<String>,
+        stdin: Option<String>,
+        patience: Duration,
+        permit: &Permit,
+    ) -> Result<Ran, Trouble> {
+        let _turn = tokio::select! {
+            turn = self.packages.turn.lock() => turn,
+            () = permit.revoked() => return Ok(Ran::Cancelled),
+        };
+        let (began, command) = (Instant::now(), command(argv, stdin));
+        let mut waited = None;
+        loop {
+            if permit.check().is_err() {
+                return Ok(Ran::Cancelled);
+            }
+            let finished = run_to_its_end(&command).await?;
+            let Some(holder) = holder(&finished) else {
+                return Ok(Ran::Finished(finished, waited));
+            };
+            if began.elapsed() >= patience {
+                return Ok(Ran::Locked(holder));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN) => waited = Some((holder, began.elapsed())),
+                () = permit.revoked() => return Ok(Ran::Cancelled),
+            }
+        }
+    }
+
+    /// The lists of the repositories were read just now.
+    pub fn lists_were_read(&self) {
+        let mut updated = self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
+        *updated = Some(Instant::now());
+    }
+}
+
+impl Shared {
+    fn read(&self) -> Result<Arc<Packages>, Trouble> {
+        let refuse = |why: std::io::Error| {
+            Trouble::new(format!("expected the status of packages in {STATUS}: {why}"))
+                .hint("pkg needs a host with dpkg and apt")
+        };
+        // Looked at before it is read: what changes in between is read again.
+        let found = std::fs::metadata(STATUS).map_err(refuse)?;
+        let seen = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+        let last = self.read.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, packages)) = last.filter(|(before, _)| *before == seen) {
+            return Ok(packages);
+        }
+        let text = std::fs::read(STATUS).map_err(refuse)?;
+        let packages = Arc::new(Packages::parse(&String::from_utf8_lossy(&text)));
+        let kept = Some((seen, Arc::clone(&packages)));
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        Ok(packages)
+    }
+}
+
+/// `apt-get` with what holds for each of its calls.
+#[must_use]
+pub fn apt(words: &[&str]) -> Vec<String> {
+    let fixed = [
+        "apt-get",
+        "-y",
+        "-q",
+        // We wait ourselves, so that a wait can be cancelled.
+        "-o",
+        "DPkg::Lock::Timeout=0",
+        "-o",
+        "Dpkg::Use-Pty=0",
+        "-o",
+        "APT::Get::AutomaticRemove=false",
+    ];
+    fixed.iter().chain(words).map(ToString::to_string).collect()
+}
+
+fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
+    let fixed = [
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("DEBCONF_NONINTERACTIVE_SEEN", "true"),
+        ("APT_LISTCHANGES_FRONTEND", "none"),
+        ("NEEDRESTART_MODE", "l"),
+        ("LC_ALL", "C.UTF-8"),
+    ];
+    let env = fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Command { argv, env, stdin, ..Command::default() }
+}
+
+/// Nobody owns it: it goes on although its run, or the daemon, may end.
+async fn run_to_its_end(command: &Command) -> Result<Finished, Trouble> {
+    let job = Job {
+        command: command.clone(),
+        stop: CancellationToken::new(),
+        group: Arc::new(Group::new()),
+        leftover: Leftover::Spare,
+        started: None,
+        lines: None,
+    };
+    ended(spawner::handle()?.spawn(supervise(job))).await
+}
+
+/// Who had the lock, where that is why it failed.
+fn holder(finished: &Finished) -> Option<String> {
+    if finished.is_success() {
+        return None;
+    }
+    let text = finished.stderr.text();
+    let is_lock = |line: &&str| {
+        line.contains("Could not get lock") || line.contains("lock was locked by another process")
+    };
+    let line = text.lines().find(is_lock)?;
+    let process = line.split_once("process ").map(|(_, process)| process);
+    let process = process.map(|process| process.trim_start_matches("with pid ").trim());
+    Some(process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}")))
+}
+
+/// What a command said that failed.
+#[must_use]
+pub fn complaint(finished: &Finished) -> Trouble {
+    let text = finished.stderr.text();
+    let errors: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("E: ").or_else(|| line.strip_prefix("dpkg: error: ")))
+        .collect();
+    if errors.is_empty() {
+        let said = finished.stderr.last_lines(2).join("; ");
+        return Trouble::new(format!("the package manager failed ({:?}): {said}", finished.end));
+    }
+    Trouble::new(crate::printable::short(&errors.join("; "), 400))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{complaint, holder};
+    use crate::host::{Captured, End, Finished};
+
+    fn failed(stderr: &str) -> Finished {
+        let mut captured = Captured::default();
+        captured.push(stderr.as_bytes());
+        let stdout = Captured::default();
+        Finished { end: End::Exited(100), stdout, stderr: captured, held: false }
+    }
+
+    #[test]
+    fn who_holds_the_lock_is_read() {
+        for (said, found) in [
+            (
+                "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 8 (perl)\nN: x\n",
+                Some("process 8 (perl)"),
+            ),
+            (
+                "dpkg: error: dpkg frontend lock was locked by another process with pid 9\n",
+                Some("process with pid 9"),
+            ),
+            ("E: Could not get lock /var/lib/dpkg/lock - open (11)\n", Some("another process")),
+            ("E: Unable to locate package x\n", None),
+        ] {
+            assert_eq!(holder(&failed(said)).as_deref(), found, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_apt_complains_of_is_told() {
+        let said = "W: a\nE: Unable to locate package x\nE: Unable to locate package y\n";
+        let told = complaint(&failed(said)).what;
+        assert_eq!(told, "Unable to locate package x; Unable to locate package y");
+        assert!(complaint(&failed("odd\n")).what.contains("odd"));
+    }
+}

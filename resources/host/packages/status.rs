@@ -1,0 +1,203 @@
+//! What dpkg knows of packages: its status file, read as it is.
+
+use std::collections::HashMap;
+
+/// All packages that dpkg knows, by name.
+#[derive(Debug, Default)]
+pub struct Packages {
+    by_name: HashMap<String, Vec<Package>>,
+    /// What dpkg was built for: its own architecture.
+    native: String,
+}
+
+/// One package as dpkg knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// `all`, or one such as `amd64`.
+    pub architecture: String,
+    /// The version that is there, or was.
+    pub version: String,
+    /// It is kept from being changed.
+    pub held: bool,
+    /// How far it is there.
+    pub state: State,
+}
+
+/// How far a package is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Whole.
+    Installed,
+    /// Removed, but for its configuration.
+    Configuration,
+    /// Not at all.
+    Absent,
+    /// Something was cut off or has failed: dpkg's own word for it.
+    Broken(String),
+}
+
+impl Packages {
+    /// Reads the text of a status file. Paragraphs that name no package are left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut packages = Self::default();
+        for paragraph in text.split("\n\n") {
+            let Some((name, package)) = package(paragraph) else { continue };
+            if name == "dpkg" {
+                packages.native.clone_from(&package.architecture);
+            }
+            packages.by_name.entry(name.to_owned()).or_default().push(package);
+        }
+        packages
+    }
+
+    /// A package by its name, `name:architecture` where one is meant that is not the host's own.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Package> {
+        let (name, wanted) = match name.split_once(':') {
+            Some((name, architecture)) => (name, architecture),
+            None => (name, self.native.as_str()),
+        };
+        let fits = |package: &&Package| {
+            package.architecture == wanted
+                || (package.architecture == "all" && wanted == self.native)
+        };
+        self.by_name.get(name)?.iter().find(fits)
+    }
+
+    /// The name as apt writes it: without the architecture where that is the host's own.
+    #[must_use]
+    pub fn short<'a>(&self, name: &'a str) -> &'a str {
+        match name.split_once(':') {
+            Some((short, architecture)) if architecture == self.native => short,
+            _ => name,
+        }
+    }
+
+    /// Those with which something was cut off or has failed.
+    pub fn broken(&self) -> impl Iterator<Item = &str> {
+        let is_broken = |package: &Package| matches!(package.state, State::Broken(_));
+        self.by_name
+            .iter()
+            .filter(move |(_, packages)| packages.iter().any(is_broken))
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+fn package(paragraph: &str) -> Option<(&str, Package)> {
+    let (mut name, mut status) = (None, "");
+    let (mut version, mut architecture) = ("", "");
+    for line in paragraph.lines() {
+        let Some((key, value)) = line.split_once(": ") else { continue };
+        match key {
+            "Package" => name = Some(value),
+            "Status" => status = value,
+            "Version" => version = value,
+            "Architecture" => architecture = value,
+            _ => {}
+        }
+    }
+    let mut words = status.split(' ');
+    let (want, flag, state) = (words.next()?, words.next()?, words.next()?);
+    let state = match (state, flag) {
+        ("not-installed", _) => State::Absent,
+        ("config-files", "ok") => State::Configuration,
+        // What waits for the triggers of others is there, and they are on their way.
+        ("installed" | "triggers-awaited" | "triggers-pending", "ok") => State::Installed,
+        (state, _) => State::Broken(state.to_owned()),
+    };
+    let package = Package {
+        architecture: architecture.to_owned(),
+        version: version.to_owned(),
+        held: want == "hold",
+        state,
+    };
+    Some((name?, package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Packages, State};
+
+    const STATUS: &str = "\
+Package: dpkg
+Status: install ok installed
+Architecture: amd64
+Version: 1.21.22
+Description: a
+ Package: not one
+ .
+
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Multi-Arch: same
+Version: 2.36-9
+
+Package: libc6
+Status: install ok half-configured
+Architecture: i386
+Multi-Arch: same
+Version: 2.36-8
+
+Package: adduser
+Status: hold ok installed
+Architecture: all
+Version: 3.134
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: amd64
+Version: 1:1.0~rc1-1
+
+Package: wrong
+Status: install reinstreq installed
+Architecture: amd64
+Version: 1
+
+Package: never
+Status: unknown ok not-installed
+Architecture: amd64
+";
+
+    #[test]
+    fn packages_are_found_by_name_and_architecture() {
+        let packages = Packages::parse(STATUS);
+        let version = |name| packages.get(name).map(|package| package.version.as_str());
+        assert_eq!(version("dpkg"), Some("1.21.22"));
+        assert_eq!(version("libc6"), Some("2.36-9"));
+        assert_eq!(version("libc6:amd64"), Some("2.36-9"));
+        assert_eq!(version("libc6:i386"), Some("2.36-8"));
+        assert_eq!(version("libc6:arm64"), None);
+        assert_eq!(version("adduser"), Some("3.134"));
+        assert_eq!(version("adduser:amd64"), Some("3.134"));
+        assert_eq!(version("nothing"), None);
+        assert_eq!(version("not one"), None);
+        assert_eq!(packages.short("libc6:amd64"), "libc6");
+        assert_eq!(packages.short("libc6:i386"), "libc6:i386");
+    }
+
+    #[test]
+    fn how_far_each_is_there() {
+        let packages = Packages::parse(STATUS);
+        let state = |name| packages.get(name).map(|package| package.state.clone());
+        assert_eq!(state("dpkg"), Some(State::Installed));
+        assert_eq!(state("libc6:i386"), Some(State::Broken("half-configured".to_owned())));
+        assert_eq!(state("gone"), Some(State::Configuration));
+        assert_eq!(state("wrong"), Some(State::Broken("installed".to_owned())));
+        assert_eq!(state("never"), Some(State::Absent));
+        assert!(packages.get("adduser").is_some_and(|package| package.held));
+        let mut broken: Vec<&str> = packages.broken().collect();
+        broken.sort_unstable();
+        assert_eq!(broken, ["libc6", "wrong"]);
+    }
+
+    #[test]
+    fn nonsense_is_no_package() {
+        for text in
+            ["", "\n\n\n", "Package: a", "Status: install ok installed\n", "Package: a\nStatus: x"]
+        {
+            assert_eq!(Packages::parse(text).by_name.len(), 0, "{text}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Looks at packages: what dpkg knows of each, and what apt would do about it.
+
+use super::settle::{Settled, operand, settle};
+use super::{Declared, Want};
+use crate::change::{Change, Difference, Verdict};
+use crate::host::Host;
+use crate::host::packages::{Package, Packages, State};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub(super) async fn check(
+    all: &[Arc<Declared>],
+    host: &Host,
+    cancel: &CancellationToken,
+) -> Vec<Verdict> {
+    let packages = match host.packages().await {
+        Ok(packages) => packages,
+        Err(trouble) => return all.iter().map(|_| Verdict::Unknown(trouble.clone())).collect(),
+    };
+    let wanted: Vec<usize> =
+        (0..all.len()).filter(|at| operand(&all[*at], &packages).is_some()).collect();
+    let age = host.lists_age().await;
+    let settled = settle(all, wanted, (host, &packages), cancel).await;
+    let each = all.iter().enumerate().map(|(at, declared)| {
+        let is_stale = is_stale(declared, age);
+        verdict(declared, &packages, (at, &settled), is_stale)
+    });
+    each.collect()
+}
+
+/// The lists are older than may be for this one.
+pub(super) fn is_stale(declared: &Declared, age: Option<std::time::Duration>) -> bool {
+    declared.is_to_be_there()
+        && declared.cache_age.is_some_and(|limit| age.is_none_or(|age| age > limit))
+}
+
+fn verdict(
+    declared: &Declared,
+    packages: &Packages,
+    (at, settled): (usize, &Settled),
+    is_stale: bool,
+) -> Verdict {
+    let refused = settled.refused.get(&at);
+    if let Some(trouble) = refused.filter(|_| !is_stale) {
+        return Verdict::Unknown(trouble.clone());
+    }
+    let package = packages.get(&declared.name);
+    let mut differences = differences(declared, packages, (at, settled));
+    if is_stale && (refused.is_some() || declared.want == Want::Newest) {
+        differences.push(difference("lists", "old", "read anew"));
+    }
+    if differences.is_empty() {
+        return Verdict::Same;
+    }
+    let goes = !declared.is_to_be_there() && package.is_some_and(|it| it.state != State::Absent);
+    Verdict::Differs(Change { differences, destructive: goes, premise: Box::new(()) })
+}
+
+/// What differs of a package; nothing where it is as declared.
+pub(super) fn differences(
+    declared: &Declared,
+    packages: &Packages,
+    (at, settled): (usize, &Settled),
+) -> Vec<Difference> {
+    let package = packages.get(&declared.name);
+    let mut found = Vec::new();
+    let version = settled.of(at).and_then(|it| it.version(packages.short(&declared.name)));
+    let is_there = package.is_some_and(|package| package.state == State::Installed);
+    let (now, before) = (in_words(package), package.map_or("", |package| &package.version));
+    if declared.is_to_be_there() {
+        let wanted = match &declared.want {
+            Want::Version(wanted) => Some(wanted.as_str()),
+            Want::Installed | Want::Newest | Want::Absent => version,
+        };
+        let is_right = is_there
+            && match &declared.want {
+                Want::Installed | Want::Absent => true,
+                Want::Newest => version.is_none(),
+                Want::Version(wanted) => wanted == before,
+            };
+        if !is_there {
+            found.push(difference("state", &now, "installed"));
+        }
+        if !is_right {
+            let before = if is_there { before } else { "" };
+            found.extend(wanted.map(|wanted| difference("version", before, wanted)));
+        }
+    } else if is_there || super::settle::is_broken(package) {
+        let to = if declared.purge { "purged" } else { "absent" };
+        found.push(difference("state", &format!("{now} {before}"), to));
+    } else if declared.purge && package.is_some_and(|it| it.state == State::Configuration) {
+        found.push(difference("state", &now, "purged"));
+    }
+    let held = package.is_some_and(|package| package.held);
+    if let Some(hold) = declared.hold.filter(|hold| *hold != held) {
+        let word = |held: bool| if held { "held" } else { "not held" };
+        found.push(difference("hold", word(held), word(hold)));
+    }
+    found
+}
+
+fn in_words(package: Option<&Package>) -> String {
+    match package.map(|package| &package.state) {
+        None | Some(State::Absent) => "absent".to_owned(),
+        Some(State::Installed) => "installed".to_owned(),
+        Some(State::Configuration) => "removed, configuration kept".to_owned(),
+        Some(State::Broken(word)) => word.clone(),
+    }
+}
+
+fn difference(aspect: &'static str, from: &str, to: &str) -> Difference {
+    Difference { aspect, from: from.to_owned(), to: to.to_owned(), diff: None }
+}

@@ -1,0 +1,125 @@
+//! Reads the fields of a pkg, and says everything that is wrong with them at once.
+
+use super::name::{is_name, is_version};
+use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
+use crate::printable::short;
+use crate::resource::Resource;
+use crate::spec::{Fields, Invalid, Place};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long another package manager is waited for.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The longest span that makes sense, in seconds: ten years.
+const LONGEST: i64 = 315_360_000;
+
+pub(super) fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut problems = Vec::new();
+    if !is_name(name) {
+        let what = format!("the name of a package is expected, found `{}`", short(name, 40));
+        let hint = "lower case letters, digits and +-. , and :ARCHITECTURE where it is foreign";
+        problems.push(Invalid::whole(what).hint(hint));
+    }
+    let purge = fields.bool("purge");
+    let declared = Declared {
+        name: name.to_owned(),
+        want: want(&mut fields, &mut problems),
+        hold: fields.bool("hold"),
+        purge: purge.unwrap_or_default(),
+        recommends: fields.bool("recommends"),
+        conffiles: conffiles(&mut fields, &mut problems),
+        cache_age: seconds("cache_age", &mut fields, &mut problems),
+        debconf: answers(&mut fields, &mut problems),
+        lock_wait: seconds("lock_wait", &mut fields, &mut problems).unwrap_or(PATIENCE),
+    };
+    if declared.purge && declared.is_to_be_there() {
+        let what = "`purge` is for what is to be absent";
+        problems.push(Invalid::field("purge", what).hint("say `state: absent`, or leave it out"));
+    }
+    if declared.hold == Some(true) && declared.want == Want::Newest {
+        let what = "what is held does not change: `state: newest` contradicts `hold: true`";
+        problems.push(Invalid::field("hold", what).hint("leave out one of them"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let declared = Arc::new(declared);
+    Ok(Arc::new(Pkg { alone: Together(vec![Arc::clone(&declared)]), declared }))
+}
+
+fn want(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Want {
+    let text = fields.text("state").unwrap_or_default();
+    match text.as_str() {
+        "" | "installed" => Want::Installed,
+        "newest" => Want::Newest,
+        // So graphs of mgmt say it.
+        "absent" | "uninstalled" => Want::Absent,
+        version if is_version(version) => Want::Version(version.to_owned()),
+        other => {
+            let what = format!(
+                "installed, newest, absent or a version is expected, found `{}`",
+                short(other, 30)
+            );
+            let hint = match other {
+                "latest" => "say `newest`",
+                "present" => "say `installed`",
+                "removed" | "purged" => {
+                    "say `absent`; with `purge: true` its configuration goes too"
+                }
+                _ => "a version begins with a digit, as `apt-cache policy` shows it",
+            };
+            problems.push(Invalid::field("state", what).hint(hint));
+            Want::Installed
+        }
+    }
+}
+
+fn conffiles(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Conffiles {
+    match fields.text("conffiles").as_deref() {
+        None | Some("keep") => Conffiles::Keep,
+        Some("replace") => Conffiles::Replace,
+        Some(other) => {
+            let what = format!("keep or replace is expected, found `{}`", short(other, 30));
+            problems.push(Invalid::field("conffiles", what).hint("dpkg never asks anybody here"));
+            Conffiles::Keep
+        }
+    }
+}
+
+fn seconds(
+    field: &'static str,
+    fields: &mut Fields,
+    problems: &mut Vec<Invalid>,
+) -> Option<Duration> {
+    let given = fields.int(field)?;
+    if let Some(given) = u64::try_from(given).ok().filter(|_| given <= LONGEST) {
+        return Some(Duration::from_secs(given));
+    }
+    let what = format!("seconds from 0 to {LONGEST} are expected, found {given}");
+    problems.push(Invalid::field(field, what).hint("leave it out for the default"));
+    None
+}
+
+fn answers(fields: &mut Fields, problems: &mut Vec<Invalid>) -> Answers {
+    let given = fields.text_map("debconf").unwrap_or_default();
+    let types = ["string", "password", "boolean", "select", "multiselect", "note", "text"];
+    for (question, answer) in &given {
+        let is_word = |byte: u8| byte.is_ascii_graphic();
+        let (kind, _) = answer.split_once(' ').unwrap_or((answer, ""));
+        let plain = !answer.chars().any(char::is_control);
+        if question.is_empty() || !question.bytes().all(is_word) || !types.contains(&kind) || !plain
+        {
+            let what = format!(
+                "QUESTION: TYPE VALUE on one line is expected at `{}`",
+                short(question, 30)
+            );
+            let hint = format!("TYPE is one of {}", types.join(", "));
+            problems.push(Invalid::field("debconf", what).hint(hint));
+        }
+    }
+    Answers(given)
+}

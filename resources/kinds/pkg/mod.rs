@@ -1,0 +1,192 @@
+//! `pkg`: a package of the host: that it is there, in which version, or that it is not.
+//!
+//! Those that can be are one transaction of apt. What apt would do is asked first: a transaction that removes what nothing asks
+//! for is refused, and one that apt cannot do is done without those that are to blame. A refresh means nothing to a package.
+
+mod apply;
+mod check;
+mod declare;
+mod name;
+mod settle;
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::host::packages::{LISTS, STATUS};
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::source::Source;
+use crate::spec::{FieldSpec, FieldType, Spec};
+use crate::transaction::{Grouping, Part, Transaction};
+use crate::trouble::Trouble;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "pkg",
+    doc: "A package of apt and dpkg. The name is that of the package, with :ARCHITECTURE where it is not the host's own.",
+    fields: &[
+        FieldSpec::new(
+            "state",
+            FieldType::Text,
+            "installed, newest, absent, or a version; default: installed, in whatever version.",
+        ),
+        FieldSpec::new(
+            "hold",
+            FieldType::Bool,
+            "Nobody else changes its version: true or false; default: either will do.",
+        ),
+        FieldSpec::new(
+            "purge",
+            FieldType::Bool,
+            "With `state: absent`, its configuration goes too; default: false.",
+        ),
+        FieldSpec::new(
+            "recommends",
+            FieldType::Bool,
+            "What it recommends is installed with it; default: as apt is configured.",
+        ),
+        FieldSpec::new(
+            "conffiles",
+            FieldType::Text,
+            "Where a configuration file was changed on this host: keep it, or replace it by that of the package; default: keep.",
+        ),
+        FieldSpec::new(
+            "cache_age",
+            FieldType::Int,
+            "Seconds: lists of the repositories that are older are read anew before it is installed; default: they never are.",
+        ),
+        FieldSpec::new(
+            "debconf",
+            FieldType::TextMap,
+            "Answers given before it is installed, each as QUESTION: TYPE VALUE.",
+        ),
+        FieldSpec::new(
+            "lock_wait",
+            FieldType::Int,
+            "Seconds to wait for another package manager; default: 120.",
+        ),
+        FieldSpec::ignored("allowuntrusted", "packages are never installed from untrusted places"),
+        FieldSpec::ignored("allownonfree", "the repositories decide what there is"),
+        FieldSpec::ignored("allowunsupported", "the repositories decide what there is"),
+    ],
+    build: declare::build,
+};
+
+/// One package as declared.
+#[derive(Debug)]
+struct Declared {
+    name: String,
+    want: Want,
+    hold: Option<bool>,
+    purge: bool,
+    recommends: Option<bool>,
+    conffiles: Conffiles,
+    cache_age: Option<Duration>,
+    debconf: Answers,
+    lock_wait: Duration,
+}
+
+/// What is to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Want {
+    Installed,
+    Newest,
+    Version(String),
+    Absent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Conffiles {
+    Keep,
+    Replace,
+}
+
+/// Questions of debconf with types and values, which may be secret.
+struct Answers(Vec<(String, String)>);
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Answers({})", self.0.len())
+    }
+}
+
+impl Declared {
+    fn is_to_be_there(&self) -> bool {
+        self.want != Want::Absent
+    }
+}
+
+/// One package.
+#[derive(Debug)]
+struct Pkg {
+    declared: Arc<Declared>,
+    alone: Together,
+}
+
+/// Packages that are one transaction.
+#[derive(Debug)]
+struct Together(Vec<Arc<Declared>>);
+
+fn unite(parts: Vec<Part>) -> Arc<dyn Transaction> {
+    let declared = parts.into_iter().filter_map(|part| part.downcast::<Declared>().ok());
+    Arc::new(Together(declared.collect()))
+}
+
+impl Resource for Pkg {
+    fn grouping(&self) -> Option<Grouping> {
+        let Declared { recommends, conffiles, .. } = &*self.declared;
+        Some(Grouping {
+            key: format!("pkg recommends {recommends:?} conffiles {conffiles:?}"),
+            part: Arc::<Declared>::clone(&self.declared),
+            unite,
+        })
+    }
+
+    fn watch(&self) -> Vec<Source> {
+        let mut sources = vec![Source::Path { path: STATUS.into(), below: false }];
+        if self.declared.want == Want::Newest {
+            sources.push(Source::Path { path: LISTS.into(), below: true });
+        }
+        sources
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, cancellable: false, ..Nature::default() }
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move {
+            let verdicts = check::check(&self.alone.0, host, &ask.cancel).await;
+            let nothing = || Verdict::Unknown(Trouble::new("the check has no answer"));
+            verdicts.into_iter().next().unwrap_or_else(nothing)
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            let outcomes = apply::apply(&self.alone.0, host, permit, vec![Some(change)]).await;
+            outcomes.into_iter().next().unwrap_or(Outcome::Unchanged)
+        })
+    }
+}
+
+impl Transaction for Together {
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Vec<Verdict>> {
+        Box::pin(async move { check::check(&self.0, host, &ask.cancel).await })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        changes: Vec<Option<Change>>,
+    ) -> Answer<'a, Vec<Outcome>> {
+        Box::pin(apply::apply(&self.0, host, permit, changes))
+    }
+}

@@ -1,0 +1,79 @@
+//! Packages on a test host, from a repository that the test makes there: no network is needed, and none is there.
+
+mod faults;
+mod groups;
+mod states;
+
+use crate::host::Host;
+use crate::service::GRAPH;
+
+/// `make NAME VERSION [MORE OF CONTROL] [POSTINST]` puts a package into the repository, `publish` lets apt know of all.
+const REPOSITORY: &str = r#"
+mkdir -p /repo
+make() {
+  rm -rf /run/build; mkdir -p "/run/build/DEBIAN" "/run/build/etc/$1" "/run/build/usr/share/$1"
+  echo "$2" >"/run/build/usr/share/$1/version"
+  echo "of the package, $2" >"/run/build/etc/$1/$1.conf"
+  echo "/etc/$1/$1.conf" >/run/build/DEBIAN/conffiles
+  {
+    echo "Package: $1"; echo "Version: $2"; echo "Architecture: all"
+    echo "Maintainer: nobody <nobody@example.org>"; echo "Description: $1"
+    [ -z "${3:-}" ] || echo "$3"
+  } >/run/build/DEBIAN/control
+  if [ -n "${4:-}" ]; then
+    printf '#!/bin/sh\n%s\n' "$4" >/run/build/DEBIAN/postinst; chmod 755 /run/build/DEBIAN/postinst
+  fi
+  dpkg-deb --root-owner-group -Znone --build /run/build /repo >/dev/null
+}
+publish() {
+  cd /repo
+  for deb in *.deb; do
+    dpkg-deb -f "$deb"
+    echo "Filename: ./$deb"; echo "Size: $(stat -c %s "$deb")"
+    echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"; echo
+  done >Packages
+  rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
+  echo 'deb [trusted=yes] file:/repo ./' >/etc/apt/sources.list
+  apt-get -q update 2>&1
+}
+"#;
+
+impl Host {
+    /// A host whose repository has what this script makes.
+    fn with_packages(script: &str) -> Self {
+        let host = Self::boot();
+        host.repository(&format!("{script}\npublish"));
+        host
+    }
+
+    fn repository(&self, script: &str) {
+        self.shell(&format!("{REPOSITORY}\n{script}"));
+    }
+
+    /// A graph of packages: lines of `name: fields`.
+    fn declare(&self, packages: &[(&str, &str)]) {
+        let mut graph = "graph: host\nresources:\n  pkg:\n".to_owned();
+        for (name, fields) in packages {
+            graph.push_str(&format!("    - {{ name: \"{name}\", {fields} }}\n"));
+        }
+        self.write(GRAPH, &graph);
+    }
+
+    /// Applies it once: the exit code and all that was said.
+    fn apply(&self) -> (i32, String) {
+        let answer = self.run(&["steadfast", "apply", GRAPH]);
+        (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
+    }
+
+    /// What dpkg says of a package: state and version.
+    fn package(&self, name: &str) -> String {
+        let format = "--showformat=${db:Status-Abbrev} ${Version}";
+        self.run(&["dpkg-query", "--show", format, name]).stdout.trim().to_owned()
+    }
+
+    /// How often apt has changed packages.
+    fn transactions(&self) -> usize {
+        let log = self.read("/var/log/apt/history.log").unwrap_or_default();
+        log.lines().filter(|line| line.starts_with("Commandline:")).count()
+    }
+}

@@ -1,0 +1,110 @@
+//! What can be declared of a package.
+
+use crate::host::Host;
+
+#[test]
+fn versions_absence_purge_and_hold() {
+    let host = Host::with_packages("make app 1.0; make app 2.0; make lib 1; make tool 1");
+    let becomes = |packages: &[(&str, &str)], name: &str, is: &str| {
+        host.declare(packages);
+        let (code, said) = host.apply();
+        assert_eq!((code, host.package(name).as_str()), (0, is), "{packages:?}: {said}");
+        let (code, said) = host.apply();
+        assert!(code == 0 && said.contains(" 0 changed"), "F-17: {packages:?}: {said}");
+    };
+    becomes(&[("app", "state: \"1.0\"")], "app", "ii  1.0");
+    becomes(&[("app", "state: installed")], "app", "ii  1.0");
+    becomes(&[("app", "state: newest"), ("lib", "")], "app", "ii  2.0");
+    becomes(&[("app", "state: \"1.0\", hold: true"), ("lib", "")], "app", "hi  1.0");
+    becomes(&[("app", "state: \"2.0\", hold: true")], "app", "hi  2.0");
+    becomes(&[("app", "hold: false")], "app", "ii  2.0");
+    becomes(&[("app", "state: absent")], "app", "rc  2.0");
+    becomes(
+        &[("app", "state: absent, purge: true"), ("lib", "state: absent, purge: true")],
+        "app",
+        "",
+    );
+    assert_eq!(host.package("lib"), "");
+    // A version that came later.
+    host.repository("make tool 2; publish");
+    becomes(&[("tool", "state: newest")], "tool", "ii  2");
+
+    // Held by somebody, and nothing is said of that: it is theirs.
+    host.repository("make tool 3; publish");
+    host.shell("apt-mark hold tool");
+    host.declare(&[("tool", "state: \"3\"")]);
+    let (code, said) = host.apply();
+    assert!(code == 1 && said.contains("somebody holds it"), "{said}");
+    assert_eq!(host.package("tool"), "hi  2");
+}
+
+/// What removes something that nothing asks to remove is refused, and what is asked for together is done.
+#[test]
+fn nothing_goes_that_was_not_asked_for() {
+    let host = Host::with_packages(
+        "make old 1; make new 1 'Conflicts: old'; make other 1; make needs 1 'Depends: old'",
+    );
+    host.declare(&[("old", ""), ("needs", "")]);
+    assert_eq!(host.apply().0, 0);
+    host.declare(&[("new", ""), ("other", "")]);
+    let (code, said) = host.apply();
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("failed pkg[new]: it would remove what nothing asks to remove: "),
+        "{said}"
+    );
+    assert!(said.contains("changed pkg[other]"), "{said}");
+    assert_eq!((host.package("old"), host.package("new")), ("ii  1".into(), "".into()));
+    host.declare(&[("old", "state: absent")]);
+    let (code, said) = host.apply();
+    assert!(code == 1 && said.contains("nothing asks to remove: needs"), "{said}");
+    // The other way round it would be two packages that exclude each other: together they can be had.
+    host.declare(&[("new", ""), ("old", "state: absent"), ("needs", "state: absent")]);
+    let (code, said) = host.apply();
+    assert_eq!((code, host.package("new").as_str()), (0, "ii  1"), "{said}");
+    assert_eq!(host.package("old"), "rc  1");
+}
+
+/// S-8: a name that apt would take for a pattern, for another package or for a removal does nothing of the kind.
+#[test]
+fn a_name_is_a_name_and_nothing_else() {
+    let host = Host::with_packages("make lib-x 1; make lib 1; make real 1 'Provides: virtual'");
+    for name in ["lib.x", "lib+", "virtual", "li.+"] {
+        host.declare(&[(name, "")]);
+        let (code, said) = host.apply();
+        assert!(code == 1 && said.contains("failed pkg["), "{name}: {said}");
+    }
+    assert_eq!(host.transactions(), 0);
+}
+
+/// `cache_age`: lists that are too old are read before a package is said not to be.
+#[test]
+fn old_lists_are_read_anew_first() {
+    let host = Host::with_packages("make first 1");
+    host.repository(
+        "make late 1; cd /repo; for deb in *.deb; do dpkg-deb -f $deb; echo Filename: ./$deb; \
+         echo Size: $(stat -c %s $deb); echo SHA256: $(sha256sum $deb | cut -d' ' -f1); echo; done >Packages",
+    );
+    host.declare(&[("late", "")]);
+    let (code, said) = host.apply();
+    assert!(code == 1 && said.contains("Unable to locate package late"), "{said}");
+    host.shell("touch -d '3 days ago' /var/lib/apt/lists /var/lib/apt/lists/partial");
+    host.declare(&[("late", "cache_age: 86400"), ("first", "cache_age: 86400")]);
+    let (code, said) = host.apply();
+    assert_eq!((code, host.package("late").as_str()), (0, "ii  1"), "{said}");
+}
+
+#[test]
+fn the_example_works() {
+    let host = Host::with_packages(
+        "make nginx 1.22.1-9; make postfix 3.7.11-0; make exim4 4.96-15; make tzdata 2024a",
+    );
+    host.shell("apt-get -qq -y install exim4 2>&1; touch -d '3 days ago' /var/lib/apt/lists");
+    host.write(crate::service::GRAPH, include_str!("../../../examples/packages.yaml"));
+    let (code, said) = host.apply();
+    assert_eq!(code, 0, "{said}");
+    assert!(host.package("nginx").starts_with("ii"), "{said}");
+    assert_eq!(host.package("exim4"), "");
+    let (code, said) = host.apply();
+    assert!(code == 0 && said.contains(" 0 changed"), "{said}");
+}
