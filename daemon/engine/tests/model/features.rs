@@ -224,8 +224,15 @@ fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
         all.push(vec![loose, shape.clone()]);
     }
     if plain != shape {
-        all.push(vec![shape.clone(), plain.clone()]);
-        all.push(vec![plain.clone(), shape.clone()]);
+        let mut bare = plain.clone();
+        for (old, new) in shape.vertices.iter().zip(&mut bare.vertices) {
+            // What a kind says of itself follows from the definition: another nature is another definition.
+            if old.nature != new.nature {
+                new.definition = 2;
+            }
+        }
+        all.push(vec![shape.clone(), bare.clone()]);
+        all.push(vec![bare, shape.clone()]);
     }
     if !shape.semaphores.is_empty() {
         let mut other = shape.clone();
