@@ -54,7 +54,7 @@ fn nothing_goes_that_was_not_asked_for() {
         "{said}"
     );
     assert!(said.contains("changed pkg[other]"), "{said}");
-    assert_eq!((host.package("old"), host.package("new")), ("ii  1".into(), "".into()));
+    assert_eq!((host.package("old"), host.package("new")), ("ii  1".into(), String::new()));
     host.declare(&[("old", "state: absent")]);
     let (code, said) = host.apply();
     assert!(code == 1 && said.contains("nothing asks to remove: needs"), "{said}");
