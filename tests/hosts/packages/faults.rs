@@ -5,7 +5,7 @@ use crate::service::GRAPH;
 
 /// Holds the lock of dpkg as another package manager does, until its standard input ends or for so many seconds.
 const HOLD: &str = "perl -e 'use Fcntl; open F, q(>), q(/var/lib/dpkg/lock-frontend) or die; \
-    fcntl(F, F_SETLK, pack(q(s s l! l! i), F_WRLCK, 0, 0, 0, 0)) or die; \
+    my $lock = pack(q(s s x4 q q i x4), F_WRLCK, 0, 0, 0, 0); fcntl(F, F_SETLK, $lock) or die; \
     open G, q(>), q(/run/locked); close G; sleep $ARGV[0]'";
 
 /// F-12, F-22: it waits for the lock, says for whom, and goes on; or fails when its patience is over, and names the holder.

@@ -33,7 +33,7 @@ publish() {
     echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"; echo
   done >Packages
   rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
-  echo 'deb [trusted=yes] file:/repo ./' >/etc/apt/sources.list
+  echo 'deb [trusted=yes] copy:/repo ./' >/etc/apt/sources.list
   apt-get -q update 2>&1
 }
 "#;
