@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::log::Journal;
 use super::reload::Reloader;
 use super::{log, read, state, systemd, text};
-use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
+use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings, local_minute};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
 use steadfast_engine::Slots;
@@ -39,6 +39,8 @@ async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Recei
         sweep: (args.sweep > 0).then(|| Duration::from_secs(args.sweep)),
         pause_limit: Duration::from_secs(args.pause_limit),
         whole,
+        brake: (args.brake > 0).then_some(args.brake),
+        clock: local_minute,
     };
     let driver = match Driver::new(settings, parts) {
         Ok(driver) => driver,

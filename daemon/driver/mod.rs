@@ -19,11 +19,13 @@ mod table;
 mod tell;
 mod units;
 mod watches;
+mod windows;
 
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
 use lines::HostLines;
-pub use news::{Audience, News, Progress};
+pub use news::{Audience, News, Progress, Undoer};
+pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
 use crate::store::Journal;
@@ -42,6 +44,7 @@ use table::Table;
 use units::HostUnits;
 use watch::{Hub, Sources};
 use watches::Watches;
+use windows::Windows;
 
 /// How often progress is told to those who want it.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -62,6 +65,7 @@ pub struct Driver {
     echo: Echo,
     sweep: Sweep,
     watches: Watches,
+    windows: Windows,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
     audience: Box<dyn Audience>,
@@ -108,9 +112,10 @@ impl Driver {
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
         Ok(Self {
-            engine: Engine::new(settings.slots, settings.one_shot),
+            engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
+            windows: Windows::new(settings.clock),
             arming: Vec::new(),
             settings,
             began: Instant::now(),
@@ -158,6 +163,7 @@ impl Driver {
                     self.wait().await;
                 }
             }
+            self.look_at_clock();
             for input in batch.drain(..) {
                 self.take(input);
             }
@@ -179,6 +185,7 @@ impl Driver {
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
             self.watches.due(),
+            self.windows.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -304,6 +311,7 @@ impl Driver {
             }
             None => BTreeMap::new(),
         };
+        self.look_at_clock();
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 

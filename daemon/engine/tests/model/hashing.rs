@@ -97,6 +97,8 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         let run = vertex.running.as_ref().map(|r| (r.look, r.refresh, r.applying, r.begun));
         (id, need, times, phase, run, vertex.budget, vertex.failures.min(3)).hash(state);
         (vertex.owed.is_some(), vertex.owed_unsure, vertex.watched).hash(state);
+        let fight = &vertex.fight;
+        (vertex.asked, vertex.done, fight.repairs.len(), fight.changes.len()).hash(state);
     }
     let debts: Vec<_> = books.debts.iter().map(|(id, at)| (id, rank.get(at))).collect();
     debts.hash(state);
