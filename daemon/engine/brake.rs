@@ -37,6 +37,8 @@ impl Brake {
         for (at, _, _) in &mut self.recent {
             *at = f(*at);
         }
+        // Those of one moment are forgotten together.
+        self.recent.make_contiguous().sort_unstable();
     }
 }
 
