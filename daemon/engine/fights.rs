@@ -160,7 +160,8 @@ impl Engine {
         let Some(vertex) = self.vertex(id).filter(|vertex| vertex.contended) else { return };
         let yields = vertex.meta.on_conflict == Conflict::Yield;
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
-        let waits = waits && vertex.causes.any() && self.held_back(id).is_some();
+        let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
+        let waits = waits && vertex.causes.any() && later;
         let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
         if !(fight.round.heard || yields || fight.party.is_some()) {
             return;
@@ -245,11 +246,13 @@ impl Engine {
             let round = self.fights.get(&id).map(|fight| &fight.round);
             round.is_some_and(|r| r.own || !r.suspects.is_empty())
         };
-        let drifts = vertex.done && !run.refresh && !run.causes.has(asked) && !self.one_shot;
+        // What was never right is tried again by its failures (E-10), but for each event at once.
+        let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
+        let drifts = drifts && !run.refresh && !run.causes.has(asked) && !self.one_shot;
         run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
     }
 
-    /// A run has changed something, or found all right. Answers what is to be told.
+    /// A run has applied something, or found all right. Answers what is to be told.
     pub(crate) fn fought(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
         let Some(vertex) = self.vertex(id) else { return Vec::new() };
         let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
@@ -337,9 +340,11 @@ impl Engine {
         } else if fight.judged().any(|round| round.foreign) {
             Some(Party::Foreign)
         } else {
-            // It moved while it waited: where nobody was heard, by its own hand.
+            // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
+            // answers each repair, as another daemon does. What is no command is made as it is checked.
             let heard = fight.rounds.back().is_some_and(|round| round.heard);
-            let party = if heard { Party::Foreign } else { Party::Itself };
+            let itself = !heard && vertex.nature.slot == SlotClass::Command;
+            let party = if itself { Party::Itself } else { Party::Foreign };
             fight.since.map(|_| party)
         }
     }

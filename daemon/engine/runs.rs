@@ -240,6 +240,10 @@ impl Engine {
         let permitted = run.station == Station::Applying;
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
+        if permitted {
+            // Undone while it was being done: that it came to nothing makes it no less a fight.
+            notices.extend(self.fought(id, &run, true));
+        }
         notices.push(self.fail(id));
         let record = Record { owes, ..record(id, definition, &run, (outcome, stamp)) };
         self.close(record, run.station, notices);

@@ -13,6 +13,7 @@ mod examples;
 mod execs;
 mod failures;
 mod faults;
+mod fights;
 mod malformed;
 mod noticed;
 mod pace;

@@ -38,7 +38,7 @@ const GONE: ReadFlags =
 /// The pause after a read that another one followed at once: doubles from the first to one of the others.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
-const LONGEST_AFTER_NOISE: Duration = Duration::from_millis(10);
+const LONGEST_AFTER_NOISE: Duration = Duration::from_millis(1);
 
 /// Two instances, each made at its first watch, since a host may have none to give: one for directories in which only root and
 /// we can write, one for all others. Whoever floods the second loses events of the second alone.

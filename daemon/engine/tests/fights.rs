@@ -358,32 +358,62 @@ fn e20_the_operator_ends_a_fight() {
     }
 }
 
-/// E-20: who is not heard while it waits, and moves again, does it itself: not idempotent.
+/// F-9, E-20: an adversary so quick that every apply finds its premise gone is recognised as well: failures wait, too.
 #[test]
-fn e20_what_moves_while_nobody_is_heard_is_not_idempotent() {
-    let mut world = settled(&[Shape::of(1)]);
-    for _ in 0..6 {
-        // The echo of its own apply: a look that finds it wrong again.
-        world.steps(&[Step::Look(v(0))]);
-        check(&mut world, 0, Verdict::Differs);
-        world.steps(&[Step::Wait(ms(1000))]);
-        repair_in_progress(&mut world, 0);
-        world.steps(&[Step::Look(v(0))]);
-        check(&mut world, 0, Verdict::Same);
+fn e20_what_is_undone_while_it_is_done() {
+    for done in [true, false] {
+        let shape = Shape::of(1);
+        let slots = steadfast_engine::Slots::default();
+        let mut world = World::new(&[shape], slots, false);
+        world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+        if done {
+            check(&mut world, 0, Verdict::Same);
+        }
+        let end = world.now.after(MINUTE);
+        let mut applies = 0;
+        while world.now < end {
+            sound(&world);
+            world.steps(&[Step::Wait(ms(1))]);
+            world.step(&Step::Changed(v(0)));
+            if world.in_progress(v(0)).is_some() {
+                world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+                world.step(&Step::Changed(v(0)));
+                world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: false })]);
+                while world.step(&Step::Commit) {}
+                applies += 1;
+            }
+        }
+        assert!((8..=16).contains(&applies), "{applies} applies in a minute");
+        assert!(world.told.iter().any(|n| matches!(n, Notice::Contended { .. })));
+        sound(&world);
     }
-    for _ in 0..3 {
+}
+
+/// The party that is told last, where each repair is undone at once and nobody is heard afterwards.
+fn undone_at_once(shape: Shape) -> Option<Party> {
+    let mut world = settled(&[shape]);
+    for _ in 0..8 {
+        // The echo of its own apply: a look that finds it wrong again.
         world.steps(&[Step::Look(v(0))]);
         if world.in_progress(v(0)).is_some() {
             check(&mut world, 0, Verdict::Differs);
         }
-        world.steps(&[Step::Wait(Meta::LONGEST_BACKOFF)]);
-        if world.in_progress(v(0)).is_some() {
-            repair_in_progress(&mut world, 0);
-        }
+        world.steps(&[Step::Wait(Duration::from_secs(5))]);
+        repair_in_progress(&mut world, 0);
     }
-    let itself = |n: &Notice| matches!(n, Notice::Contended { party: Party::Itself, .. });
-    assert_eq!(told(&world, itself), 1, "{:?}", world.told);
     sound(&world);
+    world.told.iter().rev().find_map(|notice| match notice {
+        Notice::Contended { party, .. } => Some(*party),
+        _ => None,
+    })
+}
+
+/// E-20, F-10: a command whose check is never content is not idempotent; what is no command has met somebody who answers at once.
+#[test]
+fn e20_what_moves_at_once_and_nobody_is_heard() {
+    let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);
+    assert_eq!(undone_at_once(command), Some(Party::Itself));
+    assert_eq!(undone_at_once(Shape::of(1)), Some(Party::Foreign));
 }
 
 fn repair_in_progress(world: &mut World, number: u32) {

@@ -34,10 +34,11 @@ impl Vertex {
         })
     }
 
-    /// Its wait is certainly not over at the latest.
+    /// Its wait is perhaps not over.
     pub(crate) fn still_waits(&self, now: Tick) -> bool {
-        let last = self.fight.repairs.last();
-        self.is_surely_fought() && last.is_some_and(|last| now < last.after(self.wait()))
+        let last = self.fight.changes.last();
+        let longest = Meta::LONGEST_BACKOFF;
+        self.is_possibly_fought() && last.is_some_and(|last| now < last.after(longest))
     }
 
     pub(crate) fn forget_fight(&mut self) {
@@ -117,7 +118,7 @@ impl Books {
         let fights = matches!(intent.class, Class::Contended | Class::NotIdempotent);
         let wrong = [
             (
-                repairs && vertex.good.1 == 0 && !vertex.done,
+                repairs && !fights && vertex.good.1 == 0 && !vertex.done,
                 "is called a repair and was never right",
             ),
             (!repairs && vertex.done && !asked && state, "repairs drift and is called intentional"),

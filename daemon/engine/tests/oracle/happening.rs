@@ -306,6 +306,7 @@ impl Books {
                 vertex.may(clock);
             }
             vertex.fails(&running, stopping || running.cancelled.is_some());
+            vertex.fight.changes.push(self.now);
             self.back_poke(id);
             Some(false)
         };
