@@ -20,6 +20,7 @@ mod generate;
 mod properties;
 mod replay;
 
+mod bounds;
 mod fights;
 mod races;
 mod rules;
