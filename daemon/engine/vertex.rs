@@ -368,7 +368,6 @@ impl Vertex {
         }
         let dirty = self.causes.any() && !self.causes.only(Causes::POLL);
         dirty
-            || self.contended
             || self.owed > Stamp::NEVER
             || match &self.phase {
                 Phase::Resting => false,

@@ -13,9 +13,7 @@ impl Books {
             let dirty = matches!(vertex.need, Need::Must { .. }) || vertex.is_running();
             let rests = matches!(vertex.phase, Phase::Rest | Phase::Unsure);
             let stuck = vertex.running.as_ref().is_some_and(|run| run.stuck);
-            let fought = vertex.is_surely_fought();
-            (dirty && !polled || stuck || !rests || fought || self.debts.contains_key(id))
-                .then_some(*id)
+            (dirty && !polled || stuck || !rests || self.debts.contains_key(id)).then_some(*id)
         };
         self.vertices.iter().find_map(open)
     }
@@ -29,7 +27,6 @@ impl Books {
             && self.pending.is_none()
             && self.vertices.values().all(|vertex| {
                 vertex.need == Need::No
-                    && !vertex.fight.shown
                     && vertex.phase == Phase::Rest
                     && vertex.owed.is_none()
                     && !vertex.owed_unsure
