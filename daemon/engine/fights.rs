@@ -349,13 +349,14 @@ impl Engine {
         }
     }
 
-    /// Two that undo each other are seen at each other's writes; a command may write what nobody watches for it.
+    /// A command may write what nobody watches for it; it and another that undo each other are seen at each other's writes. What is no
+    /// command writes what it claims and nothing else: that it was busy at the same time says nothing.
     fn suspects_back(&self, other: VertexId, id: VertexId) -> bool {
-        let command = self.vertex(other).is_some_and(|v| v.nature.slot == SlotClass::Command);
+        let is_command = |id| self.vertex(id).is_some_and(|v| v.nature.slot == SlotClass::Command);
         let mutual = self.fights.get(&other).is_some_and(|fight| {
             fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
         });
-        command || mutual
+        is_command(other) || mutual && is_command(id)
     }
 
     fn wait_longer(&mut self, id: VertexId) {
