@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Event, RunId, Start, VertexId};
+use steadfast_engine::{Class, Event, RunId, Start, VertexId};
 use steadfast_resources::{
     Answer, Ask, Change, Difference, Outcome, Resource, Seat, Source, Trouble, Verdict,
 };
@@ -34,6 +34,8 @@ pub(super) struct Live {
     pub(super) took: Duration,
     /// Its intent was recorded, or is being so.
     pub(super) begun: bool,
+    /// What sort of change it makes.
+    pub(super) class: Class,
     /// Its end is being recorded: it is told when that is durable.
     pub(super) closing: bool,
 }
@@ -67,6 +69,7 @@ impl Driver {
             notes: Vec::new(),
             took: Duration::ZERO,
             begun: false,
+            class: Class::Intentional,
             closing: false,
         };
         self.runs.0.insert(start.run, live);

@@ -1,9 +1,11 @@
 //! The engine's notices in words: names for numbers, and what was found and done.
 
 use super::times::Moment;
-use super::{Driver, News, Progress};
+use super::{Driver, News, Progress, Undoer};
 use std::time::Duration;
-use steadfast_engine::{Counts, Holding, Notice, Outcome, RunId, Standing, Tick, VertexId};
+use steadfast_engine::{
+    Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
+};
 use steadfast_resources::Trouble;
 
 /// How many of those that wait are named.
@@ -39,6 +41,11 @@ impl Driver {
                 self.audience.hear(&News::Recovered(self.table.name(id)));
             }
             Notice::Held(id, holding) => self.tell_held(id, holding),
+            Notice::Contended { .. }
+            | Notice::StillContended { .. }
+            | Notice::Calm(_)
+            | Notice::Braked { .. }
+            | Notice::Released => self.tell_fight(&notice),
             Notice::Stuck(id, _) => self.audience.hear(&News::Stuck(self.table.name(id))),
             Notice::Diverged(id) => {
                 self.times.converged = None;
@@ -58,6 +65,37 @@ impl Driver {
             }
             Notice::Stopping(ids) => self.audience.hear(&News::Stopping(names(&self.table, &ids))),
             Notice::Stopped(ids) => self.audience.hear(&News::Stopped(names(&self.table, &ids))),
+        }
+    }
+
+    fn tell_fight(&mut self, notice: &Notice) {
+        match *notice {
+            Notice::Contended { vertex, party, repairs } => {
+                let by = match party {
+                    Party::Foreign => Undoer::Another,
+                    Party::Itself => Undoer::Itself,
+                    Party::Ours(other) => Undoer::Ours(self.table.name(other)),
+                    Party::Unknown => Undoer::Unknown,
+                };
+                let identity = self.table.name(vertex);
+                self.audience.hear(&News::Contended { identity, by, repairs });
+            }
+            Notice::StillContended { vertex, repairs, since } => {
+                let next = match self.engine.standing(vertex) {
+                    Some(Standing::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    _ => None,
+                };
+                let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
+                let identity = self.table.name(vertex);
+                self.audience.hear(&News::StillContended { identity, repairs, lasts, next });
+            }
+            Notice::Calm(id) => self.audience.hear(&News::Calm(self.table.name(id))),
+            Notice::Braked { repairs, until } => {
+                let pause = self.until(until);
+                self.audience.hear(&News::Braked { repairs, pause });
+            }
+            Notice::Released => self.audience.hear(&News::Released),
+            _ => {}
         }
     }
 
@@ -85,11 +123,12 @@ impl Driver {
                     Some(live) => &live.identity,
                     None => self.table.name(id),
                 };
+                let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.audience.hear(&News::Changed { identity, differences, notes, took });
+                self.audience.hear(&News::Changed { identity, differences, notes, took, class });
             }
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id),
@@ -145,6 +184,10 @@ impl Driver {
         let live = self.runs.0.values().find(|live| live.vertex == id && !live.look);
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),
+            Holding::Window(window) => {
+                let windows = self.table.windows();
+                windows.get(window.0 as usize).map(|(text, _)| text.as_str())
+            }
             Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
         };
         self.audience.hear(&News::Held {

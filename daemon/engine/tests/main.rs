@@ -20,6 +20,8 @@ mod generate;
 mod properties;
 mod replay;
 
+mod bounds;
+mod fights;
 mod races;
 mod rules;
 mod shapes;
