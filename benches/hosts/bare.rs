@@ -38,6 +38,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
             files.iter().try_for_each(|file| make(file, &log))
         }
         "hold" => hold(&files),
+        "rewrite" => {
+            let first = files.first().ok_or("no files")?;
+            super::fight::rewrite(&first.path, commits()?)
+        }
         other => Err(format!("no bare program {other}").into()),
     }
 }

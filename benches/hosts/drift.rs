@@ -40,7 +40,7 @@ pub(crate) fn drift(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Writes other bytes into a file and waits for another file in its place.
-fn restored_after(file: &File) -> Result<Duration, Failure> {
+pub(crate) fn restored_after(file: &File) -> Result<Duration, Failure> {
     let name = file.path.file_name().ok_or("a path without a name")?;
     let watcher = inotify::init(inotify::CreateFlags::CLOEXEC)?;
     let flags = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
@@ -77,10 +77,10 @@ fn wait(watcher: &OwnedFd) -> Result<(), Failure> {
 }
 
 /// Numbers that are the same in each run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

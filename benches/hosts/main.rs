@@ -5,6 +5,7 @@
 
 mod bare;
 mod drift;
+mod fight;
 mod hold;
 mod pass;
 mod process;
@@ -21,7 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -29,6 +30,7 @@ const PARTS: [(&str, Part); 7] = [
     ("load", hold::load),
     ("rest", hold::rest),
     ("drift", drift::drift),
+    ("fight", fight::fight),
 ];
 
 /// What all measurements share.

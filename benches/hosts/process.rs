@@ -67,6 +67,12 @@ impl Held {
         Ok(Self { child, lines })
     }
 
+    /// A program that stays and says nothing.
+    pub(crate) fn of(command: &mut Command) -> Result<Self, Failure> {
+        let child = command.stdin(Stdio::null()).spawn()?;
+        Ok(Self { child, lines: lines(None::<std::io::Empty>) })
+    }
+
     /// The daemon on this tree, without sweeps; its log is on standard error.
     pub(crate) fn daemon(tree: &Tree) -> Result<Self, Failure> {
         let mut command = Command::new(STEADFAST);

@@ -6,7 +6,9 @@ use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words}
 use super::state::Opening;
 use super::text::{count, out, plain};
 use super::{args, log, read, state, text};
-use crate::driver::{Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings};
+use crate::driver::{
+    Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings, local_minute,
+};
 use crate::signals::{Signal, Signals};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
@@ -27,7 +29,7 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
     let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
-    let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals));
+    let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals, args.json));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
@@ -126,7 +128,7 @@ impl Verdict {
         let more = [
             (self.failed, "failed"),
             (self.waiting, "waiting"),
-            (self.held, "held in noop"),
+            (self.held, "held"),
             (self.moved, "not as declared after its apply"),
         ];
         words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
@@ -221,8 +223,8 @@ impl Audience for Screen {
     fn hear(&mut self, news: &News<'_>) {
         match news {
             News::Progress(progress) => self.draw(progress),
-            News::Changed { identity, differences, notes, took } => {
-                let words = changed(differences, notes, *took);
+            News::Changed { identity, differences, notes, took, class } => {
+                let words = changed(differences, notes, *took, *class);
                 self.line(&format!("changed {}{words}", plain(identity)));
             }
             News::Held { identity, holding, until, differences, .. } => {
@@ -282,6 +284,8 @@ pub(super) fn settings() -> Settings {
         sweep: None,
         pause_limit: Duration::from_hours(8),
         whole: false,
+        brake: None,
+        clock: local_minute,
     }
 }
 

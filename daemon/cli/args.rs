@@ -286,6 +286,9 @@ pub struct Run {
     /// Seconds after which a pause ends by itself
     #[arg(long, value_name = "S", default_value_t = 28_800, value_parser = clap::value_parser!(u64).range(1..))]
     pub pause_limit: u64,
+    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    pub brake: u32,
 }
 
 /// `steadfast apply`.

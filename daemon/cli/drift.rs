@@ -15,7 +15,7 @@ pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
 }
 
 fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
-    let loaded = match read::read(&args.graph, &read::options(&args.graph, true)) {
+    let loaded = match read::read(&args.graph, &read::options(&args.graph, true), args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };

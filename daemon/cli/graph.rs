@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Shows a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
     let options = Options { origins: true, ..read::options(&args.graph, false) };
-    let loaded = match read::read(&args.graph, &options) {
+    let loaded = match read::read(&args.graph, &options, args.format == Format::Json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };

@@ -2,11 +2,11 @@
 
 use super::args::Log;
 use super::text::plain;
-use crate::driver::{Audience, News};
+use crate::driver::{Audience, News, Undoer};
 use crate::events::{self, Happening};
 use std::collections::HashMap;
 use std::time::Duration;
-use steadfast_engine::Holding;
+use steadfast_engine::{Class, Holding};
 use steadfast_resources::{Difference, Trouble};
 use tracing_subscriber::fmt::time::SystemTime;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -88,6 +88,8 @@ struct Line<'a> {
     resource: Option<&'a str>,
     words: String,
     level: Level,
+    /// Of a change: what sort it was.
+    class: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
@@ -139,7 +141,15 @@ impl Journal {
         let event = line.event;
         macro_rules! log {
             ($level:ident) => {
-                if !self.json {
+                if let (true, Some(class)) = (self.json, line.class) {
+                    tracing::$level!(
+                        event,
+                        resource,
+                        class,
+                        "{}",
+                        words.trim_start_matches([':', ' '])
+                    );
+                } else if !self.json {
                     match line.resource {
                         Some(_) => tracing::$level!("{event} {resource}{words}"),
                         None => tracing::$level!("{event}{words}"),
@@ -187,11 +197,19 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
 fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
-            Some(Line { event, resource: Some(name), words, level })
+            let class = match news {
+                News::Changed { class, .. } => Some(class_word(*class)),
+                _ => None,
+            };
+            Some(Line { event, resource: Some(name), words, level, class })
         }
-        None => {
-            of_whole(news).map(|(event, words, level)| Line { event, resource: None, words, level })
-        }
+        None => of_whole(news).map(|(event, words, level)| Line {
+            event,
+            resource: None,
+            words,
+            level,
+            class: None,
+        }),
     }
 }
 
@@ -201,9 +219,24 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
     Some(match news {
         News::Started(name) => ("started", name, String::new(), Debug),
         News::Same(name) => ("same", name, String::new(), Debug),
-        News::Changed { identity, differences, notes, took } => {
-            ("changed", identity, changed(differences, notes, *took), Info)
+        News::Changed { identity, differences, notes, took, class } => {
+            let words = changed(differences, notes, *took, *class);
+            // In a fight a line for each repair says nothing new.
+            let fights = matches!(class, Class::Contended | Class::NotIdempotent);
+            ("changed", identity, words, if fights { Debug } else { Info })
         }
+        News::Contended { identity, by, repairs } => {
+            ("contended", identity, contended(*by, *repairs), Warn)
+        }
+        News::StillContended { identity, repairs, lasts, next } => {
+            ("contended", identity, still_contended(*repairs, *lasts, *next), Warn)
+        }
+        News::Calm(name) => (
+            "calm",
+            name,
+            ": it is not undone any more; its repairs wait no longer".to_owned(),
+            Info,
+        ),
         News::Trouble { identity, trouble } => ("trouble", identity, trouble_words(trouble), Debug),
         News::Interrupted(name) => ("interrupted", name, String::new(), Warn),
         News::Retrying { identity, trouble, after } => {
@@ -253,6 +286,14 @@ fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
         }
         News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
         News::Paused => ("paused", String::new(), Info),
+        News::Braked { repairs, pause } => {
+            let words = format!(
+                ": {repairs} repairs were undone within a minute: nothing is repaired for {}; watching goes on",
+                seconds(*pause)
+            );
+            ("braked", words, Error)
+        }
+        News::Released => ("released", ": what moved meanwhile is repaired".to_owned(), Warn),
         News::Resumed => ("resumed", String::new(), Info),
         News::PauseEnds(left) => ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn),
         News::Unkept(why) => {
@@ -292,14 +333,51 @@ pub(super) fn seconds(span: Duration) -> String {
     }
 }
 
-/// `: content, mode (3 ms)`.
-pub(super) fn changed(differences: &[Difference], notes: &[String], took: Duration) -> String {
+/// Who undoes it, and what follows.
+fn contended(by: Undoer<'_>, repairs: u32) -> String {
+    let who = match by {
+        Undoer::Another => "by another party".to_owned(),
+        Undoer::Itself => "not idempotent: by its own run".to_owned(),
+        Undoer::Ours(other) => format!("not idempotent: by {}", plain(other)),
+        Undoer::Unknown => "by whom is not known".to_owned(),
+    };
+    format!(": undone again and again ({repairs} repairs), {who}; each next repair waits longer")
+}
+
+fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> String {
+    let next = next.map(|next| format!("; the next in {}", seconds(next))).unwrap_or_default();
+    format!(": still undone after {repairs} repairs in {}{next}", seconds(lasts))
+}
+
+/// A class of changes, in a word.
+pub(super) fn class_word(class: Class) -> &'static str {
+    match class {
+        Class::Intentional => "intentional",
+        Class::Corrective => "corrective",
+        Class::NotIdempotent => "not idempotent",
+        Class::Contended => "contended",
+    }
+}
+
+/// `: content, mode (3 ms)`; with its class, where that is not what the graph asks for.
+pub(super) fn changed(
+    differences: &[Difference],
+    notes: &[String],
+    took: Duration,
+    class: Class,
+) -> String {
     let what = if notes.is_empty() {
         differences.iter().map(|d| d.aspect.to_owned()).collect::<Vec<_>>()
     } else {
         notes.iter().map(|n| plain(n)).collect()
     };
-    format!(": {} ({})", what.join(", "), seconds(took))
+    let class = match class {
+        Class::Intentional => String::new(),
+        Class::Corrective | Class::NotIdempotent | Class::Contended => {
+            format!(", {}", class_word(class))
+        }
+    };
+    format!(": {} ({}{class})", what.join(", "), seconds(took))
 }
 
 /// `: what went wrong (hint)`.
@@ -335,6 +413,11 @@ pub(super) fn held(holding: Holding, until: Option<&str>, differences: &[Differe
         Holding::WouldRefresh => ": would be refreshed".to_owned(),
         Holding::UnknownUntil(_) => {
             format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
+        }
+        Holding::Window(_) => {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            let when = plain(until.unwrap_or("its window"));
+            format!(": changes are allowed {when}: would change: {}", aspects.join(", "))
         }
         Holding::Operator => {
             ": was cut off while it ran, and its on_interrupt is `ask`: it waits for the operator"

@@ -19,7 +19,7 @@ pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
 
 fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     let options = Options { origins: args.explain_edges, ..read::options(&args.graph, true) };
-    let loaded = match read::read(&args.graph, &options) {
+    let loaded = match read::read(&args.graph, &options, args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };

@@ -18,8 +18,8 @@ pub(super) fn options(graph: &Graph, noop: bool) -> Options {
     }
 }
 
-/// Reads it; problems and warnings go to standard error.
-pub(super) fn read(graph: &Graph, options: &Options) -> Result<Loaded, Exit> {
+/// Reads it; warnings go to standard error, and so do problems, or as data to standard output where that is asked for.
+pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loaded, Exit> {
     match config::load(&graph.graphs, options) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
@@ -28,7 +28,11 @@ pub(super) fn read(graph: &Graph, options: &Options) -> Result<Loaded, Exit> {
             Ok(loaded)
         }
         Err(rejected) => {
-            text::say(rejected.to_string());
+            if json {
+                text::out(rejected.to_json().to_string());
+            } else {
+                text::say(rejected.to_string());
+            }
             Err(Exit::Graph)
         }
     }
@@ -38,9 +42,10 @@ pub(super) fn read(graph: &Graph, options: &Options) -> Result<Loaded, Exit> {
 pub(super) async fn read_unless_stopped(
     graph: &Graph,
     signals: &mut Signals,
+    json: bool,
 ) -> Result<Option<Loaded>, Exit> {
     let graph = graph.clone();
-    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph, false)));
+    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph, false), json));
     let read = tokio::select! {
         biased;
         _ = signals.asked_to_stop() => return Ok(None),

@@ -7,7 +7,7 @@ use super::inside::Inside;
 use super::log::{Journal, LogFilter};
 use super::reload::Reloader;
 use super::{asking, log, read, state, systemd, text};
-use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
+use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings, local_minute};
 use crate::events::{self, Pump, Stream, Teller};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
@@ -57,6 +57,8 @@ async fn hold(
         sweep: (args.sweep > 0).then(|| Duration::from_secs(args.sweep)),
         pause_limit: Duration::from_secs(args.pause_limit),
         whole,
+        brake: (args.brake > 0).then_some(args.brake),
+        clock: local_minute,
     };
     let driver = match Driver::new(settings, parts) {
         Ok(driver) => driver,
@@ -69,7 +71,7 @@ async fn hold(
     let reloader = Reloader::new(args.graph.clone(), inbox.clone());
     let turn = reloader.turn().await;
     let _watch = if args.watch { Some(reloader.watch().await) } else { None };
-    match read::read_unless_stopped(&args.graph, &mut signals).await {
+    match read::read_unless_stopped(&args.graph, &mut signals, false).await {
         Ok(Some(first)) => {
             inbox.put(Input::Graph { graph: Ok(Box::new(first)), operator: true });
         }

@@ -94,13 +94,14 @@ fn status(pulse: &Pulse) -> String {
         Mode::Stopping | Mode::Stopped => "stopping",
     };
     format!(
-        "{what}: {} resources, {} as declared, {} waiting, {} running, {} failed, {} held, {} stuck",
+        "{what}: {} resources, {} as declared, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended",
         c.total,
         c.settled,
         c.waiting + c.delayed,
         c.running,
         c.failed,
         c.held,
-        c.stuck
+        c.stuck,
+        c.contended
     )
 }

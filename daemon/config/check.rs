@@ -329,6 +329,7 @@ impl Checker<'_> {
             vertices: vertices?,
             edges: ties.iter().map(link).collect(),
             semaphores: self.semaphores.finish(),
+            windows: self.metas.windows(),
             origins: self.origins,
             warnings: Vec::new(),
             files: sources.iter().map(|source| source.path.clone()).collect(),

@@ -3,10 +3,11 @@
 use super::code::Code;
 use super::problem::Problem;
 use super::raw::Given;
+use super::window::Window;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Meta, Pace, Poll, SemaphoreId};
+use steadfast_engine::{Conflict, Meta, Pace, Poll, SemaphoreId, WindowId};
 use steadfast_resources::{FieldSpec, FieldType, Fields};
 
 /// Every metaparameter.
@@ -33,7 +34,11 @@ pub(super) static META: &[FieldSpec] = &[
     FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
     FieldSpec::new("on_remove", FieldType::Text, "forget or delete; default forget"),
     FieldSpec::new("protect", FieldType::Bool, "never removed; default false"),
-    FieldSpec::new("when_allowed", FieldType::Text, "when changes may be made; default always"),
+    FieldSpec::new(
+        "when_allowed",
+        FieldType::Text,
+        "when changes are made, as in Mon..Fri 22:00-05:00, Sat; local time; default always",
+    ),
 ];
 
 /// `notify` of an edge.
@@ -64,13 +69,43 @@ pub(super) struct Metas {
     usual: Arc<Meta>,
     noop: bool,
     reserved: Option<SemaphoreId>,
+    /// Each `when_allowed` once, as written.
+    windows: Vec<(String, Window)>,
 }
 
 impl Metas {
     /// `noop` for all; `reserved` is a semaphore around every vertex.
     pub(super) fn new(noop: bool, reserved: Option<SemaphoreId>) -> Self {
         let usual = Meta { noop, semaphores: reserved.into_iter().collect(), ..Meta::default() };
-        Self { shared: HashMap::new(), usual: Arc::new(usual), noop, reserved }
+        let (shared, windows) = (HashMap::new(), Vec::new());
+        Self { shared, usual: Arc::new(usual), noop, reserved, windows }
+    }
+
+    /// The windows that were named, by number.
+    pub(super) fn windows(self) -> Vec<(String, Window)> {
+        self.windows
+    }
+
+    /// `when_allowed`, by number; none for always.
+    fn window(&mut self, fields: &mut Fields, say: Say<'_>) -> Option<WindowId> {
+        let text = fields.text("when_allowed")?;
+        let window = match Window::parse(&text) {
+            Ok(window) => window?,
+            Err(expected) => {
+                let what =
+                    format!("`when_allowed` should be {}", super::problem::quoted(&expected));
+                let hint =
+                    "write it like `Mon..Fri 22:00-05:00, Sat, Sun`, in local time, or `always`";
+                say("when_allowed", Problem::new(Code::Meta, what).hint(hint));
+                return None;
+            }
+        };
+        let known = self.windows.iter().position(|(_, other)| *other == window);
+        let number = known.unwrap_or_else(|| {
+            self.windows.push((text, window));
+            self.windows.len() - 1
+        });
+        u32::try_from(number).ok().map(WindowId)
     }
 
     /// The metaparameters of one resource: what the engine obeys, and what others do.
@@ -107,6 +142,9 @@ impl Metas {
             pace: pace(&mut fields, say),
             semaphores: ids,
             reset: fields.bool("reset").unwrap_or_default(),
+            on_conflict: conflict(&mut fields, say),
+            window: self.window(&mut fields, say),
+            realize: fields.bool("realize").unwrap_or_default(),
         };
         if meta == *self.usual {
             return (Arc::clone(&self.usual), also);
@@ -118,31 +156,37 @@ impl Metas {
 
 /// What takes effect in a later build: only its default may be given.
 fn later(fields: &mut Fields, say: Say<'_>) {
-    let truths = ["realize", "protect"].map(|name| (name, fields.bool(name)));
-    for (name, _) in truths.into_iter().filter(|(_, given)| *given == Some(true)) {
-        say(name, Problem::new(Code::MetaLater, format!("`{name}: true` is not in this build")));
+    if fields.bool("protect") == Some(true) {
+        say("protect", Problem::new(Code::MetaLater, "`protect: true` is not in this build"));
     }
-    let words: [(&'static str, &[&str]); 3] = [
-        ("on_conflict", &["backoff", "win", "yield"]),
-        ("on_remove", &["forget", "delete"]),
-        ("when_allowed", &["always"]),
-    ];
-    for (name, known) in words {
-        let Some(word) = fields.text(name) else { continue };
-        let usual = known.first().copied().unwrap_or_default();
-        if word == usual {
-            continue;
-        }
-        let is_known = known.contains(&word.as_str()) || known.len() == 1;
-        let word = super::problem::quoted(&word);
-        let problem = if is_known {
-            Problem::new(Code::MetaLater, format!("`{name}: {word}` is not in this build"))
-                .hint(format!("this build does `{usual}`"))
-        } else {
-            let known = known.join(", ");
-            Problem::new(Code::Meta, format!("`{name}` should be one of {known}, found `{word}`"))
-        };
-        say(name, problem);
+    if word(fields, ("on_remove", &["forget", "delete"]), say) == Some(1) {
+        let problem = Problem::new(Code::MetaLater, "`on_remove: delete` is not in this build");
+        say("on_remove", problem.hint("this build does `forget`"));
+    }
+}
+
+/// One of a few words, by its number.
+fn word(
+    fields: &mut Fields,
+    (name, known): (&'static str, &[&str]),
+    say: Say<'_>,
+) -> Option<usize> {
+    let given = fields.text(name)?;
+    let found = known.iter().position(|word| *word == given);
+    if found.is_none() {
+        let (known, given) = (known.join(", "), super::problem::quoted(&given));
+        let what = format!("`{name}` should be one of {known}, found `{given}`");
+        say(name, Problem::new(Code::Meta, what));
+    }
+    found
+}
+
+/// E-20: what it does where others undo it.
+fn conflict(fields: &mut Fields, say: Say<'_>) -> Conflict {
+    match word(fields, ("on_conflict", &["backoff", "win", "yield"]), say) {
+        Some(1) => Conflict::Win,
+        Some(2) => Conflict::Yield,
+        Some(_) | None => Conflict::Backoff,
     }
 }
 

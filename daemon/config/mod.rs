@@ -33,12 +33,14 @@ mod source;
 mod syntax;
 mod tree;
 mod value;
+mod window;
 
 pub use code::Code;
 pub use kinds::Kinds;
 pub use problem::{Place, Problem, Severity};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
+pub use window::Window;
 
 use hash::Stable;
 use problem::Problems;
@@ -74,6 +76,8 @@ pub struct Loaded {
     pub edges: Vec<Link>,
     /// Semaphores with their counts; their numbers are [`steadfast_engine::SemaphoreId`]s.
     pub semaphores: Vec<(String, u32)>,
+    /// What stands behind each `when_allowed`, as written; their numbers are [`steadfast_engine::WindowId`]s.
+    pub windows: Vec<(String, Window)>,
     /// Where the edges come from, in the order of the edges; empty unless it was asked for.
     pub origins: Vec<Origin>,
     /// What has no effect.

@@ -5,7 +5,7 @@ use super::status::Verdict;
 use super::status::{Ages, Counts, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status};
 use super::times::Moment;
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
+use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
 use tokio::sync::oneshot;
 
@@ -110,6 +110,7 @@ impl Driver {
                 failed: counts.failed,
                 held: counts.held,
                 stuck: counts.stuck,
+                contended: counts.contended,
             },
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
@@ -132,6 +133,7 @@ impl Driver {
             (Some(Phase::Stuck), _) => Verdict::Stuck,
             (Some(Phase::Failed), _) => Verdict::Failed,
             (Some(Phase::Delayed), _) => Verdict::Failing,
+            (Some(Phase::Contended), _) => Verdict::Contended,
             (_, Mode::Stopping | Mode::Stopped) => Verdict::Stopping,
             (_, Mode::Draining | Mode::Pausing | Mode::Paused) => Verdict::Paused,
             (Some(Phase::Held), Mode::Running) => Verdict::Held,
@@ -152,7 +154,10 @@ impl Driver {
     fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
         let (says, waits_for) = self.in_words(standing);
         let tried_at = match standing {
-            Standing::WaitingForLimit(at) | Standing::Delayed(at) => Some(*at),
+            Standing::WaitingForLimit(at)
+            | Standing::WaitingForBrake(at)
+            | Standing::Delayed(at) => Some(*at),
+            Standing::Contended { next, .. } => *next,
             _ => None,
         };
         let since = match standing {
@@ -183,10 +188,22 @@ impl Driver {
     /// What a standing means, and whom it waits for.
     fn in_words(&self, standing: &Standing) -> (String, Vec<String>) {
         let says = match standing {
+            Standing::Contended { party, repairs, since, .. } => {
+                let who = match party {
+                    Some(Party::Foreign) => " by somebody else".to_owned(),
+                    Some(Party::Itself) => " by what it does itself".to_owned(),
+                    Some(Party::Ours(id)) => format!(" by {}", self.table.name(*id)),
+                    Some(Party::Unknown) | None => String::new(),
+                };
+                let time = seconds(self.now().0.saturating_sub(since.0));
+                let says = format!("undone again and again{who}: {repairs} repairs in {time} s");
+                return (says, Vec::new());
+            }
             Standing::Settled => "as declared",
             Standing::WaitingForWatch => "waits for its watch",
             Standing::WaitingFor(_) => "waits for others",
             Standing::WaitingForLimit(_) => "waits for its limit",
+            Standing::WaitingForBrake(_) => "waits for the brake on repairs",
             Standing::WaitingForSemaphore => "waits for its semaphores",
             Standing::WaitingForSlot => "waits for a free slot",
             Standing::Suspended => "waits until the daemon goes on",
@@ -194,6 +211,7 @@ impl Driver {
             Standing::Delayed(_) => "failed, and is tried again",
             Standing::Failed => "failed, and has no retries left",
             Standing::Held(Holding::WouldChange) => "would be changed (noop)",
+            Standing::Held(Holding::Window(_)) => "would be changed, and its window is closed",
             Standing::Held(Holding::WouldRefresh) => "would be refreshed (noop)",
             Standing::Held(Holding::UnknownUntil(_)) => "cannot be told before another is changed",
             Standing::Held(Holding::Operator) => "was cut off, and waits for the operator",
@@ -251,9 +269,11 @@ fn phase(standing: &Standing) -> Phase {
         Standing::Failed => Phase::Failed,
         Standing::Delayed(_) => Phase::Delayed,
         Standing::Held(_) => Phase::Held,
+        Standing::Contended { .. } => Phase::Contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
         | Standing::WaitingForLimit(_)
+        | Standing::WaitingForBrake(_)
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot
         | Standing::Suspended => Phase::Waiting,

@@ -1,7 +1,7 @@
 //! What goes into a driver and what comes out at its end.
 
 use super::watch::Signal;
-use super::{Audience, Question};
+use super::{Audience, LocalMinute, Question};
 use crate::config::Loaded;
 use crate::store::{Recalled, Store};
 use std::time::Duration;
@@ -80,6 +80,10 @@ pub struct Settings {
     pub pause_limit: Duration,
     /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
     pub whole: bool,
+    /// The most repairs in a minute of what was repaired in that minute already, before nothing is repaired for a minute (E-20).
+    pub brake: Option<u32>,
+    /// The clock that `when_allowed` goes by.
+    pub clock: fn() -> LocalMinute,
 }
 
 /// How it ended, and how all stood then.

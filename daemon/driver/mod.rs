@@ -25,12 +25,14 @@ mod tell;
 mod times;
 mod units;
 mod watches;
+mod windows;
 
 pub use asked::Question;
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
 use lines::HostLines;
-pub use news::{Audience, News, Progress};
+pub use news::{Audience, News, Progress, Undoer};
+pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
 use crate::store::Journal;
@@ -52,6 +54,7 @@ use times::Times;
 use units::HostUnits;
 use watch::{Hub, Sources};
 use watches::Watches;
+use windows::Windows;
 
 /// How often progress is told to those who want it.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -74,6 +77,7 @@ pub struct Driver {
     watches: Watches,
     /// Events of files that commands run for.
     settling: Settling,
+    windows: Windows,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
     audience: Box<dyn Audience>,
@@ -127,10 +131,11 @@ impl Driver {
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
         Ok(Self {
-            engine: Engine::new(settings.slots, settings.one_shot),
+            engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
             settling: Settling::default(),
+            windows: Windows::new(settings.clock),
             arming: Vec::new(),
             settings,
             began: Instant::now(),
@@ -183,6 +188,7 @@ impl Driver {
                     self.wait().await;
                 }
             }
+            self.look_at_clock();
             for input in batch.drain(..) {
                 self.take(input);
             }
@@ -205,6 +211,7 @@ impl Driver {
             self.sweep.next(),
             self.watches.due(),
             self.settling.due(),
+            self.windows.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -337,6 +344,7 @@ impl Driver {
             }
             None => BTreeMap::new(),
         };
+        self.look_at_clock();
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 

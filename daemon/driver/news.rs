@@ -1,7 +1,7 @@
 //! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
 
 use std::time::Duration;
-use steadfast_engine::{Counts, Holding};
+use steadfast_engine::{Class, Counts, Holding};
 use steadfast_resources::{Difference, Trouble};
 
 /// Whoever listens to a driver.
@@ -24,6 +24,19 @@ pub struct Progress<'a> {
     pub running: Vec<&'a str>,
     /// Some of those that wait, and for whom.
     pub waiting: Vec<(&'a str, &'a str)>,
+}
+
+/// Who undoes what a resource does (E-20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undoer<'a> {
+    /// Somebody outside of the graph.
+    Another,
+    /// It does so itself.
+    Itself,
+    /// This resource of the graph.
+    Ours(&'a str),
+    /// Nobody was seen.
+    Unknown,
 }
 
 /// One piece of news. Names are identities, `kind[name]`.
@@ -60,6 +73,8 @@ pub enum News<'a> {
         notes: &'a [String],
         /// From its start to its end.
         took: Duration,
+        /// What sort of change it was.
+        class: Class,
     },
     /// A run could not make it as declared; a retry may follow.
     Trouble {
@@ -96,7 +111,7 @@ pub enum News<'a> {
         identity: &'a str,
         /// Why.
         holding: Holding,
-        /// For *unknown until*: that one.
+        /// For *unknown until*: that one. For a window: when it is open.
         until: Option<&'a str>,
         /// What would be changed.
         differences: &'a [Difference],
@@ -105,6 +120,37 @@ pub enum News<'a> {
         /// What kept the check from telling.
         trouble: Option<&'a Trouble>,
     },
+    /// It is undone again and again: its repairs wait from now on (E-20).
+    Contended {
+        /// Whose.
+        identity: &'a str,
+        /// By whom.
+        by: Undoer<'a>,
+        /// How many repairs there were.
+        repairs: u32,
+    },
+    /// It still is.
+    StillContended {
+        /// Whose.
+        identity: &'a str,
+        /// How many repairs there were in all.
+        repairs: u32,
+        /// For how long.
+        lasts: Duration,
+        /// When it is repaired again at the earliest.
+        next: Option<Duration>,
+    },
+    /// It is not undone any more.
+    Calm(&'a str),
+    /// So many repairs were undone within a minute that nothing is repaired for that long.
+    Braked {
+        /// How many.
+        repairs: u32,
+        /// How long.
+        pause: Duration,
+    },
+    /// Repairing goes on.
+    Released,
     /// A run does not return.
     Stuck(&'a str),
     /// No events come for it; looks are all it gets.

@@ -1,6 +1,6 @@
 //! Runs of several resources as one: what is found and done of each, and what that is for the engine.
 
-use super::runs::{Runs, guarded};
+use super::runs::{Live, Runs, guarded};
 use super::times::Moment;
 use super::{Driver, Input, News};
 use std::sync::Arc;
@@ -162,7 +162,9 @@ impl Driver {
     }
 
     /// Tells how each part of a run ended.
-    pub(super) fn tell_parts(&mut self, parts: &[Part], took: std::time::Duration) {
+    pub(super) fn tell_parts(&mut self, live: &Live) {
+        let (took, class) = (live.took, live.class);
+        let parts = &live.parts;
         for part in parts {
             match &part.outcome {
                 Some(Outcome::Changed(notes)) => {
@@ -171,7 +173,13 @@ impl Driver {
                         self.changed.insert(part.id);
                     }
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
-                    self.audience.hear(&News::Changed { identity, differences, notes, took });
+                    self.audience.hear(&News::Changed {
+                        identity,
+                        differences,
+                        notes,
+                        took,
+                        class,
+                    });
                 }
                 Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
@@ -195,12 +203,24 @@ impl Driver {
         }
         Some(match (&standing, self.lately.get(&id)) {
             (
-                Standing::Failed | Standing::Delayed(_) | Standing::Held(Holding::WouldChange),
+                Standing::Failed
+                | Standing::Delayed(_)
+                | Standing::Held(Holding::WouldChange | Holding::Window(_)),
                 Some(Lately::Fine),
             ) => Standing::Settled,
-            (Standing::Held(Holding::WouldChange), Some(Lately::Failed)) => Standing::Failed,
+            (Standing::Held(Holding::WouldChange | Holding::Window(_)), Some(Lately::Failed)) => {
+                Standing::Failed
+            }
             _ => standing,
         })
+    }
+
+    /// Of several that run as one, the one that was changed last: of a fight over them the engine knows no more.
+    pub(super) fn changed_last(&self, leader: VertexId) -> VertexId {
+        let members = self.table.groups().members(&leader).iter().copied();
+        let youngest =
+            members.min_by_key(|id| self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX));
+        youngest.unwrap_or(leader)
     }
 
     /// Whether it was as declared when it was last looked at.
@@ -244,11 +264,13 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         Standing::Failed => &mut counts.failed,
         Standing::Held(_) => &mut counts.held,
         Standing::Stuck(..) => &mut counts.stuck,
+        Standing::Contended { .. } => &mut counts.contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
         | Standing::WaitingForLimit(_)
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot
+        | Standing::WaitingForBrake(_)
         | Standing::Suspended => &mut counts.waiting,
     }
 }
@@ -286,7 +308,7 @@ impl Sum {
 
 impl Runs {
     /// The run of a vertex that looks and may act.
-    pub(super) fn of(&self, id: VertexId) -> Option<&super::runs::Live> {
+    pub(super) fn of(&self, id: VertexId) -> Option<&Live> {
         self.0.values().find(|live| live.vertex == id && !live.look)
     }
 }

@@ -29,6 +29,16 @@ impl Driver {
                         hub.disarm(id);
                     }
                 }
+                Action::Deafen(id) => {
+                    if let Some(hub) = &self.hub {
+                        hub.deafen(id);
+                    }
+                }
+                Action::Listen(id) => {
+                    if let Some(hub) = &self.hub {
+                        hub.listen(id);
+                    }
+                }
                 Action::Start(start) => {
                     self.start(start);
                     if !start.look {
@@ -101,6 +111,7 @@ impl Driver {
     fn begin(&mut self, intent: &Intent) {
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
+            live.class = intent.class;
         }
         let urgent = !intent.owes.is_empty() || self.is_deed(intent.vertex);
         let owes = self.identities(&intent.owes);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Event, RunId, Start, VertexId};
+use steadfast_engine::{Class, Event, RunId, Start, VertexId};
 use steadfast_resources::{
     Answer, Ask, Change, Difference, Outcome, Resource, Seat, Source, Trouble, Verdict,
 };
@@ -37,6 +37,8 @@ pub(super) struct Live {
     pub(super) took: Duration,
     /// Its intent was recorded, or is being so.
     pub(super) begun: bool,
+    /// What sort of change it makes.
+    pub(super) class: Class,
     /// Its end is being recorded: it is told when that is durable.
     pub(super) closing: bool,
 }
@@ -73,6 +75,7 @@ impl Driver {
             notes: Vec::new(),
             took: Duration::ZERO,
             begun: false,
+            class: Class::Intentional,
             closing: false,
         };
         let seat_and_count = (seat, live.parts.len());

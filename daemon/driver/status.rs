@@ -14,6 +14,8 @@ pub enum Verdict {
     Failed,
     /// A resource has failed, and is tried again.
     Failing,
+    /// What is put right is undone again and again.
+    Contended,
     /// A resource rests although it is not as declared.
     Held,
     /// The daemon is stopping.
@@ -45,6 +47,8 @@ pub struct Counts {
     pub held: u32,
     /// Stuck.
     pub stuck: u32,
+    /// Put right and undone again and again.
+    pub contended: u32,
 }
 
 /// A pause.
@@ -104,6 +108,8 @@ pub enum Phase {
     Failed,
     /// It has failed, and is tried again.
     Delayed,
+    /// What is put right is undone again and again: it is put right less and less often.
+    Contended,
     /// It rests although it is not as declared.
     Held,
     /// It waits for others, for its watch, its limit, semaphores or a slot.

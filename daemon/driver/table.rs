@@ -1,12 +1,14 @@
 //! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
 
 use super::groups::Groups;
-use crate::config::{Loaded, Vertex};
+use crate::config::{Loaded, Vertex, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine as engine;
-use steadfast_engine::{Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId};
+use steadfast_engine::{
+    Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
+};
 use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat, Source};
 
 /// What stands behind a vertex.
@@ -34,6 +36,8 @@ pub(super) struct Table {
     free: Vec<VertexId>,
     semaphores: HashMap<String, SemaphoreId>,
     counts: Vec<u32>,
+    /// Windows by number; one that is used no more keeps its own.
+    windows: Vec<(String, Window)>,
     /// The graph that waits.
     pending: Option<Pending>,
     /// Which of the running graph are one transaction.
@@ -139,12 +143,14 @@ impl Table {
     fn number_all(&mut self, loaded: &Loaded) -> Result<(Graph, Groups), GraphError> {
         let semaphores: Vec<SemaphoreId> =
             loaded.semaphores.iter().map(|(name, count)| self.semaphore(name, *count)).collect();
+        let windows: Vec<WindowId> =
+            loaded.windows.iter().map(|(text, window)| self.window(text, window)).collect();
         let mut metas = HashMap::new();
         let mut declared = Vec::with_capacity(loaded.vertices.len());
         for vertex in &loaded.vertices {
             let meta = metas
                 .entry(Arc::as_ptr(&vertex.meta))
-                .or_insert_with(|| renumber(&vertex.meta, &semaphores));
+                .or_insert_with(|| renumber(&vertex.meta, &semaphores, &windows));
             declared.push(Declared {
                 id: self.number_of(&vertex.identity),
                 definition: vertex.definition,
@@ -186,6 +192,20 @@ impl Table {
         self.counts.push(count);
         self.semaphores.insert(name.to_owned(), id);
         id
+    }
+
+    fn window(&mut self, text: &str, window: &Window) -> WindowId {
+        let known = self.windows.iter().position(|(_, other)| other == window);
+        let number = known.unwrap_or_else(|| {
+            self.windows.push((text.to_owned(), window.clone()));
+            self.windows.len() - 1
+        });
+        WindowId(u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
+    /// Every window that any graph of this daemon has named, by number.
+    pub(super) fn windows(&self) -> &[(String, Window)] {
+        &self.windows
     }
 
     /// The graph that waits runs from now on.
@@ -301,14 +321,19 @@ fn entry(vertex: Vertex) -> Entry {
 }
 
 /// The same metaparams with the numbers that semaphores have in the engine.
-fn renumber(meta: &Arc<engine::Meta>, semaphores: &[SemaphoreId]) -> Arc<engine::Meta> {
-    if meta.semaphores.is_empty() {
+fn renumber(
+    meta: &Arc<engine::Meta>,
+    semaphores: &[SemaphoreId],
+    windows: &[WindowId],
+) -> Arc<engine::Meta> {
+    if meta.semaphores.is_empty() && meta.window.is_none() {
         return Arc::clone(meta);
     }
     let mut mine = engine::Meta::clone(meta);
     for id in &mut mine.semaphores {
         *id = semaphores.get(id.0 as usize).copied().unwrap_or(*id);
     }
+    mine.window = meta.window.and_then(|id| windows.get(id.0 as usize).copied());
     mine.semaphores.sort_unstable();
     mine.semaphores.dedup();
     Arc::new(mine)

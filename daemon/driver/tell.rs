@@ -1,9 +1,11 @@
 //! The engine's notices in words: names for numbers, and what was found and done.
 
 use super::times::Moment;
-use super::{Driver, News, Progress};
+use super::{Driver, News, Progress, Undoer};
 use std::time::Duration;
-use steadfast_engine::{Counts, Holding, Notice, Outcome, RunId, Standing, Tick, VertexId};
+use steadfast_engine::{
+    Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
+};
 use steadfast_resources::Trouble;
 
 /// How many of those that wait are named.
@@ -31,21 +33,15 @@ impl Driver {
             }
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, _) => self.tell_trouble(id),
-            Notice::Retrying(id, at) => {
-                let after = self.until(at);
-                for id in self.concerned(id) {
-                    let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
-                    self.audience.hear(&News::Retrying { identity, trouble, after });
-                }
-            }
+            Notice::Retrying(id, at) => self.tell_retrying(id, at),
             Notice::Failed(id) => self.tell_failed(id),
-            Notice::Recovered(id) => {
-                for id in self.table.groups().members(&id) {
-                    self.troubles.remove(id);
-                    self.audience.hear(&News::Recovered(self.table.name(*id)));
-                }
-            }
+            Notice::Recovered(id) => self.tell_recovered(id),
             Notice::Held(id, holding) => self.tell_held(id, holding),
+            Notice::Contended { .. }
+            | Notice::StillContended { .. }
+            | Notice::Calm(_)
+            | Notice::Braked { .. }
+            | Notice::Released => self.tell_fight(&notice),
             Notice::Stuck(id, _) => {
                 for id in self.concerned(id) {
                     self.audience.hear(&News::Stuck(self.table.name(id)));
@@ -82,12 +78,61 @@ impl Driver {
         }
     }
 
+    fn tell_fight(&mut self, notice: &Notice) {
+        match *notice {
+            Notice::Contended { vertex, party, repairs } => {
+                let by = match party {
+                    Party::Foreign => Undoer::Another,
+                    Party::Itself => Undoer::Itself,
+                    Party::Ours(other) => Undoer::Ours(self.table.name(other)),
+                    Party::Unknown => Undoer::Unknown,
+                };
+                let identity = self.table.name(self.changed_last(vertex));
+                self.audience.hear(&News::Contended { identity, by, repairs });
+            }
+            Notice::StillContended { vertex, repairs, since } => {
+                let next = match self.engine.standing(vertex) {
+                    Some(Standing::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    _ => None,
+                };
+                let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
+                let identity = self.table.name(self.changed_last(vertex));
+                self.audience.hear(&News::StillContended { identity, repairs, lasts, next });
+            }
+            Notice::Calm(id) => {
+                let id = self.changed_last(id);
+                self.audience.hear(&News::Calm(self.table.name(id)));
+            }
+            Notice::Braked { repairs, until } => {
+                let pause = self.until(until);
+                self.audience.hear(&News::Braked { repairs, pause });
+            }
+            Notice::Released => self.audience.hear(&News::Released),
+            _ => {}
+        }
+    }
+
     fn until(&self, at: Tick) -> Duration {
         Duration::from_nanos(at.0.saturating_sub(self.now().0))
     }
 
     fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
         ids.iter().flat_map(|id| self.concerned(*id)).collect()
+    }
+
+    fn tell_recovered(&mut self, id: VertexId) {
+        for id in self.table.groups().members(&id) {
+            self.troubles.remove(id);
+            self.audience.hear(&News::Recovered(self.table.name(*id)));
+        }
+    }
+
+    fn tell_retrying(&mut self, id: VertexId, at: Tick) {
+        let after = self.until(at);
+        for id in self.concerned(id) {
+            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+            self.audience.hear(&News::Retrying { identity, trouble, after });
+        }
     }
 
     pub(super) fn tell_started(&mut self, id: VertexId) {
@@ -107,7 +152,7 @@ impl Driver {
             self.troubles.insert(id, trouble);
         }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
-            self.tell_parts(&live.parts, live.took);
+            self.tell_parts(live);
             return;
         }
         match outcome {
@@ -120,11 +165,12 @@ impl Driver {
                     Some(live) => &live.identity,
                     None => self.table.name(id),
                 };
+                let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.audience.hear(&News::Changed { identity, differences, notes, took });
+                self.audience.hear(&News::Changed { identity, differences, notes, took, class });
             }
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id),
@@ -185,11 +231,17 @@ impl Driver {
         let live = self.runs.of(id);
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),
+            Holding::Window(window) => {
+                let windows = self.table.windows();
+                windows.get(window.0 as usize).map(|(text, _)| text.as_str())
+            }
             Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
         };
         let parts = live.map_or(&[][..], |live| live.parts.as_slice());
         for part in parts {
-            if holding == Holding::WouldChange && part.differences.is_empty() {
+            if matches!(holding, Holding::WouldChange | Holding::Window(_))
+                && part.differences.is_empty()
+            {
                 continue;
             }
             self.audience.hear(&News::Held {

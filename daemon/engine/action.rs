@@ -1,7 +1,7 @@
 //! Everything the engine can ask of the driver: one closed list, in the order in which it is to be done.
 
 use crate::event::Outcome;
-use crate::ids::{RunId, Stamp, Tick, VertexId};
+use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 
 /// What [`crate::Engine::handle`] returns: to be performed in this order.
 pub type Actions = Vec<Action>;
@@ -13,6 +13,10 @@ pub enum Action {
     Watch(VertexId),
     /// Close it.
     Unwatch(VertexId),
+    /// Its events say nothing new until [`Action::Listen`]: it will be checked after that whatever comes (E-20).
+    Deafen(VertexId),
+    /// Its events are wanted again: what is checked afterwards may move.
+    Listen(VertexId),
     /// Check a vertex; answered by `Checked`.
     Start(Start),
     /// Record what is about to be done; answered by `Begun` or `Refused`.
@@ -57,8 +61,37 @@ pub struct Intent {
     pub definition: u64,
     /// The engine's counter when it began: what a crash leaves owed is owed with this stamp.
     pub stamp: Stamp,
+    /// What sort of change it is.
+    pub class: Class,
     /// The children that will be owed a refresh unless it is proven that nothing was changed.
     pub owes: Vec<VertexId>,
+}
+
+/// What sort of change is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The graph changed, or the operator asked: it has not been right under this definition yet.
+    #[default]
+    Intentional,
+    /// Something else has changed the host.
+    Corrective,
+    /// We changed it, and it differs again by our own hand: a fault of the kind or the graph (E-20).
+    NotIdempotent,
+    /// Another party undoes it again and again (E-20).
+    Contended,
+}
+
+/// Who undoes what a vertex does (E-20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// Somebody outside of the graph.
+    Foreign,
+    /// The vertex itself: what it does changes what it depends on, or its check never finds it right.
+    Itself,
+    /// Another vertex of ours.
+    Ours(VertexId),
+    /// Nobody was seen: it has no watch, or it is too early to tell (then it is told again).
+    Unknown,
 }
 
 /// What is recorded when a run is over.
@@ -112,6 +145,35 @@ pub enum Notice {
     Recovered(VertexId),
     /// A vertex in noop would change or would be refreshed.
     Held(VertexId, Holding),
+    /// It is undone again and again: repairs of it wait from now on (E-20). Told once more when it is known by whom.
+    Contended {
+        /// Whose.
+        vertex: VertexId,
+        /// By whom.
+        party: Party,
+        /// How many repairs there were.
+        repairs: u32,
+    },
+    /// It still is: said from time to time.
+    StillContended {
+        /// Whose.
+        vertex: VertexId,
+        /// How many repairs there were in all.
+        repairs: u32,
+        /// When that began.
+        since: Tick,
+    },
+    /// It is not undone any more, or the operator wants it tried again.
+    Calm(VertexId),
+    /// So many repairs were undone within a minute that nothing is repaired until then.
+    Braked {
+        /// How many.
+        repairs: u32,
+        /// When repairing goes on.
+        until: Tick,
+    },
+    /// Repairing goes on.
+    Released,
     /// A run has not returned although its deadline is over.
     Stuck(VertexId, RunId),
     /// Something is not as declared any more, first seen at this vertex.
@@ -141,6 +203,8 @@ pub enum Holding {
     WouldRefresh,
     /// In noop: it cannot be told before this ancestor is changed.
     UnknownUntil(VertexId),
+    /// It would be changed, and its window is closed.
+    Window(WindowId),
     /// A run was cut off, and its kind asks for the operator's word (`redo`).
     Operator,
 }

@@ -28,6 +28,7 @@ impl Engine {
             self.attempt(id);
         }
         self.mark(id, Causes::EVENT);
+        self.witness(id, true);
     }
 
     /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
@@ -54,13 +55,15 @@ impl Engine {
             Phase::Resting | Phase::Held(_) | Phase::Running(_) if checkable => {
                 vertex.look = true;
                 self.touch(id);
+                self.witness(id, false);
             }
             Phase::Delayed(_) | Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
         }
     }
 
-    /// The operator asks: new budget, and also what runs once runs again.
+    /// The operator asks: new budget, no fight any more, and also what runs once runs again.
     pub(crate) fn redo(&mut self, id: VertexId) {
+        self.end_fight(id);
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.retries = 0;
         self.attempt(id);
@@ -93,10 +96,13 @@ impl Engine {
                 Timer::Retry => self.retry(id, at),
                 Timer::Poll => self.poll(id),
                 Timer::Deadline => self.deadline(id, at),
+                Timer::Backoff => self.backoff_over(id, at),
+                Timer::Calm => self.calm_down(id),
                 Timer::Return if self.is_due_back(id, at) => self.not_returned(id),
                 Timer::Return => {}
             }
         }
+        self.fire_brake();
         self.fire_swap();
         self.fire_pause();
         self.fire_stop();

@@ -70,6 +70,7 @@ impl Engine {
             Class::Failed => &mut self.counts.failed,
             Class::Held => &mut self.counts.held,
             Class::Stuck => &mut self.counts.stuck,
+            Class::Contended => &mut self.counts.contended,
         }
     }
 
@@ -154,7 +155,12 @@ impl Engine {
             Place::Nowhere => self.enter(id, run, look, open),
             Place::Look(_) if look && open => {}
             Place::Limit(_) | Place::Semaphores | Place::Slot(_) if run && open => {}
-            Place::Look(_) | Place::Limit(_) | Place::Semaphores | Place::Slot(_) => {
+            Place::Backoff(at) if run && open && self.held_back(id) == Some(at) => {}
+            Place::Look(_)
+            | Place::Limit(_)
+            | Place::Backoff(_)
+            | Place::Semaphores
+            | Place::Slot(_) => {
                 self.withdraw(id);
                 self.enter(id, run, look, open);
             }

@@ -5,8 +5,10 @@
 //! or convergence is complete. So each rule stands in one place, and the order in which things happened does not matter to it.
 
 use crate::action::{Action, Actions, Notice};
+use crate::brake::Brake;
 use crate::event::Event;
-use crate::ids::{RunId, Stamp, Tick, VertexId};
+use crate::fights::Fight;
+use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 use crate::pause::{PauseState, StopState};
 use crate::queues::{Lane, Lanes, Semaphores};
 use crate::status::{Counts, Mode};
@@ -14,7 +16,7 @@ use crate::swap::Pending;
 use crate::timers::Timers;
 use crate::topology::Topology;
 use crate::vertex::Vertex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// How many runs may be in progress at once, by what they occupy (E-6).
@@ -68,6 +70,13 @@ pub struct Engine {
     pub(crate) pending: Option<Pending>,
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
+    /// Vertices that were repaired lately, or are fought over (E-20).
+    pub(crate) fights: BTreeMap<VertexId, Fight>,
+    /// Who has applied lately, and when that ended.
+    pub(crate) wrote: VecDeque<(Tick, VertexId)>,
+    pub(crate) brake: Brake,
+    /// The windows that are open.
+    pub(crate) open: BTreeSet<WindowId>,
     pub(crate) out: Actions,
 }
 
@@ -101,6 +110,10 @@ impl Engine {
             pending: None,
             pause: PauseState::default(),
             stop: None,
+            fights: BTreeMap::new(),
+            wrote: VecDeque::new(),
+            brake: Brake::default(),
+            open: BTreeSet::new(),
             out: Vec::new(),
         }
     }
@@ -114,6 +127,9 @@ impl Engine {
         self.now = self.now.max(now);
         self.fire();
         self.take(event);
+        if self.pending.as_ref().is_some_and(|pending| pending.realizes) {
+            self.freeze();
+        }
         loop {
             self.settle();
             if !self.dispatch() && !self.conclude() {
@@ -141,6 +157,7 @@ impl Engine {
             Event::PauseSaved => self.pause_saved(),
             Event::Resume => self.resume(),
             Event::Stop { grace } => self.stop(grace),
+            Event::Window { window, open } => self.window(window, open),
             Event::Wake => {}
         }
     }
@@ -151,7 +168,8 @@ impl Engine {
         let patience = self.patience.front().map(|(at, _, _)| *at);
         let swap = self.pending.as_ref().and_then(|p| p.cancel_at);
         let stop = self.stop.as_ref().and_then(StopState::next);
-        [self.timers.next(), patience, self.pause.next(self.mode), swap, stop]
+        let brake = self.brake.until;
+        [self.timers.next(), patience, self.pause.next(self.mode), swap, stop, brake]
             .into_iter()
             .flatten()
             .min()

@@ -1,7 +1,7 @@
 //! Everything that can happen to the engine: one closed list.
 
 use crate::graph::{Graph, Recall};
-use crate::ids::{RunId, Tick, VertexId};
+use crate::ids::{RunId, Tick, VertexId, WindowId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,13 @@ pub enum Event {
     Stop {
         /// How long runs may still take.
         grace: Duration,
+    },
+    /// A window opens or closes (`when_allowed`).
+    Window {
+        /// Which.
+        window: WindowId,
+        /// Whether it is open from now on.
+        open: bool,
     },
     /// Time has passed; sent when [`crate::Engine::next_wakeup`] is reached.
     Wake,

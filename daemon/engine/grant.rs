@@ -15,9 +15,16 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// First gate: the limiter. Nothing is taken from it before the start.
+    /// First gate: fights and the brake, then the limiter. Nothing is taken from it before the start.
     pub(crate) fn enqueue(&mut self, id: VertexId) {
         let now = self.now;
+        let held_back = self.held_back(id);
+        if let Some((at, vertex)) = held_back.zip(self.vertex_mut(id)) {
+            vertex.place = Place::Backoff(at);
+            self.timers.set(at, id, Timer::Backoff);
+            self.touch(id);
+            return;
+        }
         let Some(vertex) = self.vertex_mut(id) else { return };
         if let Some(Err(at)) = vertex.meta.pace.map(|p| pace::take(p, vertex.pace, now)) {
             vertex.place = Place::Limit(at);
@@ -81,6 +88,10 @@ impl Engine {
                 self.timers.clear(at, id, Timer::Limit);
                 self.touch(id);
             }
+            Place::Backoff(at) => {
+                self.timers.clear(at, id, Timer::Backoff);
+                self.touch(id);
+            }
             Place::Look(_) => self.queued -= 1,
             Place::Semaphores | Place::Slot(_) => {
                 self.queued -= 1;
@@ -132,12 +143,15 @@ impl Engine {
                 self.start(id, false);
             }
             Place::Slot(_) | Place::Look(_) | Place::Nowhere => return false,
-            Place::Shelf | Place::Limit(_) | Place::Semaphores => return false,
+            Place::Shelf | Place::Limit(_) | Place::Backoff(_) | Place::Semaphores => return false,
         }
         true
     }
 
     fn start(&mut self, id: VertexId, look: bool) {
+        if self.vertex(id).is_some_and(|vertex| vertex.contended) {
+            self.listen(id);
+        }
         let (now, stamp, run) = (self.now, self.tick_stamp(), RunId(self.next_run));
         let Some(vertex) = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return;
@@ -232,9 +246,10 @@ fn new_run(
     } else {
         RunKind::Process
     };
-    let (mut pays, mut quiet) = (crate::Stamp::NEVER, true);
+    let (mut pays, mut quiet, mut causes) = (crate::Stamp::NEVER, true, Causes::default());
     if !look {
-        quiet = vertex.causes.take().only(Causes::POLL);
+        causes = vertex.causes.take();
+        quiet = causes.only(Causes::POLL);
         vertex.drains = false;
         if let Some(pace) = vertex.meta.pace {
             vertex.pace = pace::take(pace, vertex.pace, now).unwrap_or(vertex.pace);
@@ -252,6 +267,8 @@ fn new_run(
         kind,
         noop: vertex.meta.noop,
         quiet,
+        causes,
+        class: crate::Class::Intentional,
         refresh,
         cancelled: None,
         returns: None,

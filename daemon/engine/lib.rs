@@ -14,9 +14,11 @@ mod ids;
 mod meta;
 mod status;
 
+mod brake;
 mod causes;
 mod clearance;
 mod engine;
+mod fights;
 mod grant;
 mod pace;
 mod pause;
@@ -28,12 +30,13 @@ mod swap;
 mod timers;
 mod topology;
 mod vertex;
+mod windows;
 
-pub use action::{Action, Actions, Holding, Intent, Notice, Record, Start};
+pub use action::{Action, Actions, Class, Holding, Intent, Notice, Party, Record, Start};
 pub use engine::{Engine, Slots};
 pub use event::{Event, Outcome, Pause, Swap, Verdict};
 pub use graph::{Declared, Edge, Graph, GraphError, Recall};
 pub use group::{Candidate, Contracted, Group, contract};
-pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId};
-pub use meta::{Check, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
+pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId, WindowId};
+pub use meta::{Check, Conflict, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
 pub use status::{Counts, Mode, Standing};

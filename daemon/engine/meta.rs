@@ -1,10 +1,11 @@
 //! What a graph says of *how* a vertex is run (metaparams), and what a kind says of itself.
 
-use crate::ids::SemaphoreId;
+use crate::ids::{SemaphoreId, WindowId};
 use std::time::Duration;
 
 /// The metaparams of one vertex, as the engine obeys them (DESIGN.md 2.3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a metaparam of its own")]
 pub struct Meta {
     /// Check only, never apply (E-11).
     pub noop: bool,
@@ -26,6 +27,12 @@ pub struct Meta {
     pub semaphores: Vec<SemaphoreId>,
     /// A changed definition forgets the back-off and the budget of the old one.
     pub reset: bool,
+    /// What it does in a fight (E-20).
+    pub on_conflict: Conflict,
+    /// Changes are made while this window is open, and otherwise held; none: always.
+    pub window: Option<WindowId>,
+    /// A swap that removes it waits until it has been right once, for as long as a swap waits.
+    pub realize: bool,
 }
 
 impl Default for Meta {
@@ -41,6 +48,9 @@ impl Default for Meta {
             pace: None,
             semaphores: Vec::new(),
             reset: false,
+            on_conflict: Conflict::Backoff,
+            window: None,
+            realize: false,
         }
     }
 }
@@ -48,6 +58,29 @@ impl Default for Meta {
 impl Meta {
     /// No retry comes sooner than this.
     pub const SHORTEST_DELAY: Duration = Duration::from_millis(100);
+    /// So many repairs within [`Meta::REVERSAL_WINDOW`] are a fight (E-20).
+    pub const REVERSALS: usize = 5;
+    /// See [`Meta::REVERSALS`]. Also the shortest quiet after which a fight is over.
+    pub const REVERSAL_WINDOW: Duration = Duration::from_mins(1);
+    /// The first wait in a fight, from the end of a repair; doubles up to [`Meta::LONGEST_BACKOFF`]. Up to a quarter of
+    /// each wait is left out, so that what began together does not stay together.
+    pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+    /// The longest wait in a fight, and how long one gives way at least.
+    pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+    /// Every wait of one that wants to win.
+    pub const SHORTEST_BACKOFF: Duration = Duration::from_millis(250);
+}
+
+/// What a vertex does when others undo it again and again (E-20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Conflict {
+    /// Repairs go on, [`Meta::SHORTEST_BACKOFF`] apart.
+    Win,
+    /// Each repair waits twice as long as the one before.
+    #[default]
+    Backoff,
+    /// It gives way until nobody touches it any more, it is defined anew, or the operator asks.
+    Yield,
 }
 
 /// Whether a vertex is polled instead of watched (E-13).

@@ -91,6 +91,7 @@ impl Engine {
                         other @ (Place::Nowhere
                         | Place::Shelf
                         | Place::Limit(_)
+                        | Place::Backoff(_)
                         | Place::Semaphores) => other,
                     };
                 }
@@ -107,6 +108,13 @@ impl Engine {
 
     fn shift_time(&mut self, f: impl Fn(Tick) -> Tick + Copy) {
         self.now = f(self.now);
+        for fight in self.fights.values_mut() {
+            fight.map(f);
+        }
+        let mut wrote: Vec<_> = self.wrote.drain(..).map(|(at, id)| (f(at), id)).collect();
+        wrote.sort_unstable();
+        self.wrote = wrote.into();
+        self.brake.map(f);
         self.timers.map(f);
         self.pause.map(f);
         for (at, _, _) in &mut self.patience {
@@ -115,7 +123,7 @@ impl Engine {
         for vertex in self.vertices.iter_mut().flatten() {
             vertex.pace = vertex.pace.map(|n| f(Tick(n)).0);
             vertex.poll_at = vertex.poll_at.map(f);
-            if let Place::Limit(at) = &mut vertex.place {
+            if let Place::Limit(at) | Place::Backoff(at) = &mut vertex.place {
                 *at = f(*at);
             }
             match &mut vertex.phase {

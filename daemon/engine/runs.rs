@@ -1,6 +1,6 @@
 //! The stations of a run: Checked, Begun, Ended, Durable, and how each leads to the next.
 
-use crate::action::{Action, Holding, Intent, Notice, Record};
+use crate::action::{Action, Class, Holding, Intent, Notice, Record};
 use crate::engine::Engine;
 use crate::event::{Outcome, Verdict};
 use crate::ids::{RunId, Stamp, VertexId};
@@ -74,14 +74,25 @@ impl Engine {
             self.suppose(id);
             return;
         }
+        if !self.is_allowed(id) {
+            self.hold_for_window(id);
+            return;
+        }
+        let class = self.class_of(id);
+        if self.brake.until.is_some() && self.is_repair(id) {
+            self.release(id);
+            self.mark(id, Causes::LOOK);
+            return;
+        }
         let owes = self.notified(id);
         let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
+        run.class = class;
         run.station = Station::Beginning;
         run.quiet = false;
         run.owes.clone_from(&owes);
         run.begun = Some(stamp);
         let run = run.id;
-        self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes }));
+        self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes }));
         self.touch(id);
     }
 
@@ -106,7 +117,7 @@ impl Engine {
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
-            (Verdict::Same, held) if held.is_none() || !owed => {}
+            (Verdict::Same, held) if held.is_none() || !owed => self.calm_down(id),
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
                     vertex.phase = Phase::Held(holding);
@@ -148,6 +159,10 @@ impl Engine {
     }
 
     pub(crate) fn ended(&mut self, run: RunId, outcome: Outcome) {
+        let Some((id, now)) = self.run_of(run) else { return };
+        if now.station == Station::Applying && outcome != Outcome::Unchanged {
+            self.note_write(id);
+        }
         let Some((id, now)) = self.run_of(run) else { return };
         let (station, cancelled, kind) = (now.station, now.cancelled, now.kind);
         if now.obsolete {
@@ -192,6 +207,7 @@ impl Engine {
         }
         let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
+        vertex.intended = changed && run.class == Class::Intentional;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
         let record =
             Record { owes: owes.clone(), paid, ..record(id, definition, &run, (outcome, stamp)) };
@@ -201,6 +217,10 @@ impl Engine {
         }
         if recovered {
             notices.push(Notice::Recovered(id));
+        }
+        notices.extend(self.fought(id, &run, changed));
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.done = true;
         }
         self.close(record, run.station, notices);
         self.owe(id, &owes, stamp, run.station);
@@ -223,6 +243,10 @@ impl Engine {
         let permitted = run.station == Station::Applying;
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
+        if permitted {
+            // Undone while it was being done: that it came to nothing makes it no less a fight.
+            notices.extend(self.fought(id, &run, true));
+        }
         notices.push(self.fail(id));
         let record = Record { owes, ..record(id, definition, &run, (outcome, stamp)) };
         self.close(record, run.station, notices);
@@ -368,6 +392,17 @@ impl Engine {
         self.tell(Notice::Held(id, holding));
     }
 
+    /// Outside of its window it is not as declared, and neither good nor bad.
+    fn hold_for_window(&mut self, id: VertexId) {
+        let Some(window) = self.vertex(id).and_then(|vertex| vertex.meta.window) else { return };
+        let Some(run) = self.release(id) else { return };
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let again = std::mem::replace(&mut vertex.phase, Phase::Held(Holding::Window(window)));
+        debug_assert_eq!(again, Phase::Resting, "it has just been released");
+        vertex.intended = run.class == Class::Intentional;
+        self.tell(Notice::Held(id, Holding::Window(window)));
+    }
+
     /// E-11: what a vertex in noop would refresh is checked as if it were.
     fn suppose(&mut self, id: VertexId) {
         for child in self.notified(id) {
@@ -418,5 +453,7 @@ fn record(
 fn back_off(vertex: &Vertex) -> Duration {
     let first = vertex.meta.delay.max(crate::Meta::SHORTEST_DELAY);
     let longest = vertex.meta.delay_max.max(first);
-    first.saturating_mul(1_u32.checked_shl(vertex.doublings).unwrap_or(u32::MAX)).min(longest)
+    first
+        .saturating_mul(1_u32.checked_shl(vertex.doublings.into()).unwrap_or(u32::MAX))
+        .min(longest)
 }

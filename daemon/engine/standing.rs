@@ -17,12 +17,14 @@ impl Engine {
                 RunKind::Process => Standing::Running(run.id, run.since),
                 RunKind::Look(Some(holding)) => Standing::Held(holding),
                 RunKind::Look(None) if vertex.causes.any() => self.waiting(id, vertex),
+                RunKind::Look(None) if vertex.contended => self.contended(id, vertex),
                 RunKind::Look(None) => Standing::Settled,
             },
             Phase::Delayed(until) => Standing::Delayed(*until),
             Phase::Failed { .. } => Standing::Failed,
             Phase::Resting | Phase::Held(_) if vertex.causes.any() => self.waiting(id, vertex),
             Phase::Held(holding) => Standing::Held(*holding),
+            Phase::Resting if vertex.contended => self.contended(id, vertex),
             Phase::Resting => Standing::Settled,
         })
     }
@@ -37,9 +39,30 @@ impl Engine {
         (self.topology.parents(id).to_vec(), children)
     }
 
+    fn contended(&self, id: VertexId, vertex: &Vertex) -> Standing {
+        let fight = self.fights.get(&id);
+        let next = match vertex.place {
+            Place::Backoff(at) => Some(at),
+            Place::Nowhere
+            | Place::Shelf
+            | Place::Limit(_)
+            | Place::Semaphores
+            | Place::Slot(_)
+            | Place::Look(_) => None,
+        };
+        Standing::Contended {
+            party: fight.and_then(|fight| fight.party),
+            repairs: fight.map_or(0, |fight| fight.repairs),
+            since: fight.and_then(|fight| fight.since).unwrap_or(self.now),
+            next,
+        }
+    }
+
     fn waiting(&self, id: VertexId, vertex: &Vertex) -> Standing {
         match vertex.place {
             Place::Limit(at) => Standing::WaitingForLimit(at),
+            Place::Backoff(_) if vertex.contended => self.contended(id, vertex),
+            Place::Backoff(at) => Standing::WaitingForBrake(at),
             Place::Semaphores => Standing::WaitingForSemaphore,
             Place::Slot(_) | Place::Look(_) => Standing::WaitingForSlot,
             Place::Shelf => Standing::Suspended,

@@ -1,6 +1,6 @@
 //! What can be asked of the engine at any time.
 
-use crate::action::Holding;
+use crate::action::{Holding, Party};
 use crate::ids::{RunId, Tick, VertexId};
 
 /// How it stands with one vertex.
@@ -20,6 +20,19 @@ pub enum Standing {
     WaitingForSlot,
     /// It must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
     Suspended,
+    /// It must be processed, and the brake lets it start then (E-20).
+    WaitingForBrake(Tick),
+    /// It is undone again and again (E-20). Right at the moment, or put off.
+    Contended {
+        /// By whom, where that is known by now.
+        party: Option<Party>,
+        /// How many repairs there were.
+        repairs: u32,
+        /// When that began.
+        since: Tick,
+        /// When it is repaired next, where it must be.
+        next: Option<Tick>,
+    },
     /// A run is in progress since then.
     Running(RunId, Tick),
     /// It has failed and is tried again then.
@@ -51,6 +64,8 @@ pub struct Counts {
     pub held: u32,
     /// Stuck.
     pub stuck: u32,
+    /// Undone again and again (E-20).
+    pub contended: u32,
 }
 
 /// What the engine as a whole is doing.

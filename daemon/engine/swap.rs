@@ -10,6 +10,7 @@ use crate::status::Mode;
 use crate::timers::Timer;
 use crate::topology::Topology;
 use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Pending {
     changed: Vec<VertexId>,
     removed: Vec<VertexId>,
     pub(crate) cancel_at: Option<Tick>,
+    /// Something of it must be right once before it goes.
+    pub(crate) realizes: bool,
 }
 
 impl Engine {
@@ -37,18 +40,17 @@ impl Engine {
         for (slot, number) in self.vertices.iter_mut().zip(0..) {
             let (Some(vertex), id) = (slot, VertexId(number)) else { continue };
             match swap.graph.vertices.get(&id) {
-                Some(new) if new.definition == vertex.definition && !vertex.leaving => continue,
+                Some(new) if new.definition == vertex.definition && !vertex.leaving => {}
                 Some(_) => changed.push(id),
-                None if vertex.leaving => continue,
+                None if vertex.leaving => {}
                 None => removed.push(id),
             }
-            vertex.frozen = true;
-        }
-        for id in changed.iter().chain(&removed) {
-            self.touch(*id);
         }
         let cancel_at = Some(self.now.after(GRACE));
-        self.pending = Some(Pending { swap, changed, removed, cancel_at });
+        let realizes =
+            removed.iter().any(|id| self.vertex(*id).is_some_and(|vertex| vertex.meta.realize));
+        self.pending = Some(Pending { swap, changed, removed, cancel_at, realizes });
+        self.freeze();
         let waits = self.waits_for();
         // A newer graph does not give those more time for whom the older one has waited already.
         if let (Some(pending), Some(until)) = (&mut self.pending, until)
@@ -61,14 +63,50 @@ impl Engine {
         }
     }
 
-    /// Vertices that the waiting graph changes or removes and that still run. A stuck run holds nobody up: to remove what hangs
-    /// is the way out of it.
+    /// Vertices that the waiting graph changes or removes and that still run, or that must be right once before they go. A stuck run
+    /// holds nobody up: to remove what hangs is the way out of it.
     fn waits_for(&self) -> Vec<VertexId> {
         let Some(pending) = &self.pending else { return Vec::new() };
         let all = pending.changed.iter().chain(&pending.removed);
-        all.filter(|id| self.vertex(**id).and_then(Vertex::run).is_some_and(|r| !r.stuck))
-            .copied()
-            .collect()
+        let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| !r.stuck);
+        let gone = |id: VertexId| pending.removed.binary_search(&id).is_ok();
+        all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id)).copied().collect()
+    }
+
+    /// `realize`: a vertex that is about to be removed has never been right, and still can be, before the swap has waited too long.
+    fn is_to_realize(&self, id: VertexId) -> bool {
+        let waits = self.pending.as_ref().is_some_and(|pending| pending.cancel_at.is_some());
+        let goes_on = waits && self.mode == Mode::Running;
+        goes_on
+            && self.vertex(id).is_some_and(|v| {
+                let can = match v.phase {
+                    Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => true,
+                    Phase::Failed { .. } | Phase::Held(_) => false,
+                };
+                v.meta.realize && !v.meta.noop && !v.done && can && v.causes_or_runs()
+            })
+    }
+
+    /// What the waiting graph changes or removes starts nothing, but what must be right once, and what that waits for.
+    pub(crate) fn freeze(&mut self) {
+        let Some(pending) = &self.pending else { return };
+        let all: Vec<VertexId> = pending.changed.iter().chain(&pending.removed).copied().collect();
+        let removed = pending.removed.iter().copied();
+        let mut next: Vec<VertexId> = removed.filter(|id| self.is_to_realize(*id)).collect();
+        let mut needed = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            if needed.insert(id) {
+                next.extend(self.topology.parents(id));
+            }
+        }
+        for id in all {
+            let frozen = !needed.contains(&id);
+            if let Some(vertex) = self.vertex_mut(id)
+                && std::mem::replace(&mut vertex.frozen, frozen) != frozen
+            {
+                self.touch(id);
+            }
+        }
     }
 
     /// Gives up a waiting graph: what it had frozen goes on.
@@ -94,6 +132,7 @@ impl Engine {
         let Some(pending) = &mut self.pending else { return };
         if pending.cancel_at.is_some_and(|at| at <= now) {
             pending.cancel_at = None;
+            self.freeze();
             for id in self.waits_for() {
                 self.cancel(id, Cancelled::Withdrawn);
             }
@@ -150,6 +189,7 @@ impl Engine {
     fn remove(&mut self, id: VertexId) {
         self.withdraw(id);
         self.forget_timers(id);
+        self.forget_fight(id);
         if self.vertex(id).is_some_and(|v| v.run().is_some()) {
             self.start_leaving(id);
             return;
@@ -205,10 +245,20 @@ impl Engine {
         }
     }
 
+    /// A vertex that leaves, or is another from now on, is fought over no more; the new graph says it all.
+    fn forget_fight(&mut self, id: VertexId) {
+        if let Some(fight) = self.fights.get_mut(&id) {
+            fight.told = None;
+            self.end_fight(id);
+        }
+    }
+
     /// A vertex with another definition: what was right is so no more; what is owed stays owed.
     fn redefine(&mut self, id: VertexId, new: &Declared) {
+        self.forget_fight(id);
         let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
         let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.done = false;
         vertex.definition = new.definition;
         vertex.nature = new.nature;
         vertex.frozen = false;
@@ -265,13 +315,9 @@ impl Engine {
             vertex.pace = None;
         }
         let freed = before.noop && !new.meta.noop;
-        let held = match &vertex.phase {
-            Phase::Held(holding) => *holding != Holding::Operator,
-            Phase::Running(run) => {
-                matches!(run.kind, RunKind::Look(Some(holding)) if holding != Holding::Operator)
-            }
-            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => false,
-        };
+        let held = vertex.held_by().is_some_and(|holding| holding != Holding::Operator);
+        let waits = matches!(vertex.held_by(), Some(Holding::Window(_)));
+        let fights_otherwise = before.on_conflict != new.meta.on_conflict || new.meta.noop;
         if freed {
             // What it was found to be in noop says nothing of what it will be.
             vertex.right = Stamp::NEVER;
@@ -284,6 +330,12 @@ impl Engine {
         }
         if freed && (held || vertex.owed > Stamp::NEVER) {
             self.mark(id, Causes::LOAD);
+        }
+        if waits && before.window != new.meta.window {
+            self.let_in(id);
+        }
+        if fights_otherwise {
+            self.forget_fight(id);
         }
         if before.poll != new.meta.poll {
             self.set_poll(id);
@@ -332,6 +384,7 @@ impl Engine {
         let (id, at) = (new.id, new.id.0 as usize);
         let mut vertex = Vertex::new(new);
         let load = vertex.at_load(recall.done, recall.interrupted);
+        vertex.done = recall.done == Some(new.definition);
         if let Some((stamp, by)) = recall.owed {
             self.stamp = self.stamp.max(stamp);
             (vertex.owed, vertex.owed_by) = (stamp, by);
@@ -339,7 +392,7 @@ impl Engine {
         match load {
             AtLoad::Process => {}
             // It has been right, before this daemon began.
-            AtLoad::Settled => vertex.right = Stamp(1),
+            AtLoad::Settled => (vertex.right, vertex.done) = (Stamp(1), true),
             AtLoad::WaitForOperator => vertex.phase = Phase::Held(Holding::Operator),
         }
         let owed = vertex.owed > Stamp::NEVER;
@@ -392,13 +445,11 @@ impl Engine {
         for vertex in self.vertices.iter_mut().flatten() {
             vertex.retries = 0;
         }
-        let failing: Vec<VertexId> = self
-            .vertices
-            .iter()
-            .zip(0..)
-            .filter(|(slot, _)| slot.as_ref().is_some_and(|v| v.failing))
-            .map(|(_, id)| VertexId(id))
-            .collect();
+        let fights: Vec<VertexId> = self.fights.keys().copied().collect();
+        for id in fights {
+            self.end_fight(id);
+        }
+        let failing = self.all(|vertex| vertex.failing);
         for id in failing {
             self.attempt(id);
         }

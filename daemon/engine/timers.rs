@@ -14,6 +14,10 @@ pub(crate) enum Timer {
     Poll,
     /// The run in progress has lasted too long.
     Deadline,
+    /// What is held back by a fight or the brake may go.
+    Backoff,
+    /// A fight has been quiet for long enough.
+    Calm,
     /// The cancelled run should have returned by now.
     Return,
 }

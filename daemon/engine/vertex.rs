@@ -1,6 +1,6 @@
 //! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
 
-use crate::action::Holding;
+use crate::action::{Class as ChangeClass, Holding};
 use crate::graph::Declared;
 use crate::ids::{RunId, Stamp, Tick, VertexId};
 use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
@@ -28,6 +28,11 @@ impl Causes {
     pub(crate) const LOOK: Self = Self(1 << 6);
     /// In noop: a parent that would change would refresh it.
     pub(crate) const SUPPOSED: Self = Self(1 << 7);
+
+    /// Both sets.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     pub(crate) fn any(self) -> bool {
         self.0 != 0
@@ -86,6 +91,10 @@ pub(crate) struct Run {
     pub(crate) noop: bool,
     /// Only a poll tick caused it, and it has found nothing so far.
     pub(crate) quiet: bool,
+    /// Why it was started.
+    pub(crate) causes: Causes,
+    /// What sort of change it makes, as recorded with its intent.
+    pub(crate) class: ChangeClass,
     pub(crate) refresh: bool,
     pub(crate) cancelled: Option<Cancelled>,
     /// When it is called stuck if it has not returned from its cancel.
@@ -137,6 +146,8 @@ pub(crate) enum Place {
     Shelf,
     /// Its limiter lets it start then.
     Limit(Tick),
+    /// A fight or the brake holds it back until then (E-20).
+    Backoff(Tick),
     /// In the queues of its semaphores.
     Semaphores,
     /// In the queue for a slot; the number tells a live entry from a withdrawn one.
@@ -195,6 +206,12 @@ pub(crate) struct Vertex {
     pub(crate) drains: bool,
     /// It has failed and has not been right since.
     pub(crate) failing: bool,
+    /// It is fought over (E-20).
+    pub(crate) contended: bool,
+    /// It has been right under its present definition, in this life of the daemon or before.
+    pub(crate) done: bool,
+    /// What it changed last, it changed because the graph had.
+    pub(crate) intended: bool,
     /// It counts against convergence, as last counted.
     pub(crate) disturbs: bool,
     /// Its class in the counts, as last counted.
@@ -211,7 +228,7 @@ pub(crate) struct Vertex {
     /// Retries used of the budget.
     pub(crate) retries: u32,
     /// How often the delay has doubled.
-    pub(crate) doublings: u32,
+    pub(crate) doublings: u8,
     pub(crate) poll_at: Option<Tick>,
     pub(crate) definition: u64,
     pub(crate) meta: Arc<Meta>,
@@ -228,6 +245,7 @@ pub(crate) enum Class {
     Failed,
     Held,
     Stuck,
+    Contended,
 }
 
 impl Vertex {
@@ -244,6 +262,9 @@ impl Vertex {
             leaving: false,
             drains: false,
             failing: false,
+            contended: false,
+            done: false,
+            intended: false,
             disturbs: false,
             class: Class::Settled,
             watch: Watch::None,
@@ -274,26 +295,33 @@ impl Vertex {
 
     /// Held in a way that lets others go on (E-11).
     fn is_out_of_the_way(&self) -> bool {
-        let holding = match &self.phase {
+        !self.causes.any()
+            && match self.held_by() {
+                Some(Holding::WouldChange | Holding::WouldRefresh | Holding::UnknownUntil(_)) => {
+                    true
+                }
+                // Merely put off, as by a limiter.
+                Some(Holding::Window(_)) => self.right > Stamp::NEVER,
+                Some(Holding::Operator) | None => false,
+            }
+    }
+
+    /// Why it rests although it is not as declared, also while it is looked at.
+    pub(crate) fn held_by(&self) -> Option<Holding> {
+        match &self.phase {
             Phase::Held(holding) => Some(*holding),
             Phase::Running(run) => match run.kind {
                 RunKind::Look(holding) => holding,
                 RunKind::Process => None,
             },
             Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => None,
-        };
-        !self.causes.any()
-            && match holding {
-                Some(Holding::WouldChange | Holding::WouldRefresh | Holding::UnknownUntil(_)) => {
-                    true
-                }
-                Some(Holding::Operator) | None => false,
-            }
+        }
     }
 
     /// For whom this vertex itself is out of the way: those that became dirty before this stamp.
     pub(crate) fn own_clearance(&self) -> Stamp {
-        let merely_limited = matches!(self.place, Place::Limit(_)) && !self.failing;
+        let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));
+        let merely_limited = put_off && !self.failing;
         let limited = merely_limited && self.right > Stamp::NEVER;
         if limited || self.is_settled() || self.is_out_of_the_way() {
             Stamp::CLEAR
@@ -316,6 +344,11 @@ impl Vertex {
             Phase::Running(run) => Some(run),
             Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => None,
         }
+    }
+
+    /// It must be processed, or is.
+    pub(crate) fn causes_or_runs(&self) -> bool {
+        self.causes.any() || self.run().is_some()
     }
 
     /// It must be processed, and is neither in progress nor put off.
@@ -346,6 +379,11 @@ impl Vertex {
             }
     }
 
+    /// Its fight holds it back.
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.contended && matches!(self.place, Place::Backoff(_))
+    }
+
     /// How it is counted.
     pub(crate) fn classify(&self) -> Class {
         match &self.phase {
@@ -354,12 +392,15 @@ impl Vertex {
                 RunKind::Process => Class::Running,
                 RunKind::Look(Some(_)) => Class::Held,
                 RunKind::Look(None) if self.causes.any() => Class::Waiting,
+                RunKind::Look(None) if self.contended => Class::Contended,
                 RunKind::Look(None) => Class::Settled,
             },
             Phase::Delayed(_) => Class::Delayed,
             Phase::Failed { .. } => Class::Failed,
+            Phase::Resting | Phase::Held(_) if self.is_put_off() => Class::Contended,
             Phase::Resting | Phase::Held(_) if self.causes.any() => Class::Waiting,
             Phase::Held(_) => Class::Held,
+            Phase::Resting if self.contended => Class::Contended,
             Phase::Resting => Class::Settled,
         }
     }

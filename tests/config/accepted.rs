@@ -4,7 +4,7 @@ use crate::{Files, edges, good, load, load_under, words};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast::config::{self, Options, RESERVED};
-use steadfast_engine::{Meta, Pace, Poll, SemaphoreId};
+use steadfast_engine::{Conflict, Meta, Pace, Poll, SemaphoreId, WindowId};
 
 fn meta(text: &str) -> Meta {
     let graph = format!("graph: g\nresources: {{noop: [{{name: a, meta: {{{text}}}}}]}}\n");
@@ -107,7 +107,8 @@ fn every_metaparameter() {
     let all = meta(
         "noop: true, retry: 3, retryreset: false, delay: 250, delay_max: 5000, timeout: 9, poll: 60, \
          sema: [\"a:2\", \"b\", \":13\"], reset: true, rewatch: false, autoedge: false, autogroup: false, \
-         realize: false, on_conflict: backoff, on_remove: forget, protect: false, when_allowed: always",
+         realize: true, on_conflict: win, on_remove: forget, protect: false, \
+         when_allowed: \"Mon..Fri 22:00-05:00, Sat\"",
     );
     let expected = Meta {
         noop: true,
@@ -120,13 +121,34 @@ fn every_metaparameter() {
         pace: None,
         semaphores: vec![SemaphoreId(0), SemaphoreId(1), SemaphoreId(2)],
         reset: true,
+        on_conflict: Conflict::Win,
+        window: Some(WindowId(0)),
+        realize: true,
     };
     assert_eq!(all, expected);
+    assert_eq!(meta("on_conflict: yield").on_conflict, Conflict::Yield);
+    let usual = "on_conflict: backoff, when_allowed: always, realize: false, protect: false";
+    assert_eq!(meta(usual), Meta::default());
     assert_eq!(meta("poll: -1").poll, Poll::Once);
     assert_eq!(meta("timeout: 0").timeout, None);
     assert_eq!(meta("retry: -1").retry, None);
     assert_eq!(meta("delay: 0").delay, Meta::SHORTEST_DELAY);
     assert_eq!(meta("delay: 90000").delay_max, Duration::from_secs(90));
+}
+
+/// Windows have numbers, and the same times are one window.
+#[test]
+fn windows_are_numbered() {
+    let loaded = good(
+        "graph: g\nresources:\n  noop:\n  - {name: a, meta: {when_allowed: Sat}}\n  \
+         - {name: b, meta: {when_allowed: '22:00-05:00'}}\n  \
+         - {name: c, meta: {when_allowed: sat 0:00-24:00}}\n  - {name: d}\n",
+    );
+    let windows: Vec<_> = loaded.vertices.iter().map(|vertex| vertex.meta.window).collect();
+    assert_eq!(windows, [Some(WindowId(0)), Some(WindowId(1)), Some(WindowId(0)), None]);
+    let (text, window) = &loaded.windows[0];
+    assert_eq!((text.as_str(), loaded.windows.len()), ("Sat", 2));
+    assert!(window.is_open(5, 0) && !window.is_open(6, 0));
 }
 
 #[test]

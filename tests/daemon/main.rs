@@ -17,6 +17,7 @@ mod examples;
 mod execs;
 mod failures;
 mod faults;
+mod fights;
 mod malformed;
 mod noticed;
 mod owners;

@@ -52,13 +52,17 @@ resources:
 }
 
 #[test]
-fn check_answers_in_json() {
+fn what_answers_in_json_refuses_in_json() {
     let host = Host::with("graph: g\nresources: {nop: [{name: a}], file: [{name: b}]}\n");
-    let answer = host.ask(&["check", "--json"]);
-    let json = answer.exits(65).json();
-    let problems = json["problems"].as_array().expect("a list");
-    assert_eq!(problems.len(), 2, "{answer}");
-    assert!(problems.iter().all(|p| p["places"][0]["line"] == 2), "{answer}");
+    let commands = [["check", "--json"], ["plan", "--json"], ["apply", "--json"]];
+    let others = [["drift", "--json"], ["graph", "--format=json"]];
+    for words in commands.iter().chain(&others) {
+        let answer = host.ask(words);
+        let json = answer.exits(65).json();
+        let problems = json["problems"].as_array().expect("a list");
+        assert_eq!(problems.len(), 2, "{answer}");
+        assert!(problems.iter().all(|p| p["places"][0]["line"] == 2), "{answer}");
+    }
     host.graph("graph: g\n").ask(&["check", "--json"]).exits(0);
 }
 

@@ -34,7 +34,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
 fn exit(verdict: Verdict) -> Exit {
     match verdict {
         Verdict::Converged => Exit::Well,
-        Verdict::Stuck | Verdict::Failed | Verdict::Failing => Exit::Failed,
+        Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Exit::Failed,
         Verdict::Held | Verdict::Stopping | Verdict::Paused | Verdict::Converging => Exit::Changes,
     }
 }
@@ -77,6 +77,9 @@ fn headline(status: &Status) -> String {
         Verdict::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
         Verdict::Failing => {
             format!("{graph}: failing, tried again: {left} of {all} not as declared")
+        }
+        Verdict::Contended => {
+            format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
         }
         Verdict::Held => {
             format!("{graph}: held: {} of {all} not as declared, on purpose", counts.held)

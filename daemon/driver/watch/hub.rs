@@ -128,6 +128,7 @@ impl Hub {
         state.vertices.reserve(all.len());
         state.work.arms.reserve(all.len());
         for (vertex, sources) in all {
+            state.deaf.remove(&vertex);
             abort(tasks.remove(&vertex));
             state.displace(vertex);
             state.order(vertex, sources);
@@ -141,12 +142,23 @@ impl Hub {
     pub fn disarm(&self, vertex: VertexId) {
         abort(self.shared.tasks().remove(&vertex));
         let mut state = self.shared.lock();
+        state.deaf.remove(&vertex);
         state.displace(vertex);
         let work = !state.work.is_empty();
         drop(state);
         if work {
             self.shared.wake.notify_one();
         }
+    }
+
+    /// Tells nothing of a vertex until [`Hub::listen`]: it will be checked anyway, and each event would only wake somebody.
+    pub fn deafen(&self, vertex: VertexId) {
+        self.shared.lock().deaf.insert(vertex);
+    }
+
+    /// Tells of it again.
+    pub fn listen(&self, vertex: VertexId) {
+        self.shared.lock().deaf.remove(&vertex);
     }
 
     /// Walks every path again (at a swap and a sweep): tries what could not be watched, and finds what changed without an event, such

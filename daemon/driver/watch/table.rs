@@ -10,7 +10,7 @@ use super::pulse::Owner;
 use super::tree::Tree;
 use super::turn::Turn;
 use super::units::Units;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -173,6 +173,8 @@ pub(super) struct Table {
     pub(super) routes: HashMap<RouteId, Route>,
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
+    /// Those of which nothing is told for now.
+    pub(super) deaf: HashSet<VertexId>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The trees of those that wait for all below a directory.
     pub(super) trees: HashMap<VertexId, Tree>,
@@ -329,6 +331,9 @@ impl Table {
         signal: fn(VertexId) -> Signal,
         signals: &mut Vec<Signal>,
     ) {
+        if !self.deaf.is_empty() && self.deaf.contains(&vertex) {
+            return;
+        }
         let signal = signal(vertex);
         let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Told::Nothing);
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {

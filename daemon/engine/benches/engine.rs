@@ -46,6 +46,8 @@ impl Host {
             }
             Action::SavePause(_) => self.events.push_back(Event::PauseSaved),
             Action::Unwatch(_)
+            | Action::Deafen(_)
+            | Action::Listen(_)
             | Action::Forget(_)
             | Action::Tell(_)
             | Action::Begin(_)

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{
-    Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick,
-    VertexId,
+    Class, Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick,
+    VertexId, WindowId,
 };
 
 /// A number of the books' own counter: later is larger.
@@ -32,6 +32,8 @@ pub(crate) enum Phase {
     Rest,
     /// In noop: would change, would be refreshed, unknown.
     Held,
+    /// Would change, and its window is closed.
+    Shut,
     /// Waits for the operator's word.
     Operator,
     Delayed(Tick),
@@ -83,6 +85,9 @@ pub(crate) struct Running {
     pub(crate) applying: bool,
     pub(crate) cancelled: Option<Tick>,
     pub(crate) was_failed: bool,
+    /// Somebody asked for it: it repairs no drift.
+    pub(crate) asked: bool,
+    pub(crate) class: Option<Class>,
     pub(crate) stuck: bool,
     /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.
     pub(crate) obsolete: bool,
@@ -121,6 +126,32 @@ pub(crate) struct Vertex {
     pub(crate) active: Tick,
     /// In the queues of its semaphores certainly, possibly since then.
     pub(crate) ticket: (Option<When>, Option<When>),
+    /// Not drift alone makes it run next: a load, the operator, a refresh.
+    pub(crate) asked: bool,
+    /// It has certainly been right under its present definition.
+    pub(crate) done: bool,
+    pub(crate) fight: Fight,
+    /// A fight or the brake holds it back, as shown after the turn before and after this one.
+    pub(crate) put_off: (Option<Tick>, Option<Tick>),
+}
+
+/// E-20: what is undone again and again, as the books count it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Fight {
+    /// When its repairs of drift ended, since it was defined or asked for.
+    pub(crate) repairs: Vec<Tick>,
+    /// When anything of it ended that changed something: those that may count.
+    pub(crate) changes: Vec<Tick>,
+    /// How many repairs there were when it was certainly a fight.
+    pub(crate) since: Option<usize>,
+    /// Its events are not delivered.
+    pub(crate) deaf: bool,
+    /// It is shown as running.
+    pub(crate) runs: Option<RunId>,
+    /// It is shown as fought over.
+    pub(crate) shown: bool,
+    /// It was told of.
+    pub(crate) told: bool,
 }
 
 impl Vertex {
@@ -149,6 +180,10 @@ impl Vertex {
             loaded: now,
             active: now,
             ticket: (None, None),
+            asked: true,
+            done: false,
+            fight: Fight::default(),
+            put_off: (None, None),
         }
     }
 
@@ -266,6 +301,11 @@ pub(crate) struct Books {
     pub(crate) stop_due: Option<Tick>,
     pub(crate) stopped: bool,
     pub(crate) loaded: bool,
+    /// A graph was loaded in this turn.
+    pub(crate) loaded_now: bool,
+    pub(crate) open: BTreeSet<WindowId>,
+    /// Nothing is repaired before.
+    pub(crate) braked: Option<Tick>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -306,6 +346,9 @@ impl Books {
             stop_due: None,
             stopped: false,
             loaded: false,
+            loaded_now: false,
+            open: BTreeSet::new(),
+            braked: None,
             violations: Vec::new(),
         }
     }
@@ -325,6 +368,25 @@ impl Books {
         self.vertices
             .get(&id)
             .is_some_and(|old| new.is_none_or(|new| new.definition != old.declared.definition))
+    }
+
+    /// `realize`: it is about to be removed, and must perhaps be right once before.
+    pub(crate) fn may_realize(&self, id: VertexId) -> bool {
+        let Some((swap, since)) = &self.pending else { return false };
+        let gone = swap.graph.vertices().all(|vertex| vertex.id != id);
+        let in_time = self.now < since.after(std::time::Duration::from_secs(30));
+        gone && in_time
+            && self.asked == Asked::Running
+            && self.vertices.get(&id).is_some_and(|vertex| {
+                vertex.declared.meta.realize && !vertex.declared.meta.noop && !vertex.done
+            })
+    }
+
+    /// It goes on under the old graph because what must be right once waits for it.
+    pub(crate) fn may_be_needed(&self, id: VertexId) -> bool {
+        self.vertices.iter().any(|(other, vertex)| {
+            (*other == id || vertex.ancestors.contains(&id)) && self.may_realize(*other)
+        })
     }
 
     /// The new graph, for the vertices there are: their ancestors.

@@ -6,7 +6,8 @@ use crate::step::Step;
 use crate::world::{Run, Station, Watch, World};
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Standing, Verdict, VertexId,
+    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Standing, Verdict,
+    VertexId, WindowId,
 };
 
 /// Random numbers that were drawn before; zeros where they are used up.
@@ -55,11 +56,14 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
         let other = altered(tape, &shapes[0]);
         shapes.push(other);
     }
-    let mut world = World::new(&shapes, slots, one_shot);
-    let mut schedule = Schedule { slots, one_shot, shapes, steps: Vec::new() };
+    let brake = [None, None, None, Some(2)][tape.below(4)];
+    // Somebody who undoes one of them again and again, in every second schedule.
+    let adversary = tape.chance(50).then(|| shapes[0].vertices[0].id);
+    let mut world = World::new(&shapes, slots, one_shot).with_brake(brake);
+    let mut schedule = Schedule { slots, one_shot, brake, shapes, steps: Vec::new() };
     take(&mut world, &mut schedule, Step::Swap { graph: 0, operator: false });
     while !tape.is_over() && world.oracle.books.violations.is_empty() {
-        let Some(step) = step(tape, &world) else { continue };
+        let Some(step) = step(tape, &world, adversary) else { continue };
         take(&mut world, &mut schedule, step);
     }
     if world.oracle.books.violations.is_empty() {
@@ -103,7 +107,12 @@ fn season(tape: &mut Tape<'_>, mut shape: Shape, number: u32) -> Shape {
     for _ in 0..=tape.below(2) {
         let semaphores = u32::try_from(shape.semaphores.len()).expect("small");
         let amount = tape.below(4);
-        shape = match tape.below(13) {
+        shape = match tape.below(16) {
+            13 => shape.meta(number, |meta| {
+                meta.on_conflict = [Conflict::Win, Conflict::Yield][amount % 2];
+            }),
+            14 => shape.meta(number, |meta| meta.window = Some(WindowId(0))),
+            15 => shape.meta(number, |meta| meta.realize = true),
             0 => shape.meta(number, |meta| meta.noop = true),
             1 => shape.meta(number, |meta| meta.retry = [Some(1), Some(2), None, Some(0)][amount]),
             2 => shape.meta(number, |meta| meta.retryreset = false),
@@ -178,7 +187,10 @@ fn altered(tape: &mut Tape<'_>, from: &Shape) -> Shape {
     shape
 }
 
-fn step(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
+fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Option<Step> {
+    if let Some(victim) = adversary.filter(|_| tape.chance(40)) {
+        return Some(undo(tape, world, victim));
+    }
     let ids: Vec<VertexId> =
         world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
     let graphs = world.graphs.len();
@@ -194,11 +206,25 @@ fn step(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
         88 => Step::Lag(ms(length)),
         89 | 90 => Step::Pause { drain: length % 3 == 0, length: ms(1 + length * 100) },
         91 | 92 => Step::Resume,
+        93 if tape.chance(50) => {
+            Step::Window { window: 0, open: !world.open.contains(&WindowId(0)) }
+        }
         93..96 => Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) },
         96 | 97 => Step::Crash { kept: tape.below(world.store.written.len() + 1) },
         98 if tape.chance(30) => Step::Stop { grace: ms(length) },
         _ => Step::Refuse,
     })
+}
+
+/// What an adversary does: waits until the repair is over, and undoes it.
+fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
+    match world.in_progress(victim) {
+        Some((_, run)) if run.station == Station::Check => Step::Checked(victim, Verdict::Differs),
+        Some((_, run)) if run.station == Station::Apply => Step::Ended(victim, Outcome::Changed),
+        Some(_) => Step::Commit,
+        None if tape.chance(30) => Step::Wake,
+        None => Step::Changed(victim),
+    }
 }
 
 /// One of the things that are in flight comes back.
@@ -306,11 +332,19 @@ fn restful(world: &World) -> Option<Step> {
         Mode::Stopping => return Some(Step::Wake),
         Mode::Stopped => return None,
     }
+    if !world.open.contains(&WindowId(0)) {
+        return Some(Step::Window { window: 0, open: true });
+    }
     let order = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
     let timed = |id: &VertexId| {
         matches!(
             world.engine.standing(*id),
-            Some(Standing::Delayed(_) | Standing::WaitingForLimit(_))
+            Some(
+                Standing::Delayed(_)
+                    | Standing::WaitingForLimit(_)
+                    | Standing::WaitingForBrake(_)
+                    | Standing::Contended { .. }
+            )
         )
     };
     (order.iter().any(timed)).then_some(Step::Wake)

@@ -37,6 +37,8 @@ pub(crate) const E17_SWAP: &str = "E-17: a swap waits only for what it changes o
     nothing";
 pub(crate) const E18_CONVERGED: &str = "E-18: converged exactly when all is settled, nothing owed, and all \
     durable";
+pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
+    often and shown; its neighbours and children go on; it ends when it is quiet";
 
 /// Everything that can be seen at the end of a turn.
 pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: &impl Face) {
@@ -48,6 +50,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.timers_are_set(face);
         books.modes(face);
         books.standings(face);
+        books.fights_are_shown(face);
         if !timer_due {
             books.nothing_is_forgotten();
             books.priorities(actions);
@@ -201,7 +204,11 @@ impl Books {
             }
             Standing::Failed => resting && (vertex.phase == Phase::Failed || unsure),
             Standing::Held(_) => {
-                resting && matches!(vertex.phase, Phase::Held | Phase::Operator | Phase::Unsure)
+                resting
+                    && matches!(
+                        vertex.phase,
+                        Phase::Held | Phase::Shut | Phase::Operator | Phase::Unsure
+                    )
             }
             Standing::WaitingFor(above) => {
                 let known = self.clearances();
@@ -214,7 +221,12 @@ impl Books {
                     && above.iter().all(open)
                     && !above.is_empty()
             }
+            Standing::Contended { next: None, .. } => {
+                resting && !must && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
+            }
             Standing::WaitingForWatch
+            | Standing::Contended { next: Some(_), .. }
+            | Standing::WaitingForBrake(_)
             | Standing::WaitingForLimit(_)
             | Standing::WaitingForSemaphore
             | Standing::WaitingForSlot
@@ -237,6 +249,9 @@ impl Books {
                 && until > self.now
             {
                 wanted.push((until, format!("the retry of {id}")));
+            }
+            if let Some(until) = vertex.put_off.1 {
+                wanted.push((until, format!("what holds {id} back")));
             }
             if let Some(due) = Self::deadline(vertex)
                 && vertex.running.as_ref().is_some_and(|r| r.cancelled.is_none() && !r.look)
@@ -265,9 +280,11 @@ fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         Standing::Failed => &mut tally.failed,
         Standing::Held(_) => &mut tally.held,
         Standing::Stuck(..) => &mut tally.stuck,
+        Standing::Contended { .. } => &mut tally.contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
         | Standing::WaitingForLimit(_)
+        | Standing::WaitingForBrake(_)
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot
         | Standing::Suspended => &mut tally.waiting,

@@ -20,6 +20,8 @@ mod generate;
 mod properties;
 mod replay;
 
+mod bounds;
+mod fights;
 mod groups;
 mod races;
 mod rules;

@@ -8,6 +8,7 @@ use steadfast_engine::{
 };
 
 mod doing;
+mod fighting;
 mod happening;
 mod hearing;
 mod loading;
@@ -80,6 +81,8 @@ impl Oracle {
         books.ending = None;
         books.durable_now = None;
         books.started_as.clear();
+        books.loaded_now = false;
+        books.see_fights(face);
         for vertex in books.vertices.values_mut() {
             if matches!(vertex.phase, Phase::Delayed(until) if until <= now) {
                 vertex.phase = Phase::Rest;
@@ -129,6 +132,7 @@ impl Oracle {
         fresh.clock = clock;
         fresh.debts = std::mem::take(&mut books.debts);
         fresh.debts.extend(owed.into_iter().map(|child| (child, clock)));
+        fresh.open = std::mem::take(&mut books.open);
         fresh.violations = std::mem::take(&mut books.violations);
         *books = fresh;
     }
@@ -204,7 +208,7 @@ impl Books {
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
                     self.reconcile(id, face.standing(id).as_ref());
                 }
-                Phase::Rest | Phase::Held | Phase::Failed => {
+                Phase::Rest | Phase::Held | Phase::Shut | Phase::Failed => {
                     self.ticked(id, face.standing(id).as_ref());
                 }
                 _ => {}
@@ -229,7 +233,13 @@ impl Books {
         let polled = matches!(vertex.declared.meta.poll, Poll::Every(_)) && !self.one_shot;
         let rests = matches!(
             standing,
-            Some(Standing::Settled | Standing::Held(_) | Standing::Failed | Standing::Stuck(..))
+            Some(
+                Standing::Settled
+                    | Standing::Contended { next: None, .. }
+                    | Standing::Held(_)
+                    | Standing::Failed
+                    | Standing::Stuck(..)
+            )
         );
         let waits = !rests;
         if polled && waits && !vertex.is_running() && vertex.need == Need::No {
@@ -280,8 +290,9 @@ impl Books {
             }
             Some(Standing::Failed) => Phase::Failed,
             Some(Standing::Held(Holding::Operator)) => Phase::Operator,
+            Some(Standing::Held(Holding::Window(_))) => Phase::Shut,
             Some(Standing::Held(_)) => Phase::Held,
-            Some(Standing::Settled) => {
+            Some(Standing::Settled | Standing::Contended { next: None, .. }) => {
                 if matches!(vertex.need, Need::Maybe(_)) {
                     vertex.need = Need::No;
                 }

@@ -21,6 +21,11 @@ impl Books {
         for id in &self.order {
             let Some(vertex) = self.vertices.get(id) else { continue };
             let limited = self.is_limited(vertex, &all);
+            let put_off = Self::is_put_off(vertex);
+            let shut = vertex.phase == Phase::Shut && !vertex.is_running();
+            let surely = shut && vertex.need == Need::No;
+            let maybe = shut && !matches!(vertex.need, Need::Must { .. });
+            let limited = (limited.0 || put_off.0 || surely, limited.1 || put_off.1 || maybe);
             all.insert(*id, clearance(vertex, limited));
         }
         all
@@ -31,7 +36,10 @@ impl Books {
         let ticks = matches!(vertex.declared.meta.poll, Poll::Every(_));
         let waits = (vertex.need != Need::No || ticks)
             && !vertex.is_running()
-            && matches!(vertex.phase, Phase::Rest | Phase::Held | Phase::Unsure | Phase::Failed);
+            && matches!(
+                vertex.phase,
+                Phase::Rest | Phase::Held | Phase::Shut | Phase::Unsure | Phase::Failed
+            );
         if !waits || vertex.declared.meta.pace.is_none() {
             return (false, false);
         }
@@ -92,9 +100,12 @@ impl Books {
         let awake = match vertex.phase {
             Phase::Rest | Phase::Held | Phase::Failed => true,
             Phase::Delayed(until) => until <= self.now,
+            Phase::Shut => true,
             Phase::Operator | Phase::JustFailed { .. } | Phase::Unsure => false,
         };
         awake
+            && vertex.put_off.1.is_none()
+            && !vertex.still_waits(self.now)
             && vertex.running.is_none()
             && self.is_ready(vertex, all)
             && self.has_token(vertex)

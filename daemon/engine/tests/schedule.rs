@@ -14,6 +14,8 @@ mod lines;
 pub(crate) struct Schedule {
     pub(crate) slots: Slots,
     pub(crate) one_shot: bool,
+    /// The bound of the brake, where it is not that of the engine.
+    pub(crate) brake: Option<u32>,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) steps: Vec<Step>,
 }
@@ -21,7 +23,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Plays it, then lets everything come to rest. The world tells what was broken.
     pub(crate) fn play(&self) -> World {
-        let mut world = World::new(&self.shapes, self.slots, self.one_shot);
+        let mut world = World::new(&self.shapes, self.slots, self.one_shot).with_brake(self.brake);
         for step in &self.steps {
             world.step(step);
             if !world.oracle.books.violations.is_empty() {
@@ -38,6 +40,9 @@ impl Schedule {
         if self.one_shot {
             text.push_str("one-shot\n");
         }
+        if let Some(limit) = self.brake {
+            writeln!(text, "brake {limit}").expect("a string takes all");
+        }
         for shape in &self.shapes {
             text.push_str("graph\n");
             lines::write_shape(&mut text, shape);
@@ -52,7 +57,8 @@ impl Schedule {
     /// Reads one back; empty lines and those that begin with `#` are for people.
     pub(crate) fn parse(text: &str) -> Self {
         let slots = Slots { threads: 1, commands: 1, spare: 0 };
-        let mut schedule = Self { slots, one_shot: false, shapes: Vec::new(), steps: Vec::new() };
+        let (one_shot, brake) = (false, None);
+        let mut schedule = Self { slots, one_shot, brake, shapes: Vec::new(), steps: Vec::new() };
         for line in text.lines().map(str::trim) {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
@@ -66,6 +72,7 @@ impl Schedule {
                     };
                 }
                 ["one-shot"] => schedule.one_shot = true,
+                ["brake", limit] => schedule.brake = Some(number(limit)),
                 ["graph"] => schedule.shapes.push(Shape::default()),
                 [verb @ ("vertex" | "edge" | "notify" | "semaphore"), rest @ ..] => {
                     let shape = schedule.shapes.last_mut().expect("a graph before its vertices");

@@ -61,6 +61,7 @@ impl Plain {
             Action::Begin(_) | Action::Apply(..) | Action::End(_) | Action::Cancel(..) => {
                 panic!("nothing is applied here: {action:?}")
             }
+            Action::Deafen(_) | Action::Listen(_) => None,
             Action::Unwatch(_) | Action::Forget(_) | Action::Tell(_) => None,
         }
     }

@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Lag(Duration),
     /// Time passes until the engine wants to be woken.
     Wake,
+    /// A window opens or closes.
+    Window { window: u32, open: bool },
     /// Somebody asks for a pause of that length.
     Pause { drain: bool, length: Duration },
     /// Somebody ends it.

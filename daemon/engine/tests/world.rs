@@ -8,11 +8,12 @@ use crate::oracle::Oracle;
 use crate::shape::Shape;
 use crate::step::Step;
 use crate::store::{Entry, Store};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Start, Swap, Tick, VertexId,
+    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Start, Swap, Tick,
+    VertexId, WindowId,
 };
 
 /// Where a run is.
@@ -55,6 +56,11 @@ pub(crate) struct World {
     pub(crate) watches: BTreeMap<VertexId, Watch>,
     pub(crate) store: Store,
     pub(crate) stopped: bool,
+    /// The bound of the brake; none for that of the engine.
+    pub(crate) brake: Option<u32>,
+    pub(crate) open: BTreeSet<WindowId>,
+    /// Whose events are not delivered.
+    pub(crate) deaf: BTreeSet<VertexId>,
     pub(crate) oracle: Oracle,
     /// The notices of this life and the ones before.
     pub(crate) told: Vec<Notice>,
@@ -82,6 +88,9 @@ impl World {
             watches: BTreeMap::new(),
             store: Store::default(),
             stopped: false,
+            brake: None,
+            open: BTreeSet::new(),
+            deaf: BTreeSet::new(),
             oracle: Oracle::new(slots, one_shot),
             told: Vec::new(),
             starts: Vec::new(),
@@ -89,6 +98,18 @@ impl World {
             turns: Vec::new(),
             recording: true,
         }
+    }
+
+    /// With another bound on repeated repairs.
+    pub(crate) fn with_brake(mut self, limit: Option<u32>) -> Self {
+        self.brake = limit;
+        self.engine = self.fresh();
+        self
+    }
+
+    fn fresh(&self) -> Engine {
+        let engine = Engine::new(self.slots, self.one_shot);
+        if self.brake.is_some() { engine.with_brake(self.brake) } else { engine }
     }
 
     /// Performs one step; false if it makes no sense here.
@@ -134,6 +155,7 @@ impl World {
                 self.deliver(Event::Pause(Pause { drain, until, recorded: false }))
             }
             Step::Resume => self.deliver(Event::Resume),
+            Step::Window { window, open } => self.window(WindowId(window), open),
             Step::Stop { grace } => self.deliver(Event::Stop { grace }),
             Step::Crash { kept } => self.crash(kept),
         }
@@ -191,7 +213,18 @@ impl World {
 
     /// Somebody changes it: heard of only where a watch is open.
     fn changed(&mut self, id: VertexId) -> bool {
-        self.watches.get(&id) == Some(&Watch::Open) && self.deliver(Event::Changed(id))
+        self.watches.get(&id) == Some(&Watch::Open)
+            && !self.deaf.contains(&id)
+            && self.deliver(Event::Changed(id))
+    }
+
+    fn window(&mut self, window: WindowId, open: bool) -> bool {
+        if open {
+            self.open.insert(window);
+        } else {
+            self.open.remove(&window);
+        }
+        self.deliver(Event::Window { window, open })
     }
 
     fn ended(&mut self, id: VertexId, outcome: Outcome) -> bool {
@@ -241,8 +274,9 @@ impl World {
         }
         let graph = self.accepted.as_ref().map(|(graph, _)| graph.as_ref());
         self.store.crash(kept, graph);
-        self.engine = Engine::new(self.slots, self.one_shot);
+        self.engine = self.fresh();
         self.oracle.crashed();
+        self.deaf.clear();
         self.runs.clear();
         self.watches.clear();
         self.running = None;
@@ -251,6 +285,9 @@ impl World {
             && until > self.now
         {
             self.deliver(Event::Pause(Pause { drain: false, until, recorded: true }));
+        }
+        for window in self.open.clone() {
+            self.deliver(Event::Window { window, open: true });
         }
         match self.accepted.clone() {
             Some((graph, counts)) => self.load(graph, counts, false),
@@ -302,6 +339,13 @@ impl World {
             }
             Action::Unwatch(id) => {
                 self.watches.remove(id);
+                self.deaf.remove(id);
+            }
+            Action::Deafen(id) => {
+                self.deaf.insert(*id);
+            }
+            Action::Listen(id) => {
+                self.deaf.remove(id);
             }
             Action::Start(start) => {
                 let run = Run { start: *start, station: Station::Check, cancelled: false };

@@ -59,7 +59,8 @@ impl Books {
         }
         let quiet = |id: &VertexId| {
             !self.is_suspended(*id)
-                || self.vertices[id].running.as_ref().is_none_or(|run| run.stuck)
+                || !self.may_realize(*id)
+                    && self.vertices[id].running.as_ref().is_none_or(|run| run.stuck)
                     && !self.undurable.values().any(|(other, ..)| other == id)
         };
         if self.order.iter().all(quiet) {

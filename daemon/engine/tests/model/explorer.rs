@@ -92,8 +92,8 @@ impl Explorer {
         let events = vec![budget.events; count as usize];
         let mut first = State { world, left: *budget, events, number: 0 };
         first.number = hashing::number(&first);
-        let (one_shot, steps) = (false, Vec::new());
-        let graphs = Schedule { slots, one_shot, shapes: shapes.clone(), steps }.to_text();
+        let (one_shot, brake, steps) = (false, None, Vec::new());
+        let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
         Self { first, graphs, sights: Arc::default(), steps: Arc::default() }
     }
 

@@ -197,12 +197,15 @@ impl Terms {
                 (5, was_failed, maybe_good).hash(state);
             }
             Phase::Unsure => 6.hash(state),
+            Phase::Shut => 7.hash(state),
         }
         if let Some(run) = &vertex.running {
             self.run(vertex, run, state);
         }
         (vertex.running.is_some(), vertex.budget, vertex.backoff_sure).hash(state);
         (vertex.failures, vertex.watched, vertex.polled).hash(state);
+        let fight = &vertex.fight;
+        (vertex.asked, vertex.done, fight.repairs.len(), fight.changes.len()).hash(state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
         (vertex.owed_unsure, vertex.bucket_unsure).hash(state);
         let ticket = |at: Option<u64>| at.map(|at| self.when(at));

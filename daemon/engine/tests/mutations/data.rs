@@ -6,8 +6,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e09-the-intent-owes-nobody", "E-9", "a crash during the apply loses the refresh"),
         "runs.rs",
-        "self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes }));",
-        "self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, owes: vec![] }));",
+        "Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes })",
+        "Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes: vec![] })",
     ),
     broken(
         ("e09-pays-what-came-later", "E-9, W-8", "what came during the run is paid, too"),

@@ -65,10 +65,16 @@ pub(crate) const ALL: &[Breakage] = &[
          let permitted = run.station == Station::Applying;\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
+         if permitted {\n            \
+         // Undone while it was being done: that it came to nothing makes it no less a fight.\n            \
+         notices.extend(self.fought(id, &run, true));\n        }\n        \
          notices.push(self.fail(id));",
         "        let permitted = run.station == Station::Applying;\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
+         if permitted {\n            \
+         // Undone while it was being done: that it came to nothing makes it no less a fight.\n            \
+         notices.extend(self.fought(id, &run, true));\n        }\n        \
          notices.push(self.fail(id));\n        \
          self.owe(id, &owes, stamp, run.station);",
     ),

@@ -18,8 +18,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e12-failing-and-limited-passes", "E-12", "who fails and is limited blocks nobody"),
         "vertex.rs",
-        "let merely_limited = matches!(self.place, Place::Limit(_)) && !self.failing;",
-        "let merely_limited = matches!(self.place, Place::Limit(_));",
+        "let merely_limited = put_off && !self.failing;",
+        "let merely_limited = put_off;",
     ),
     broken(
         ("e12-the-limit-is-for-ever", "E-12", "nobody goes on when the bucket has a token again"),
@@ -184,14 +184,14 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e17-a-swap-waits-for-nobody", "E-17, R-11", "a vertex is replaced while it runs"),
         "swap.rs",
-        "all.filter(|id| self.vertex(**id).and_then(Vertex::run).is_some_and(|r| !r.stuck))",
-        "all.filter(|id| self.vertex(**id).and_then(Vertex::run).is_some_and(|r| r.id.0 == 0))",
+        "let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| !r.stuck);",
+        "let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| r.id.0 == 0);",
     ),
     broken(
         ("e17-what-is-replaced-starts", "E-17, R-11", "who will be replaced starts meanwhile"),
         "swap.rs",
-        "vertex.frozen = true;",
-        "vertex.frozen = false;",
+        "let frozen = !needed.contains(&id);",
+        "let frozen = false;",
     ),
     broken(
         ("e17-a-newer-graph-leaves-it-frozen", "E-17", "what the older graph froze stays frozen"),

@@ -2,8 +2,8 @@
 
 use crate::books::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use crate::invariants::{
-    E1_ORDER, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT, E14_SEMAPHORE,
-    E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
+    E1_ORDER, E4_EVENT, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT,
+    E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
 };
 use std::sync::Arc;
 use steadfast_engine::{
@@ -45,6 +45,12 @@ impl Books {
                     self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
                 }
             }
+            Action::Deafen(id) => self.deafens(*id),
+            Action::Listen(id) => {
+                if let Some(vertex) = self.vertices.get_mut(id) {
+                    vertex.fight.deaf = false;
+                }
+            }
             Action::SavePause(_) => self.unsaved += 1,
             Action::Tell(notice) => self.hear(event, notice),
         }
@@ -82,7 +88,7 @@ impl Books {
             }
             Asked::Stopping => self.broken(E16_STOP, &format!("{id} is started after the stop")),
         }
-        if self.is_suspended(id) {
+        if self.is_suspended(id) && !self.may_be_needed(id) {
             self.broken(E17_SWAP, &format!("{id} is started while a swap waits that changes it"));
         }
     }
@@ -129,6 +135,10 @@ impl Books {
             self.broken(E11_NOOP, &format!("{id} is started with noop = {}", start.noop));
         }
         self.semaphores_allow(id);
+        self.may_repair(id);
+        if self.vertices[&id].fight.deaf {
+            self.broken(E4_EVENT, &format!("{id} is started while its events are not delivered"));
+        }
     }
 
     /// E-13: a tick for each whole interval since the load, at most.
@@ -199,7 +209,10 @@ impl Books {
             self.started_as.insert(start.vertex, cause);
         }
         let timeout = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout);
+        let asked = if start.look { vertex.asked } else { std::mem::take(&mut vertex.asked) };
         vertex.running = Some(Running {
+            asked,
+            class: None,
             run: start.run,
             start: clock,
             at: now,
@@ -252,6 +265,7 @@ impl Books {
         if !right {
             self.broken(HANDSHAKE, &format!("{} must not begin like that", intent.vertex));
         }
+        self.may_change(intent);
     }
 
     fn apply(&mut self, event: &Event, run: RunId, id: VertexId) {

@@ -29,6 +29,10 @@ impl Books {
                 {
                     vertex.phase = Phase::Rest;
                 }
+                self.forget_fight(*id);
+                if let Some(vertex) = self.vertices.get_mut(id) {
+                    vertex.asked = true;
+                }
                 self.mark(*id, Some(Cause::Drift), Some(true));
             }
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
@@ -66,6 +70,7 @@ impl Books {
                 let known = self.undurable.remove(run);
                 self.durable_now = known.map(|(id, outcome, applied)| (*run, id, outcome, applied));
             }
+            Event::Window { window, open } => self.window(*window, *open),
             Event::Resume | Event::Wake => {}
         }
     }
@@ -148,11 +153,11 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if vertex.declared.nature.check == Check::State {
             vertex.look = Some((clock, required));
-        } else if vertex.phase == Phase::Held {
+        } else if matches!(vertex.phase, Phase::Held | Phase::Shut) {
             return;
         }
         match vertex.phase {
-            Phase::Failed | Phase::Held | Phase::Unsure => {
+            Phase::Failed | Phase::Held | Phase::Shut | Phase::Unsure => {
                 vertex.may(clock);
                 self.back_poke(id);
             }
@@ -168,7 +173,7 @@ impl Books {
         let Some(running) = vertex.running.take() else { return };
         vertex.active = self.now;
         if running.look {
-            if vertex.phase == Phase::Held {
+            if matches!(vertex.phase, Phase::Held | Phase::Shut) {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
             } else if running.cancelled.is_some() {
@@ -194,6 +199,7 @@ impl Books {
             vertex.owed_unsure |= vertex.owed.is_some();
             vertex.may(clock);
         }
+        let shut = vertex.declared.meta.window.is_some_and(|window| !self.open.contains(&window));
         match verdict {
             Verdict::Same => {
                 let sure = running.noop || !vertex.owed_unsure;
@@ -205,18 +211,13 @@ impl Books {
                     vertex.good.0 = before;
                 }
                 self.paid(id, &running);
+                let held = running.noop && (running.refresh || running.saw.is_some());
+                self.went(id, &running, Outcome::Unchanged, !held);
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
-            Verdict::Differs if running.noop => {
-                let before = vertex.failures;
-                vertex.is_held(&running);
-                if !vertex.declared.meta.noop {
-                    // Neither good nor bad: it is run again.
-                    vertex.failures = before;
-                    vertex.backoff_sure = false;
-                }
-            }
-            Verdict::Differs => vertex.running = Some(running),
+            Verdict::Differs if running.noop => vertex.would_change(&running),
+            Verdict::Differs if shut => vertex.phase = Phase::Shut,
+            Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
                 if running.noop {
                     vertex.phase = Phase::JustFailed {
@@ -291,11 +292,13 @@ impl Books {
             vertex.failures += 1;
             vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
+            self.went(id, &running, outcome, false);
             None
         } else if well {
             let pays = (!vertex.owed_unsure).then_some(running.saw.is_some());
             vertex.went_well(&running);
             self.paid(id, &running);
+            self.went(id, &running, outcome, true);
             pays
         } else {
             if running.cancelled.is_some() {
@@ -303,6 +306,7 @@ impl Books {
                 vertex.may(clock);
             }
             vertex.fails(&running, stopping || running.cancelled.is_some());
+            vertex.fight.changes.push(self.now);
             self.back_poke(id);
             Some(false)
         };
@@ -325,6 +329,7 @@ impl Books {
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {
                 vertex.owed_unsure = true;
+                vertex.asked = true;
                 vertex.cause = None;
                 vertex.refill(false);
                 let clock = self.clock;
@@ -337,6 +342,7 @@ impl Books {
             let clock = self.clock;
             let Some(vertex) = self.vertices.get_mut(&child) else { continue };
             vertex.owed = Some(clock);
+            vertex.asked = true;
             // It is poked by what drains.
             self.drainable.insert(child);
             self.debts.insert(child, clock);
@@ -457,6 +463,17 @@ impl Vertex {
         self.refill(false);
         self.backoff_sure = true;
         self.owed_unsure |= self.owed.is_some();
+    }
+
+    /// It differs, and is only checked.
+    fn would_change(&mut self, running: &Running) {
+        let before = self.failures;
+        self.is_held(running);
+        if !self.declared.meta.noop {
+            // Neither good nor bad: it is run again.
+            self.failures = before;
+            self.backoff_sure = false;
+        }
     }
 
     /// What follows, the engine says in this turn. `lenient`: it may say nothing.

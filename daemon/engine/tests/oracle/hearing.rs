@@ -46,6 +46,11 @@ impl Books {
                     running.stuck = true;
                 }
             }
+            Notice::Contended { .. }
+            | Notice::StillContended { .. }
+            | Notice::Calm(_)
+            | Notice::Braked { .. }
+            | Notice::Released => self.hear_of_fights(event, notice),
             Notice::Diverged(id) => {
                 if self.announced != Some(true) {
                     self.broken(E18_CONVERGED, &format!("diverged at {id}: was not converged"));
@@ -86,7 +91,8 @@ impl Books {
             .map(|(id, _)| *id)
             .collect();
         let may = |id: &VertexId| {
-            self.is_suspended(*id) && self.vertices.get(id).is_some_and(|v| v.running.is_some())
+            let runs = self.vertices.get(id).is_some_and(|v| v.running.is_some());
+            self.is_suspended(*id) && (runs || self.may_realize(*id))
         };
         if !must.iter().all(|id| waits.contains(id)) || !waits.iter().all(may) {
             self.broken(E17_SWAP, &format!("the swap waits for {waits:?}, must for {must:?}"));
@@ -178,6 +184,7 @@ impl Books {
             Holding::UnknownUntil(a) if noop => (above(a, Phase::Held), Phase::Held),
             Holding::UnknownUntil(a) => (above(a, Phase::Held), Phase::Unsure),
             Holding::Operator => (true, Phase::Operator),
+            Holding::Window(_) => (self.is_shut(id), Phase::Shut),
         };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let operator = holding == Holding::Operator && vertex.phase != Phase::Operator;
@@ -187,7 +194,9 @@ impl Books {
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
         }
-        self.would_refresh_below(id);
+        if phase != Phase::Shut {
+            self.would_refresh_below(id);
+        }
     }
 
     /// What hangs on something that would change may be asked what it would do.

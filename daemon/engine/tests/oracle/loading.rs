@@ -13,6 +13,7 @@ impl Books {
             return;
         };
         self.loaded = true;
+        self.loaded_now = true;
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
@@ -111,6 +112,7 @@ impl Books {
         vertex.owed = recall.owed.map(|_| self.clock);
         vertex.owed_stamp = recall.owed.map_or(Stamp::NEVER, |(stamp, _)| stamp);
         let ran = recall.done == Some(declared.definition);
+        vertex.done = ran;
         let nature = declared.nature;
         let runs = match nature.check {
             Check::State => true,
@@ -140,6 +142,7 @@ impl Books {
         if !runs {
             // It has been right before this daemon began.
             vertex.good.1 = 1;
+            vertex.done = true;
         }
         if runs {
             vertex.must(self.clock, Some(Cause::Load));
@@ -167,6 +170,15 @@ impl Books {
         }
         if old.retry != new.retry {
             vertex.budget = (0, new.retry.unwrap_or(u32::MAX).max(vertex.budget.1));
+        }
+        vertex.asked |= old != *new;
+        if operator || old.on_conflict != new.on_conflict || new.noop {
+            vertex.forget_fight();
+        }
+        let otherwise = old.window != new.window || old.noop != new.noop;
+        if otherwise && matches!(vertex.phase, Phase::Shut | Phase::Unsure) {
+            vertex.phase = Phase::Unsure;
+            vertex.may(self.clock);
         }
         if operator {
             vertex.refill(!vertex.is_running());
@@ -222,6 +234,8 @@ impl Books {
         if before.declared.meta.poll == declared.meta.poll {
             (vertex.loaded, vertex.polls) = (before.loaded, before.polls);
         }
+        vertex.fight.clone_from(&before.fight);
+        vertex.forget_fight();
         vertex.failures = before.failures;
         vertex.backoff_sure = before.failures == 0;
         vertex.full_at = before.full_at;

@@ -6,8 +6,8 @@ use crate::step::Step;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steadfast_engine::{
-    Check, Declared, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, SemaphoreId, SlotClass,
-    Verdict,
+    Check, Conflict, Declared, Edge, Interrupted, Meta, Nature, Outcome, Pace, Poll, SemaphoreId,
+    SlotClass, Verdict, WindowId,
 };
 
 pub(super) fn write_shape(text: &mut String, shape: &Shape) {
@@ -60,6 +60,12 @@ fn vertex_words(declared: &Declared) -> String {
     for semaphore in &meta.semaphores {
         flag(true, format!("uses={}", semaphore.0));
     }
+    flag(meta.on_conflict == Conflict::Win, "win".into());
+    flag(meta.on_conflict == Conflict::Yield, "yield".into());
+    flag(meta.realize, "realize".into());
+    if let Some(window) = meta.window {
+        flag(true, format!("window={}", window.0));
+    }
     flag(nature.slot == SlotClass::Command, "command".into());
     flag(!nature.cancellable, "fixed".into());
     flag(nature.check == Check::Once, "once".into());
@@ -111,6 +117,10 @@ fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
             meta.pace = Some(Pace { period_ns: number(period), burst: number(burst) });
         }
         "uses" => meta.semaphores.push(SemaphoreId(number(value))),
+        "win" => meta.on_conflict = Conflict::Win,
+        "yield" => meta.on_conflict = Conflict::Yield,
+        "realize" => meta.realize = true,
+        "window" => meta.window = Some(WindowId(number(value))),
         "command" => nature.slot = SlotClass::Command,
         "fixed" => nature.cancellable = false,
         "once" => nature.check = Check::Once,
@@ -150,6 +160,8 @@ pub(super) fn step_line(step: &Step) -> String {
         Step::Pause { drain: false, length } => format!("pause {}", millis(length)),
         Step::Pause { drain: true, length } => format!("drain {}", millis(length)),
         Step::Resume => "resume".into(),
+        Step::Window { window, open: true } => format!("open {window}"),
+        Step::Window { window, open: false } => format!("close {window}"),
         Step::Stop { grace } => format!("stop {}", millis(grace)),
         Step::Crash { kept } => format!("crash {kept}"),
     }
@@ -183,6 +195,8 @@ pub(super) fn read_step(words: &[&str]) -> Step {
         ["pause", time] => Step::Pause { drain: false, length: length(time) },
         ["drain", time] => Step::Pause { drain: true, length: length(time) },
         ["resume"] => Step::Resume,
+        ["open", window] => Step::Window { window: number(window), open: true },
+        ["close", window] => Step::Window { window: number(window), open: false },
         ["stop", grace] => Step::Stop { grace: length(grace) },
         ["crash", kept] => Step::Crash { kept: number(kept) },
         _ => panic!("expected a step, found {words:?}"),

@@ -1,0 +1,418 @@
+//! Fights settle (E-20): what is undone again and again is recognised, repaired less and less often, and said.
+//!
+//! A *repair* is a run that changed something although its definition had been right before and nobody asked: so each one is a
+//! reversal. [`Meta::REVERSALS`] of one vertex within [`Meta::REVERSAL_WINDOW`] are a fight. From then on drift of it waits, each
+//! time twice as long; it counts against convergence, and blocks nobody. Nothing is shared: no neighbour waits for it.
+
+use crate::action::{Action, Class, Notice, Party};
+use crate::engine::Engine;
+use crate::ids::{Tick, VertexId};
+use crate::meta::{Conflict, Meta, SlotClass};
+use crate::timers::Timer;
+use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex, Watch};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long after an apply its events may still be under way.
+const ECHO: Duration = Duration::from_millis(100);
+/// How often a fight that lasts is told again, at most.
+const SUMMARY: Duration = Duration::from_mins(10);
+/// How many of ours may be suspected of one reversal.
+const SUSPECTS: usize = 4;
+/// How many events that may be our own doing are looked into, for one repair.
+const ENOUGH: u8 = 8;
+
+/// One repair, and what was seen between the one before and it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Round {
+    /// Its end.
+    pub(crate) at: Tick,
+    /// The vertex itself was writing when it was undone, or had just written.
+    own: bool,
+    /// An event came while none of ours was writing.
+    foreign: bool,
+    /// An event came that is not its own doing, whoever else was writing.
+    heard: bool,
+    /// Who else of ours was writing.
+    suspects: Vec<VertexId>,
+    /// How many events were looked into.
+    seen: u8,
+}
+
+/// The repairs of one vertex, and the fight they may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Fight {
+    /// The last repairs, oldest first.
+    pub(crate) rounds: VecDeque<Round>,
+    /// The round in progress: since the last repair.
+    round: Round,
+    /// Since when it is recognised as a fight.
+    pub(crate) since: Option<Tick>,
+    /// Repairs in all of it.
+    pub(crate) repairs: u32,
+    doublings: u8,
+    /// No repair of drift before.
+    pub(crate) not_before: Tick,
+    /// Quiet until then: it is over.
+    pub(crate) calm_at: Tick,
+    pub(crate) party: Option<Party>,
+    /// When it was last told of; nothing was told yet where there is none.
+    pub(crate) told: Option<Tick>,
+    /// Its events are not delivered: it is dirty, and they would say nothing new.
+    deaf: bool,
+}
+
+impl Fight {
+    fn last(&self) -> Option<Tick> {
+        self.rounds.back().map(|round| round.at)
+    }
+
+    /// Whether the last repairs are so many in so short a time.
+    fn is_one(&self) -> bool {
+        let enough = self.rounds.len() >= Meta::REVERSALS;
+        let first = self.rounds.front().map(|round| round.at.after(Meta::REVERSAL_WINDOW));
+        enough && first.zip(self.last()).is_some_and(|(end, last)| last <= end)
+    }
+
+    /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
+    fn judged(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().skip(1)
+    }
+
+    /// Moves every moment, for comparison of states (see `ranked`).
+    pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
+        for round in self.rounds.iter_mut().chain([&mut self.round]) {
+            round.at = f(round.at);
+        }
+        self.since = self.since.map(&f);
+        self.told = self.told.map(&f);
+        self.not_before = f(self.not_before);
+        self.calm_at = f(self.calm_at);
+    }
+}
+
+impl Engine {
+    /// Until when drift of this vertex has to wait, by its fight or by the brake. What is asked for otherwise does not.
+    pub(crate) fn held_back(&self, id: VertexId) -> Option<Tick> {
+        let vertex = self.vertex(id)?;
+        let asked = Causes::LOAD.and(Causes::OPERATOR).and(Causes::OWED);
+        if vertex.causes.has(asked) {
+            return None;
+        }
+        let brake = self.brake.until.filter(|_| vertex.causes.has(Causes::LOOK));
+        let fight = self.fights.get(&id).filter(|_| vertex.contended);
+        brake.max(fight.map(|fight| fight.not_before)).filter(|at| *at > self.now)
+    }
+
+    /// The time of a vertex that was held back is over. One that gives way is let in only after it has listened, and heard nothing.
+    pub(crate) fn backoff_over(&mut self, id: VertexId, at: Tick) {
+        let now = self.now;
+        let Some(vertex) = self.vertex_mut(id).filter(|v| v.place == Place::Backoff(at)) else {
+            return;
+        };
+        vertex.place = Place::Nowhere;
+        let yields = vertex.contended && vertex.meta.on_conflict == Conflict::Yield;
+        self.touch(id);
+        let Some(fight) = self.fights.get_mut(&id).filter(|f| yields && f.not_before <= now) else {
+            return;
+        };
+        if fight.deaf {
+            fight.not_before = now.after(Meta::REVERSAL_WINDOW);
+            self.listen(id);
+        } else {
+            self.end_fight(id);
+        }
+    }
+
+    /// An event of a vertex, or a look at what may be our own doing: who of ours was writing then?
+    pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
+        let Some(vertex) = self.vertex(id) else { return };
+        let deed = !vertex.is_checkable();
+        let known = self.fights.get(&id).map(|fight| (fight.round.heard, fight.round.seen));
+        match known {
+            // There is no more to learn in this round.
+            Some((true, _)) => return self.turn_away(id),
+            Some((false, seen)) if !heard && seen >= ENOUGH => return,
+            None if !deed => return,
+            Some(_) | None => {}
+        }
+        let applies = vertex.run().is_some_and(|run| run.station == Station::Applying);
+        let own = applies || self.wrote_lately().any(|other| other == id);
+        let suspects = self.writers(id);
+        if known.is_none() && !own && suspects.is_empty() {
+            return;
+        }
+        let round = &mut self.fights.entry(id).or_default().round;
+        round.seen = round.seen.saturating_add(1);
+        round.own |= own;
+        round.heard |= heard && !own;
+        round.foreign |= heard && !own && suspects.is_empty();
+        round.suspects.extend(suspects);
+        round.suspects.sort_unstable();
+        round.suspects.dedup();
+        round.suspects.truncate(SUSPECTS);
+        self.turn_away(id);
+    }
+
+    /// A vertex that is held back, and of whose other party enough is known, needs no more events before its next run.
+    fn turn_away(&mut self, id: VertexId) {
+        let now = self.now;
+        let Some(vertex) = self.vertex(id).filter(|vertex| vertex.contended) else { return };
+        let yields = vertex.meta.on_conflict == Conflict::Yield;
+        let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
+        let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
+        let waits = waits && vertex.causes.any() && later;
+        let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
+        if !(fight.round.heard || yields || fight.party.is_some()) {
+            return;
+        }
+        fight.deaf = true;
+        if yields {
+            fight.not_before = now.after(Meta::LONGEST_BACKOFF);
+        }
+        self.out.push(Action::Deafen(id));
+        self.touch(id);
+    }
+
+    /// Its events are wanted again.
+    pub(crate) fn listen(&mut self, id: VertexId) {
+        if let Some(fight) = self.fights.get_mut(&id)
+            && std::mem::take(&mut fight.deaf)
+        {
+            self.out.push(Action::Listen(id));
+        }
+    }
+
+    /// Those of ours that have just applied: their events may still come.
+    fn wrote_lately(&self) -> impl Iterator<Item = VertexId> + '_ {
+        let recent = self.wrote.iter().rev().take_while(|(at, _)| at.after(ECHO) > self.now);
+        recent.map(|(_, other)| *other)
+    }
+
+    /// Who else of ours is applying now, or has just applied.
+    fn writers(&self, id: VertexId) -> Vec<VertexId> {
+        let applies = |other: &VertexId| {
+            let run = self.vertex(*other).and_then(Vertex::run);
+            run.is_some_and(|run| run.station == Station::Applying)
+        };
+        let applying = self.in_flight.values().copied().filter(applies);
+        let mut all: Vec<VertexId> = applying.chain(self.wrote_lately()).collect();
+        all.retain(|other| *other != id);
+        all.sort_unstable();
+        all.dedup();
+        all.truncate(SUSPECTS);
+        all
+    }
+
+    /// An apply has ended: its events may still come.
+    pub(crate) fn note_write(&mut self, id: VertexId) {
+        while self.wrote.front().is_some_and(|(at, _)| at.after(ECHO) <= self.now) {
+            self.wrote.pop_front();
+        }
+        self.wrote.retain(|(_, other)| *other != id);
+        self.wrote.push_back((self.now, id));
+    }
+
+    /// What sort of change a run is about to make.
+    pub(crate) fn class_of(&self, id: VertexId) -> Class {
+        let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
+            return Class::Intentional;
+        };
+        if vertex.contended {
+            return match self.fights.get(&id).and_then(|fight| fight.party) {
+                Some(Party::Itself | Party::Ours(_)) => Class::NotIdempotent,
+                Some(Party::Foreign | Party::Unknown) | None => Class::Contended,
+            };
+        }
+        let moved = run.causes.has(Causes::EVENT.and(Causes::LOOK).and(Causes::POLL));
+        let by = vertex.owed_by.and_then(|by| self.vertex(by));
+        let asked = !vertex.done || run.causes.has(Causes::OPERATOR);
+        let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
+        if asked || follows { Class::Intentional } else { Class::Corrective }
+    }
+
+    /// Whether a run repairs drift: nobody asked for it, and it had been right under its present definition. A deed repairs nothing:
+    /// of those only the ones count whose cause are our own writes.
+    pub(crate) fn is_repair(&self, id: VertexId) -> bool {
+        let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
+            return false;
+        };
+        self.repairs(id, vertex, run)
+    }
+
+    fn repairs(&self, id: VertexId, vertex: &Vertex, run: &Run) -> bool {
+        let asked = Causes::LOAD.and(Causes::OPERATOR);
+        let ours = || {
+            let round = self.fights.get(&id).map(|fight| &fight.round);
+            round.is_some_and(|r| r.own || !r.suspects.is_empty())
+        };
+        // What was never right is tried again by its failures (E-10), but for each event at once.
+        let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
+        let drifts = drifts && !run.refresh && !run.causes.has(asked) && !self.one_shot;
+        run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
+    }
+
+    /// A run has applied something, or found all right. Answers what is to be told.
+    pub(crate) fn fought(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
+        let Some(vertex) = self.vertex(id) else { return Vec::new() };
+        let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
+        if repair {
+            self.count_repair(id);
+            return self.book_round(id);
+        }
+        if !vertex.is_checkable() && changed {
+            // It was asked for, or another has caused it: nothing goes round.
+            self.drop_rounds(id);
+        }
+        if contended {
+            let (now, floor) = (self.now, self.first_wait(id));
+            if let Some(fight) = self.fights.get_mut(&id) {
+                fight.not_before = fight.not_before.max(now.after(floor));
+            }
+            self.calm_down(id);
+        }
+        Vec::new()
+    }
+
+    fn drop_rounds(&mut self, id: VertexId) {
+        if self.fights.get(&id).is_some_and(|fight| fight.since.is_none()) {
+            self.fights.remove(&id);
+        }
+    }
+
+    fn first_wait(&self, id: VertexId) -> Duration {
+        match self.vertex(id).map(|v| v.meta.on_conflict) {
+            Some(Conflict::Win) => Meta::SHORTEST_BACKOFF,
+            Some(Conflict::Backoff | Conflict::Yield) | None => Meta::FIRST_BACKOFF,
+        }
+    }
+
+    /// One more repair: recognises the fight, or lets the next one wait longer.
+    fn book_round(&mut self, id: VertexId) -> Vec<Notice> {
+        let now = self.now;
+        let fight = self.fights.entry(id).or_default();
+        let mut round = std::mem::take(&mut fight.round);
+        round.at = now;
+        fight.rounds.push_back(round);
+        if fight.rounds.len() > Meta::REVERSALS {
+            fight.rounds.pop_front();
+        }
+        fight.repairs = fight.repairs.saturating_add(1);
+        let party = self.party(id);
+        let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
+        let by_ours = matches!(party, Some(Party::Itself | Party::Ours(_)));
+        let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
+        // A deed that others cause is no fight, however often it runs.
+        if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
+            return Vec::new();
+        }
+        let since = *fight.since.get_or_insert(now);
+        let (repairs, unknown) = (fight.repairs, fight.party.is_none());
+        fight.party = fight.party.or(party);
+        let mut notices = Vec::new();
+        if fight.told.is_none() || unknown && fight.party.is_some() {
+            fight.told = Some(now);
+            let party = fight.party.unwrap_or(Party::Unknown);
+            notices.push(Notice::Contended { vertex: id, party, repairs });
+        } else if fight.told.is_some_and(|at| at.after(SUMMARY) <= now) {
+            fight.told = Some(now);
+            notices.push(Notice::StillContended { vertex: id, repairs, since });
+        }
+        self.wait_longer(id);
+        notices
+    }
+
+    /// Who undoes it, where that can be told by now.
+    fn party(&self, id: VertexId) -> Option<Party> {
+        let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
+        let common =
+            fight.judged().map(|round| round.suspects.clone()).reduce(|mut both, other| {
+                both.retain(|suspect| other.contains(suspect));
+                both
+            });
+        let ours = common.into_iter().flatten().find(|other| self.suspects_back(*other, id));
+        if let Some(other) = ours {
+            Some(Party::Ours(other))
+        } else if !vertex.is_checkable() {
+            fight.judged().all(|round| round.own).then_some(Party::Itself)
+        } else if vertex.watch != Watch::Established {
+            Some(Party::Unknown)
+        } else if fight.judged().any(|round| round.foreign) {
+            Some(Party::Foreign)
+        } else {
+            // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
+            // answers each repair, as another daemon does. What is no command is made as it is checked.
+            let heard = fight.rounds.back().is_some_and(|round| round.heard);
+            let itself = !heard && vertex.nature.slot == SlotClass::Command;
+            let party = if itself { Party::Itself } else { Party::Foreign };
+            fight.since.map(|_| party)
+        }
+    }
+
+    /// A command may write what nobody watches for it; it and another that undo each other are seen at each other's writes. What is no
+    /// command writes what it claims and nothing else: that it was busy at the same time says nothing.
+    fn suspects_back(&self, other: VertexId, id: VertexId) -> bool {
+        let is_command = |id| self.vertex(id).is_some_and(|v| v.nature.slot == SlotClass::Command);
+        let mutual = self.fights.get(&other).is_some_and(|fight| {
+            fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
+        });
+        is_command(other) || mutual && is_command(id)
+    }
+
+    fn wait_longer(&mut self, id: VertexId) {
+        let (now, first) = (self.now, self.first_wait(id));
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.contended = true;
+        let (definition, conflict) = (vertex.definition, vertex.meta.on_conflict);
+        let Some(fight) = self.fights.get_mut(&id) else { return };
+        let doubled =
+            first.saturating_mul(1_u32.checked_shl(fight.doublings.into()).unwrap_or(u32::MAX));
+        let wait = match conflict {
+            Conflict::Win => first,
+            Conflict::Backoff => doubled.min(Meta::LONGEST_BACKOFF),
+            Conflict::Yield => Meta::LONGEST_BACKOFF,
+        };
+        fight.doublings = fight.doublings.saturating_add(1);
+        let quarter = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX) / 4;
+        let jitter =
+            scatter(u64::from(id.0) ^ definition ^ u64::from(fight.repairs)) % quarter.max(1);
+        let jitter = if conflict == Conflict::Win { 0 } else { jitter };
+        fight.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
+        let before = fight.calm_at;
+        let calm_at = now.after(wait.max(Meta::REVERSAL_WINDOW) + Duration::from_nanos(1));
+        fight.calm_at = calm_at;
+        self.timers.clear(before, id, Timer::Calm);
+        self.timers.set(calm_at, id, Timer::Calm);
+        self.touch(id);
+    }
+
+    /// Nothing has moved it for longer than it would have waited: it is over.
+    pub(crate) fn calm_down(&mut self, id: VertexId) {
+        let now = self.now;
+        let Some(vertex) = self.vertex(id).filter(|v| v.contended) else { return };
+        let rests = vertex.phase == Phase::Resting && !vertex.causes.any() && !vertex.look;
+        if rests && self.fights.get(&id).is_some_and(|fight| fight.calm_at <= now) {
+            self.end_fight(id);
+        }
+    }
+
+    /// Forgets the fight of a vertex, and says so where it was told of.
+    pub(crate) fn end_fight(&mut self, id: VertexId) {
+        self.listen(id);
+        let Some(fight) = self.fights.remove(&id) else { return };
+        self.timers.clear(fight.calm_at, id, Timer::Calm);
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        if std::mem::take(&mut vertex.contended) && fight.told.is_some() {
+            self.tell_in_turn(id, Notice::Calm(id));
+        }
+        self.touch(id);
+    }
+}
+
+/// A number that looks like chance and is always the same (the finisher of SplitMix64): the engine has no chance.
+fn scatter(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

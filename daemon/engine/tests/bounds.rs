@@ -1,0 +1,186 @@
+//! What holds changes back besides a fight: the brake, windows; and `realize`, which lets one more through.
+
+use crate::fights::{classes, fought, standing, told, undo};
+use crate::races::{check, repair, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use crate::world::World;
+use std::time::Duration;
+use steadfast_engine::{Class, Holding, Notice, Outcome, Standing, Verdict, VertexId, WindowId};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// So many vertices, as declared, under a brake.
+fn settled_under_brake(count: u32, limit: u32) -> World {
+    let slots = steadfast_engine::Slots::default();
+    let mut world = World::new(&[Shape::of(count)], slots, false).with_brake(Some(limit));
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    for number in 0..count {
+        world.steps(&[Step::Watching(v(number))]);
+        check(&mut world, number, Verdict::Same);
+    }
+    world
+}
+
+/// The brake: repairs that are undone all over stop for a minute; watching goes on; it is said, and ends by itself.
+#[test]
+fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
+    let count = 20;
+    let mut world = settled_under_brake(count, 30);
+    let mut repairs = 0;
+    while world.engine.braked_until().is_none() {
+        for number in 0..count {
+            world.step(&Step::Changed(v(number)));
+            if world.engine.braked_until().is_none() && world.in_progress(v(number)).is_some() {
+                repair(&mut world, number);
+                repairs += 1;
+            }
+        }
+        world.steps(&[Step::Wait(ms(200))]);
+    }
+    assert_eq!(
+        repairs,
+        count + 31,
+        "the first repair of each is work, 30 more are within the bound"
+    );
+    assert_eq!(told(&world, |n| matches!(n, Notice::Braked { .. })), 1);
+    for number in 0..count {
+        world.step(&Step::Changed(v(number)));
+    }
+    while let Some(run) = world.runs.values().next().copied() {
+        world.steps(&[Step::Checked(run.start.vertex, Verdict::Differs)]);
+    }
+    let begun = |world: &World| (0..count).map(|n| classes(world, n).len()).sum::<usize>();
+    let before = begun(&world);
+    assert!((0..count).any(|n| matches!(standing(&world, n), Standing::WaitingForBrake(_))));
+    world.steps(&[Step::Wait(Duration::from_secs(50))]);
+    assert_eq!(begun(&world), before, "nothing is changed");
+    world.steps(&[Step::Redo(v(3))]);
+    repair(&mut world, 3);
+    assert_eq!(begun(&world), before + 1, "but what the operator asks for");
+    world.steps(&[Step::Wait(Duration::from_secs(10))]);
+    assert_eq!(told(&world, |n| matches!(n, Notice::Released)), 1);
+    while let Some(run) = world.runs.values().next().copied() {
+        repair(&mut world, run.start.vertex.0);
+    }
+    assert!(begun(&world) > before + 10, "what had moved is repaired");
+    sound(&world);
+}
+
+/// The brake counts what is undone: that everything is put back once is work, however much it is.
+#[test]
+fn e20_a_whole_tree_put_back_once_is_no_storm() {
+    let count = 100;
+    let mut world = settled_under_brake(count, 10);
+    for number in 0..count {
+        world.steps(&[Step::Changed(v(number))]);
+        repair(&mut world, number);
+    }
+    assert_eq!(world.engine.braked_until(), None);
+    sound(&world);
+}
+
+/// `when_allowed`: outside, what differs is held and shown; inside, it is done at once; a child waits for what was never right.
+#[test]
+fn e20_windows_hold_changes_and_let_them_in() {
+    let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.window = Some(WindowId(0)));
+    let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
+    world.steps(&[
+        Step::Swap { graph: 0, operator: false },
+        Step::Watching(v(0)),
+        Step::Watching(v(1)),
+        Step::Checked(v(0), Verdict::Differs),
+    ]);
+    let shut = Standing::Held(Holding::Window(WindowId(0)));
+    assert_eq!(standing(&world, 0), shut);
+    assert_eq!(standing(&world, 1), Standing::WaitingFor(vec![v(0)]));
+    world.steps(&[Step::Wait(MINUTE), Step::Window { window: 0, open: true }]);
+    repair(&mut world, 0);
+    repair(&mut world, 1);
+    assert_eq!(classes(&world, 0), [Class::Intentional]);
+    assert!(world.engine.is_converged());
+    world.steps(&[Step::Window { window: 0, open: false }]);
+    undo(&mut world, 0);
+    check(&mut world, 0, Verdict::Differs);
+    assert_eq!(standing(&world, 0), shut, "drift is held as well");
+    undo(&mut world, 1);
+    repair(&mut world, 1);
+    assert_eq!(standing(&world, 1), Standing::Settled, "v0 was right once: it blocks nobody");
+    undo(&mut world, 0);
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!(standing(&world, 0), Standing::Settled, "somebody has put it right");
+    sound(&world);
+}
+
+/// `realize`: a vertex that a swap removes is right once before, with what it waits for, and then goes.
+#[test]
+fn e20_realize_runs_well_once_before_a_swap_removes_it() {
+    let with = Shape::of(3).edge(0, 1).meta(1, |meta| meta.realize = true);
+    let without = with.clone().without(0).without(1);
+    let mut world = World::new(&[with, without], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    for number in 0..3 {
+        world.steps(&[Step::Watching(v(number))]);
+    }
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    assert!(world.told.contains(&Notice::SwapWaits(vec![v(0), v(1)])), "{:?}", world.told);
+    repair(&mut world, 0);
+    assert_eq!(started(&world), [0, 2, 1]);
+    repair(&mut world, 1);
+    assert!(world.told.contains(&Notice::Loaded { added: 0, changed: 0, removed: 2, kept: 1 }));
+    assert_eq!(world.engine.standing(v(1)), None);
+    sound(&world);
+}
+
+/// `realize` has a deadline, and what has failed for good is waited for no longer.
+#[test]
+fn e20_realize_waits_no_longer_than_a_swap_does() {
+    let with = Shape::of(2).meta(1, |meta| {
+        meta.realize = true;
+        meta.retry = None;
+    });
+    let without = with.clone().without(1);
+    let gone = Notice::Loaded { added: 0, changed: 0, removed: 1, kept: 1 };
+    let mut world =
+        World::new(&[with.clone(), without.clone()], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(1))]);
+    check(&mut world, 1, Verdict::Unknown);
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Wait(Duration::from_secs(29))]);
+    assert!(!world.told.contains(&gone));
+    if world.in_progress(v(1)).is_some() {
+        check(&mut world, 1, Verdict::Unknown);
+    }
+    world.steps(&[Step::Wait(Duration::from_secs(1))]);
+    if world.in_progress(v(1)).is_some() {
+        world.steps(&[Step::Ended(v(1), Outcome::Interrupted)]);
+    }
+    assert!(world.told.contains(&gone), "{}", world.log.join("\n"));
+    sound(&world);
+
+    let hopeless = with.meta(1, |meta| meta.retry = Some(0));
+    let mut world = World::new(&[hopeless, without], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(1))]);
+    check(&mut world, 1, Verdict::Unknown);
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    assert!(world.told.contains(&gone), "it has failed for good");
+    sound(&world);
+}
+
+/// The number of a vertex says nothing of its fights: it may be given to another.
+#[test]
+fn e20_what_has_left_is_fought_over_no_more() {
+    let shape = Shape::of(2);
+    let mut world = fought(shape.clone(), 1);
+    undo(&mut world, 1);
+    world.graphs = [shape.clone().without(1), shape].iter().map(|s| (s.build(), vec![])).collect();
+    world.steps(&[
+        Step::Swap { graph: 0, operator: false },
+        Step::Swap { graph: 1, operator: false },
+        Step::Watching(VertexId(1)),
+    ]);
+    assert_eq!(started(&world), [1]);
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert_eq!(world.engine.next_wakeup(), None, "no timer of it is left");
+    sound(&world);
+}

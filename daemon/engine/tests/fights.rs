@@ -1,0 +1,490 @@
+//! E-20, shown one rule at a time, by hand; and what others got wrong about fights, by name.
+
+use crate::races::{check, repair, settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use crate::world::World;
+use std::time::Duration;
+use steadfast_engine::{
+    Action, Check, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Somebody undoes it, later than any echo of a repair.
+pub(crate) fn undo(world: &mut World, number: u32) {
+    world.steps(&[Step::Wait(ms(200)), Step::Changed(v(number))]);
+}
+
+/// A world in which the last vertex of that shape is fought over by another party since now.
+pub(crate) fn fought(shape: Shape, number: u32) -> World {
+    let mut world = settled(&[shape]);
+    for _ in 0..Meta::REVERSALS {
+        undo(&mut world, number);
+        repair(&mut world, number);
+    }
+    assert!(is_contended(&world, number), "{}", world.log.join("\n"));
+    world.starts.clear();
+    world
+}
+
+pub(crate) fn standing(world: &World, number: u32) -> Standing {
+    world.engine.standing(v(number)).expect("a vertex of the graph")
+}
+
+fn is_contended(world: &World, number: u32) -> bool {
+    matches!(standing(world, number), Standing::Contended { .. })
+}
+
+fn party(world: &World, number: u32) -> Option<Party> {
+    match standing(world, number) {
+        Standing::Contended { party, .. } => party,
+        other => panic!("v{number} is not fought over: {other:?}"),
+    }
+}
+
+/// Undoes it at every opportunity for that long; answers when it was repaired, in milliseconds from now.
+fn besiege(world: &mut World, number: u32, length: Duration) -> Vec<u64> {
+    let (began, end) = (world.now, world.now.after(length));
+    let mut repairs = Vec::new();
+    while world.now < end {
+        if world.in_progress(v(number)).is_some() {
+            repair(world, number);
+            repairs.push((world.now.0 - began.0) / 1_000_000);
+        }
+        world.steps(&[Step::Wait(ms(50))]);
+        world.step(&Step::Changed(v(number)));
+    }
+    repairs
+}
+
+pub(crate) fn classes(world: &World, number: u32) -> Vec<Class> {
+    let begins = world.turns.iter().flat_map(|(_, _, actions, _)| actions);
+    begins
+        .filter_map(|action| match action {
+            Action::Begin(intent) if intent.vertex == v(number) => Some(intent.class),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(crate) fn told(world: &World, wanted: fn(&Notice) -> bool) -> usize {
+    world.told.iter().filter(|notice| wanted(notice)).count()
+}
+
+/// E-20, F-9: five reversals within a minute are a fight; then repairs wait 1 s, 2 s, 4 s … up to 5 min, less a little.
+#[test]
+fn e20_repairs_back_off_with_a_cap_and_jitter() {
+    let mut world = fought(Shape::of(1), 0);
+    let repairs = besiege(&mut world, 0, Duration::from_hours(1));
+    let mut wait = Meta::FIRST_BACKOFF;
+    let mut whole = 0;
+    for pair in [0].into_iter().chain(repairs.iter().copied()).collect::<Vec<_>>().windows(2) {
+        let waited = ms(pair[1] - pair[0]);
+        assert!(waited >= wait.mul_f64(0.75), "{waited:?} of {wait:?}");
+        assert!(waited <= wait + ms(200), "{waited:?} of {wait:?}");
+        whole += usize::from(waited >= wait);
+        wait = (wait * 2).min(Meta::LONGEST_BACKOFF);
+    }
+    assert!((18..=26).contains(&repairs.len()), "{repairs:?}");
+    assert!(whole < repairs.len() / 2, "no wait is left out in part: there is no jitter");
+    assert_eq!(told(&world, |n| matches!(n, Notice::Contended { .. })), 1, "one line");
+    let summaries = told(&world, |n| matches!(n, Notice::StillContended { .. }));
+    assert!((4..=6).contains(&summaries), "a summary each ten minutes: {summaries}");
+    sound(&world);
+}
+
+/// E-20: the same engine jitters alike each time, and two vertices do not keep step.
+#[test]
+fn e20_jitter_is_neither_chance_nor_shared() {
+    let run = |number: u32| {
+        let mut world = fought(Shape::of(2), number);
+        besiege(&mut world, number, Duration::from_mins(2))
+    };
+    assert_eq!(run(0), run(0));
+    assert_ne!(run(0), run(1));
+}
+
+/// E-20: repairs of drift are classed from the first to the last.
+#[test]
+fn e20_each_change_has_its_class() {
+    let mut world = World::new(&[Shape::of(1)], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    repair(&mut world, 0);
+    for _ in 0..6 {
+        undo(&mut world, 0);
+        world.steps(&[Step::Wait(ms(1000))]);
+        repair(&mut world, 0);
+    }
+    world.steps(&[Step::Redo(v(0))]);
+    repair(&mut world, 0);
+    let corrective = [Class::Corrective; 5];
+    let mut expected = vec![Class::Intentional];
+    expected.extend(corrective);
+    expected.extend([Class::Contended, Class::Intentional]);
+    assert_eq!(classes(&world, 0), expected);
+    sound(&world);
+}
+
+/// E-20: neighbours are repaired at once, children run although their parent is fought over, and are not starved.
+#[test]
+fn e20_neighbours_and_children_go_on() {
+    let mut world = fought(Shape::of(3).edge(0, 1), 0);
+    undo(&mut world, 0);
+    assert!(matches!(standing(&world, 0), Standing::Contended { next: Some(_), .. }));
+    let before = world.now;
+    world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
+    assert_eq!(started(&world), [1, 2], "{}", world.log.join("\n"));
+    repair(&mut world, 1);
+    repair(&mut world, 2);
+    assert_eq!(world.now, before, "and no time had to pass");
+    assert!(!world.engine.is_converged(), "what is fought over is not converged");
+    sound(&world);
+}
+
+/// E-20: a child of a vertex that was never right under its definition waits for it, fought over or not.
+#[test]
+fn e20_a_new_definition_begins_without_the_old_fight() {
+    let shape = Shape::of(2).edge(0, 1);
+    let mut world = fought(shape.clone(), 0);
+    undo(&mut world, 0);
+    world.graphs =
+        [shape.clone(), shape.define(0, 2)].iter().map(|s| (s.build(), vec![])).collect();
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Watching(v(0))]);
+    assert_eq!(started(&world), [0], "at once, whatever its wait was");
+    world.steps(&[Step::Changed(v(1))]);
+    assert_eq!(started(&world), [0], "v1 waits for the new v0");
+    repair(&mut world, 0);
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Intentional));
+    assert_eq!(started(&world), [0, 1]);
+    assert!(!is_contended(&world, 0));
+    sound(&world);
+}
+
+/// Others: a back-off counter that never resets. E-20: a quiet period longer than the wait ends it, and it is said once.
+#[test]
+fn e20_a_counter_that_never_resets() {
+    let mut world = fought(Shape::of(1), 0);
+    besiege(&mut world, 0, Duration::from_secs(20));
+    world.steps(&[Step::Wait(MINUTE)]);
+    if world.in_progress(v(0)).is_some() {
+        repair(&mut world, 0);
+    }
+    world.steps(&[Step::Wait(MINUTE * 2)]);
+    assert_eq!(standing(&world, 0), Standing::Settled, "{}", world.log.join("\n"));
+    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 1);
+    assert!(world.engine.is_converged());
+    world.starts.clear();
+    undo(&mut world, 0);
+    assert_eq!(started(&world), [0], "at once, as at the beginning");
+    sound(&world);
+}
+
+/// Others: one that resets too early. E-20: a quiet shorter than the wait, or than the window, ends nothing.
+#[test]
+fn e20_a_counter_that_resets_too_early() {
+    let mut world = fought(Shape::of(1), 0);
+    // Undone 40 s after each repair: longer than the first waits, and not long enough.
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        world.steps(&[Step::Wait(Duration::from_secs(40)), Step::Changed(v(0))]);
+        let before = world.now;
+        for _ in 0..10_000 {
+            if world.in_progress(v(0)).is_some() {
+                break;
+            }
+            world.steps(&[Step::Wait(ms(100))]);
+        }
+        waits.push(world.now.0 - before.0);
+        repair(&mut world, 0);
+        assert!(is_contended(&world, 0), "{}", world.log.join("\n"));
+    }
+    assert_eq!(waits[0], 0);
+    assert!(waits.last() > Some(&60_000_000_000), "it went on to double: {waits:?}");
+    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 0);
+    sound(&world);
+}
+
+/// Others: one failed sync that blocks all later ones; one failed check after which nothing is ever updated again.
+#[test]
+fn e20_one_failure_that_blocks_all_that_follows() {
+    let mut world = settled(&[Shape::of(2).meta(0, |meta| meta.retry = Some(1))]);
+    undo(&mut world, 0);
+    check(&mut world, 0, Verdict::Unknown);
+    world.steps(&[Step::Wait(ms(100))]);
+    check(&mut world, 0, Verdict::Unknown);
+    assert_eq!(standing(&world, 0), Standing::Failed);
+    world.starts.clear();
+    undo(&mut world, 1);
+    undo(&mut world, 0);
+    assert_eq!(
+        started(&world),
+        [1, 0],
+        "the other one goes on, and so does it with the next event"
+    );
+    repair(&mut world, 1);
+    world.steps(&[
+        Step::Checked(v(0), Verdict::Differs),
+        Step::Commit,
+        Step::Ended(v(0), Outcome::Failed { touched: true }),
+        Step::Commit,
+        Step::Wait(ms(400)),
+    ]);
+    repair(&mut world, 0);
+    undo(&mut world, 0);
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// Others: configured delays ignored. A failure waits its `delay`, also in a fight, whatever events come.
+#[test]
+fn e20_configured_delays_ignored() {
+    let shape = Shape::of(1).meta(0, |meta| {
+        meta.retry = None;
+        meta.delay = ms(5000);
+    });
+    let mut world = fought(shape, 0);
+    world.steps(&[Step::Wait(ms(1000)), Step::Changed(v(0))]);
+    check(&mut world, 0, Verdict::Unknown);
+    world.starts.clear();
+    for _ in 0..49 {
+        world.steps(&[Step::Wait(ms(100))]);
+        world.step(&Step::Changed(v(0)));
+    }
+    assert_eq!(started(&world), [0; 0]);
+    world.steps(&[Step::Wait(ms(200))]);
+    assert_eq!(started(&world), [0]);
+    sound(&world);
+}
+
+/// Others: own changes counted as drift. What our own apply causes is looked at, found right, and counts for nothing.
+#[test]
+fn e20_own_changes_counted_as_drift() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..20 {
+        world.steps(&[Step::Wait(ms(1000)), Step::Redo(v(0))]);
+        repair(&mut world, 0);
+        // The driver makes looks of the echo.
+        world.steps(&[Step::Look(v(0))]);
+        check(&mut world, 0, Verdict::Same);
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert!(classes(&world, 0).iter().all(|class| *class == Class::Intentional));
+    sound(&world);
+}
+
+/// Others: the last of two quick changes lost. In a fight too a check starts later than the last event.
+#[test]
+fn e20_the_last_of_two_quick_changes_lost() {
+    let mut world = fought(Shape::of(1), 0);
+    undo(&mut world, 0);
+    assert!(!world.step(&Step::Changed(v(0))), "it is deaf: a check follows whatever comes");
+    world.steps(&[Step::Wait(ms(1000))]);
+    assert_eq!(started(&world), [0]);
+    assert!(world.step(&Step::Changed(v(0))), "it listens before the check starts");
+    repair(&mut world, 0);
+    world.steps(&[Step::Wait(ms(2000))]);
+    assert_eq!(started(&world), [0, 0], "what came during the repair makes another run");
+    check(&mut world, 0, Verdict::Same);
+    sound(&world);
+}
+
+/// E-20, F-9: a fight that is known needs no events: they are not delivered until the next check, and then again.
+#[test]
+fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
+    let mut world = fought(Shape::of(1), 0);
+    let mut heard = 0;
+    let mut starts = 0;
+    for _ in 0..60_000 {
+        world.steps(&[Step::Wait(ms(1))]);
+        heard += usize::from(world.step(&Step::Changed(v(0))));
+        if world.in_progress(v(0)).is_some() {
+            starts += 1;
+            repair(&mut world, 0);
+        }
+    }
+    assert!((4..=7).contains(&starts), "{starts} repairs in a minute");
+    assert!(heard <= 2 * starts + 2, "{heard} events of 60 000 delivered for {starts} repairs");
+    sound(&world);
+}
+
+/// `win`: repairs go on, never closer than the floor. `yield`: none, until nobody touches it for a minute.
+#[test]
+fn e20_on_conflict_says_who_gives_way() {
+    let shape = |conflict| Shape::of(1).meta(0, move |meta| meta.on_conflict = conflict);
+    let mut world = fought(shape(Conflict::Win), 0);
+    let repairs = besiege(&mut world, 0, MINUTE);
+    assert!((150..=240).contains(&repairs.len()), "{} repairs", repairs.len());
+    assert!(repairs.windows(2).all(|pair| pair[1] - pair[0] >= 250));
+    sound(&world);
+
+    let mut world = fought(shape(Conflict::Yield), 0);
+    assert!(besiege(&mut world, 0, Duration::from_hours(2)).is_empty(), "it gives way");
+    assert!(is_contended(&world, 0));
+    world.steps(&[Step::Wait(Meta::LONGEST_BACKOFF + MINUTE)]);
+    assert_eq!(started(&world), [0], "nobody has touched it for a minute");
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// `yield`: the operator has it tried again at once, by `redo` or by a reload.
+#[test]
+fn e20_the_operator_ends_a_fight() {
+    for step in [Step::Redo(v(0)), Step::Swap { graph: 0, operator: true }] {
+        let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
+        let mut world = fought(shape, 0);
+        undo(&mut world, 0);
+        assert_eq!(started(&world), [0; 0]);
+        world.steps(&[step]);
+        assert_eq!(started(&world), [0], "{step:?}");
+        repair(&mut world, 0);
+        assert!(!is_contended(&world, 0));
+        sound(&world);
+    }
+}
+
+/// F-9, E-20: an adversary so quick that every apply finds its premise gone is recognised as well: failures wait, too.
+#[test]
+fn e20_what_is_undone_while_it_is_done() {
+    for done in [true, false] {
+        let shape = Shape::of(1);
+        let slots = steadfast_engine::Slots::default();
+        let mut world = World::new(&[shape], slots, false);
+        world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+        if done {
+            check(&mut world, 0, Verdict::Same);
+        }
+        let end = world.now.after(MINUTE);
+        let mut applies = 0;
+        while world.now < end {
+            sound(&world);
+            world.steps(&[Step::Wait(ms(1))]);
+            world.step(&Step::Changed(v(0)));
+            if world.in_progress(v(0)).is_some() {
+                world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+                world.step(&Step::Changed(v(0)));
+                world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: false })]);
+                while world.step(&Step::Commit) {}
+                applies += 1;
+            }
+        }
+        assert!((8..=16).contains(&applies), "{applies} applies in a minute");
+        assert!(world.told.iter().any(|n| matches!(n, Notice::Contended { .. })));
+        sound(&world);
+    }
+}
+
+/// The party that is told last, where each repair is undone at once and nobody is heard afterwards.
+fn undone_at_once(shape: Shape) -> Option<Party> {
+    let mut world = settled(&[shape]);
+    for _ in 0..8 {
+        // The echo of its own apply: a look that finds it wrong again.
+        world.steps(&[Step::Look(v(0))]);
+        if world.in_progress(v(0)).is_some() {
+            check(&mut world, 0, Verdict::Differs);
+        }
+        world.steps(&[Step::Wait(Duration::from_secs(5))]);
+        repair_in_progress(&mut world, 0);
+    }
+    sound(&world);
+    world.told.iter().rev().find_map(|notice| match notice {
+        Notice::Contended { party, .. } => Some(*party),
+        _ => None,
+    })
+}
+
+/// E-20, F-10: a command whose check is never content is not idempotent; what is no command has met somebody who answers at once.
+#[test]
+fn e20_what_moves_at_once_and_nobody_is_heard() {
+    let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);
+    assert_eq!(undone_at_once(command), Some(Party::Itself));
+    assert_eq!(undone_at_once(Shape::of(1)), Some(Party::Foreign));
+}
+
+fn repair_in_progress(world: &mut World, number: u32) {
+    if world.in_progress(v(number)).is_some_and(|(_, run)| run.start.look) {
+        check(world, number, Verdict::Differs);
+    }
+    if world.in_progress(v(number)).is_some() {
+        repair(world, number);
+    }
+}
+
+/// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
+#[test]
+fn e20_a_command_that_writes_its_own_watch_file() {
+    let deed = |nature: &mut steadfast_engine::Nature| {
+        nature.check = Check::Once;
+        nature.slot = SlotClass::Command;
+    };
+    let mut world =
+        World::new(&[Shape::of(1).nature(0, deed)], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    let mut runs = 0;
+    let end = world.now.after(MINUTE);
+    while world.now < end {
+        if world.in_progress(v(0)).is_some() {
+            runs += 1;
+            world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+            world.step(&Step::Changed(v(0)));
+            world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Commit]);
+        }
+        world.steps(&[Step::Wait(ms(10))]);
+    }
+    assert!((8..=14).contains(&runs), "{runs} runs in a minute");
+    assert_eq!(party(&world, 0), Some(Party::Itself));
+    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
+    sound(&world);
+}
+
+/// A command that a stream of events runs is no fight, however often it runs.
+#[test]
+fn e20_a_command_that_others_cause_is_no_fight() {
+    let deed = |nature: &mut steadfast_engine::Nature| nature.check = Check::Events;
+    let mut world = settled(&[Shape::of(1).nature(0, deed)]);
+    for _ in 0..200 {
+        undo(&mut world, 0);
+        repair(&mut world, 0);
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(started(&world).len(), 200);
+    sound(&world);
+}
+
+/// F-10, E-20: two of ours that undo each other (two commands on one thing, where claims cannot see it) name each other.
+#[test]
+fn f10_two_of_ours_on_one_thing_name_each_other() {
+    let command = |nature: &mut steadfast_engine::Nature| nature.slot = SlotClass::Command;
+    let mut world = settled(&[Shape::of(3).nature(0, command).nature(1, command)]);
+    let mut repairs = 0;
+    world.steps(&[Step::Changed(v(0))]);
+    let end = world.now.after(MINUTE * 2);
+    while world.now < end {
+        for (mine, other) in [(0, 1), (1, 0)] {
+            if world.in_progress(v(mine)).is_some() {
+                repairs += 1;
+                world.steps(&[Step::Checked(v(mine), Verdict::Differs), Step::Commit]);
+                world.step(&Step::Changed(v(other)));
+                world.steps(&[Step::Ended(v(mine), Outcome::Changed)]);
+                while world.step(&Step::Commit) {}
+            }
+        }
+        world.steps(&[Step::Wait(ms(20))]);
+    }
+    assert!((12..=40).contains(&repairs), "{repairs} repairs of both in two minutes");
+    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
+    assert_eq!(party(&world, 1), Some(Party::Ours(v(0))));
+    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
+    undo(&mut world, 2);
+    assert_eq!(world.starts.last().map(|start| start.vertex), Some(v(2)), "a third one goes on");
+    sound(&world);
+}
+
+/// F-10: two daemons with opposite graphs look to each other like any other party.
+#[test]
+fn f10_another_daemon_is_another_party() {
+    let world = fought(Shape::of(1), 0);
+    assert_eq!(party(&world, 0), Some(Party::Foreign));
+}

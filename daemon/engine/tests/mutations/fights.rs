@@ -1,0 +1,60 @@
+//! Breakages of what settles fights (E-20), of the brake and of `realize`.
+
+use super::{Breakage, broken};
+
+pub(super) const ALL: &[Breakage] = &[
+    broken(
+        ("e20-never-recognised", "E-20", "however often it is undone, it is no fight"),
+        "fights.rs",
+        "let enough = self.rounds.len() >= Meta::REVERSALS;",
+        "let enough = false;",
+    ),
+    broken(
+        ("e20-the-wait-does-not-grow", "E-20", "repairs never become less frequent"),
+        "fights.rs",
+        "fight.doublings = fight.doublings.saturating_add(1);",
+        "fight.doublings = 0;",
+    ),
+    broken(
+        ("e20-the-wait-has-no-cap", "E-20", "a fight may end in a wait of days"),
+        "fights.rs",
+        "Conflict::Backoff => doubled.min(Meta::LONGEST_BACKOFF),",
+        "Conflict::Backoff => doubled,",
+    ),
+    broken(
+        ("e20-children-starve", "E-20, E-12", "who is put off blocks those below"),
+        "vertex.rs",
+        "let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));",
+        "let put_off = matches!(self.place, Place::Limit(_));",
+    ),
+    broken(
+        ("e20-who-is-asked-waits", "E-20", "an operator's request waits for the fight"),
+        "fights.rs",
+        "let asked = Causes::LOAD.and(Causes::OPERATOR).and(Causes::OWED);",
+        "let asked = Causes::LOAD.and(Causes::OWED);",
+    ),
+    broken(
+        ("e20-deaf-for-ever", "E-20, E-4", "its events are never wanted again"),
+        "fights.rs",
+        "self.out.push(Action::Listen(id));",
+        "",
+    ),
+    broken(
+        ("e20-it-never-ends", "E-20", "a quiet that is long enough does not end it"),
+        "fights.rs",
+        "fight.calm_at <= now) {",
+        "fight.calm_at > now) {",
+    ),
+    broken(
+        ("e20-the-brake-holds-for-ever", "E-20", "nothing is repaired after the brake"),
+        "brake.rs",
+        "self.brake.until = None;",
+        "",
+    ),
+    broken(
+        ("e17-realize-is-forgotten", "E-17", "what was never right goes without a run"),
+        "swap.rs",
+        "all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id))",
+        "all.filter(|id| runs(**id) || gone(**id) && false)",
+    ),
+];

@@ -1,0 +1,323 @@
+//! Fights, the brake and windows, as the books understand them (E-20).
+
+use crate::books::{Books, Need, Phase, Running, Vertex};
+use crate::invariants::{E4_EVENT, E20_FIGHTS};
+use crate::oracle::Face;
+use std::time::Duration;
+use steadfast_engine::{
+    Check, Class, Conflict, Event, Intent, Meta, Notice, Outcome, Party, Standing, Tick, VertexId,
+    WindowId,
+};
+
+impl Vertex {
+    /// It is certainly fought over: the last waits of it are known.
+    pub(crate) fn is_surely_fought(&self) -> bool {
+        self.fight.since.is_some() && self.declared.nature.check == Check::State
+    }
+
+    /// As many changes as make a fight, in any minute.
+    pub(crate) fn is_possibly_fought(&self) -> bool {
+        let changes = &self.fight.changes;
+        changes.windows(Meta::REVERSALS).any(|some| {
+            some.first()
+                .zip(some.last())
+                .is_some_and(|(first, last)| first.after(Meta::REVERSAL_WINDOW) >= *last)
+        })
+    }
+
+    /// Nothing has moved it for longer than it would have waited.
+    fn is_quiet(&self, now: Tick) -> bool {
+        self.fight.repairs.last().is_some_and(|last| {
+            let yields = self.declared.meta.on_conflict == Conflict::Yield;
+            let wait = if yields { Duration::ZERO } else { self.wait() };
+            now > *last && now >= last.after(wait.max(Meta::REVERSAL_WINDOW))
+        })
+    }
+
+    /// Its wait is perhaps not over.
+    pub(crate) fn still_waits(&self, now: Tick) -> bool {
+        let last = self.fight.changes.last();
+        let longest = Meta::LONGEST_BACKOFF;
+        self.is_possibly_fought() && last.is_some_and(|last| now < last.after(longest))
+    }
+
+    pub(crate) fn forget_fight(&mut self) {
+        // What is told of it waits for what is durable: what may be told is not forgotten.
+        (self.fight.repairs, self.fight.since) = (Vec::new(), None);
+    }
+
+    /// The whole wait after its last repair, before jitter.
+    fn wait(&self) -> Duration {
+        let (repairs, since) = (self.fight.repairs.len(), self.fight.since.unwrap_or(0));
+        let doublings = u32::try_from(repairs.saturating_sub(since)).unwrap_or(u32::MAX);
+        match self.declared.meta.on_conflict {
+            Conflict::Win => Meta::SHORTEST_BACKOFF,
+            Conflict::Yield => Meta::LONGEST_BACKOFF,
+            Conflict::Backoff => Meta::FIRST_BACKOFF
+                .saturating_mul(2_u32.saturating_pow(doublings))
+                .min(Meta::LONGEST_BACKOFF),
+        }
+    }
+}
+
+impl Books {
+    /// What the engine shows of fights, before and after this turn.
+    pub(super) fn see_fights(&mut self, face: &impl Face) {
+        let now = self.now;
+        for (id, vertex) in &mut self.vertices {
+            let standing = face.standing(*id);
+            if vertex.is_quiet(now) && !matches!(standing, Some(Standing::Contended { .. })) {
+                // It is over, or will be when the run in progress finds nothing.
+                vertex.forget_fight();
+            }
+            vertex.fight.runs = match standing {
+                Some(Standing::Running(run, _)) => Some(run),
+                _ => None,
+            };
+            vertex.fight.shown = matches!(standing, Some(Standing::Contended { .. }));
+            let next = match standing {
+                Some(Standing::Contended { next, .. }) => next,
+                Some(Standing::WaitingForBrake(at)) => Some(at),
+                _ => None,
+            };
+            vertex.put_off = (vertex.put_off.1, next.filter(|at| *at > now));
+        }
+    }
+
+    /// It is put off as shown after this turn, and before.
+    pub(crate) fn is_put_off(vertex: &Vertex) -> (bool, bool) {
+        let (before, after) = (vertex.put_off.0.is_some(), vertex.put_off.1.is_some());
+        let fails = vertex.failures > 0 && vertex.backoff_sure;
+        (after && vertex.failures == 0 && vertex.backoff_sure, (before || after) && !fails)
+    }
+
+    /// E-20: drift of what is fought over starts nothing before its wait is over.
+    pub(super) fn may_repair(&mut self, id: VertexId) {
+        let vertex = &self.vertices[&id];
+        if vertex.asked || vertex.owed.is_some() || vertex.owed_unsure || !vertex.is_surely_fought()
+        {
+            return;
+        }
+        let Some(last) = vertex.fight.repairs.last() else { return };
+        let wait = vertex.wait().mul_f64(0.75);
+        if self.now < last.after(wait) {
+            let detail = format!("{id} is started again within {wait:?} of its last repair");
+            self.broken(E20_FIGHTS, &detail);
+        }
+    }
+
+    /// The class of a change, its window, and the brake.
+    pub(super) fn may_change(&mut self, intent: &Intent) {
+        let id = intent.vertex;
+        let Some(vertex) = self.vertices.get(&id) else { return };
+        let Some(running) = vertex.running.as_ref() else { return };
+        let (asked, state) =
+            (running.asked || running.refresh, vertex.declared.nature.check == Check::State);
+        let window = vertex.declared.meta.window;
+        let repairs = intent.class != Class::Intentional;
+        let fights = matches!(intent.class, Class::Contended | Class::NotIdempotent);
+        let wrong = [
+            (
+                repairs && !fights && vertex.good.1 == 0 && !vertex.done,
+                "is called a repair and was never right",
+            ),
+            (!repairs && vertex.done && !asked && state, "repairs drift and is called intentional"),
+            (
+                fights && !vertex.is_possibly_fought(),
+                "is called a fight and was not undone so often",
+            ),
+            (vertex.is_surely_fought() && !fights && !asked, "is fought over and not called so"),
+            (
+                window.is_some_and(|w| !self.open.contains(&w)),
+                "is changed and its window is closed",
+            ),
+            (
+                self.braked.is_some() && !asked && vertex.done && state,
+                "is repaired under the brake",
+            ),
+        ];
+        if let Some(running) = self.running_mut(intent.run) {
+            running.class = Some(intent.class);
+        }
+        for (_, what) in wrong.iter().filter(|(wrong, _)| *wrong) {
+            self.broken(E20_FIGHTS, &format!("{id} {what}: {:?}", intent.class));
+        }
+    }
+
+    /// A run has ended well.
+    pub(super) fn went(&mut self, id: VertexId, running: &Running, outcome: Outcome, sure: bool) {
+        let (now, one_shot) = (self.now, self.one_shot);
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let was_done = vertex.done;
+        vertex.done |= sure;
+        if outcome != Outcome::Changed {
+            return;
+        }
+        vertex.fight.changes.push(now);
+        let repairs = sure && was_done && !running.asked && !running.refresh && !one_shot;
+        if repairs && vertex.declared.nature.check == Check::State {
+            let fight = &mut vertex.fight;
+            fight.repairs.push(now);
+            let count = fight.repairs.len();
+            let first = count.checked_sub(Meta::REVERSALS).and_then(|at| fight.repairs.get(at));
+            if first.is_some_and(|first| first.after(Meta::REVERSAL_WINDOW) >= now) {
+                fight.since.get_or_insert(count);
+            }
+        }
+    }
+
+    /// It is another now, or the operator wants it tried again.
+    pub(crate) fn forget_fight(&mut self, id: VertexId) {
+        if let Some(vertex) = self.vertices.get_mut(&id) {
+            vertex.forget_fight();
+        }
+    }
+
+    pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Party, repairs: u32) {
+        let known = |other: &VertexId| self.vertices.contains_key(other);
+        let ours =
+            if let Party::Ours(other) = &party { known(other) && *other != id } else { true };
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.fight.told = true;
+        if !ours || !vertex.is_possibly_fought() || (repairs as usize) > vertex.fight.changes.len()
+        {
+            let detail = format!("{id} is called fought over by {party:?} after {repairs} repairs");
+            self.broken(E20_FIGHTS, &detail);
+        }
+    }
+
+    /// It is over: not before it was quiet for longer than it would have waited, or was asked for.
+    pub(super) fn calms(&mut self, event: &Event, id: VertexId) {
+        let now = self.now;
+        let asked = *event == Event::Redo(id)
+            || self.pending.as_ref().is_some_and(|(swap, _)| swap.operator)
+            || matches!(event, Event::Swap(_));
+        let Some(vertex) = self.vertices.get(&id) else { return };
+        let quiet = vertex.fight.repairs.is_empty() || vertex.is_quiet(now);
+        let sure = vertex.is_surely_fought();
+        self.forget_fight(id);
+        if sure && !asked && !quiet && !self.loaded_now {
+            self.broken(E20_FIGHTS, &format!("{id} is called calm and was not quiet"));
+        }
+    }
+
+    pub(super) fn deafens(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.fight.deaf = true;
+        if vertex.need == Need::No && vertex.phase != Phase::Unsure {
+            self.broken(E4_EVENT, &format!("{id} is not listened to, and nothing will check it"));
+        }
+    }
+
+    /// A window opens or closes.
+    pub(super) fn window(&mut self, window: WindowId, open: bool) {
+        if !open {
+            self.open.remove(&window);
+            return;
+        }
+        self.open.insert(window);
+        let clock = self.clock;
+        for id in self.order.clone() {
+            let Some(vertex) = self.vertices.get_mut(&id) else { continue };
+            if vertex.declared.meta.window != Some(window) {
+                continue;
+            }
+            match vertex.phase {
+                Phase::Shut => {
+                    vertex.phase = Phase::Rest;
+                    vertex.must(clock, None);
+                }
+                Phase::Unsure => vertex.may(clock),
+                _ => continue,
+            }
+            self.back_poke(id);
+        }
+    }
+
+    /// E-20: fights are shown, and nothing is held back for ever.
+    pub(crate) fn fights_are_shown(&mut self, face: &impl Face) {
+        let mut wrong = Vec::new();
+        for (id, vertex) in &self.vertices {
+            let last = vertex.fight.changes.last().copied().unwrap_or(Tick(0));
+            match face.standing(*id) {
+                Some(Standing::Contended { next, .. }) => {
+                    if !vertex.is_possibly_fought() {
+                        wrong.push(format!(
+                            "{id} is shown as fought over and was not undone so often"
+                        ));
+                    }
+                    let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
+                    let longest = last.after(Meta::LONGEST_BACKOFF);
+                    if next.is_some_and(|at| {
+                        at > longest && at > self.now.after(Meta::LONGEST_BACKOFF)
+                    }) || !yields && next.is_some_and(|at| at > longest && self.braked.is_none())
+                    {
+                        wrong.push(format!("{id} is put off for longer than the longest wait"));
+                    }
+                }
+                Some(Standing::WaitingForBrake(_)) if self.braked.is_none() => {
+                    wrong.push(format!("{id} waits for a brake that is not on"));
+                }
+                Some(Standing::Settled) if vertex.is_surely_fought() => {
+                    wrong.push(format!("{id} is fought over and shown as settled"));
+                }
+                _ => {}
+            }
+            if vertex.fight.deaf && vertex.need == Need::No && vertex.phase == Phase::Rest {
+                wrong.push(format!("{id} is clean, and its events are not delivered"));
+            }
+        }
+        for detail in wrong {
+            self.broken(E20_FIGHTS, &detail);
+        }
+    }
+}
+
+impl Books {
+    pub(super) fn is_shut(&self, id: VertexId) -> bool {
+        let window = self.vertices.get(&id).and_then(|vertex| vertex.declared.meta.window);
+        window.is_some_and(|window| !self.open.contains(&window))
+    }
+
+    /// It is found to differ: a run goes on, or under the brake waits for its end.
+    pub(super) fn begins_or_brakes(&mut self, id: VertexId, running: Running) {
+        let (clock, braked) = (self.clock, self.braked.is_some_and(|until| until > self.now));
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        let drift = !running.asked && !running.refresh && !running.noop;
+        if braked && drift && vertex.fight.runs != Some(running.run) {
+            vertex.must(clock, None);
+        } else {
+            vertex.running = Some(running);
+        }
+    }
+}
+
+impl Books {
+    fn must(&mut self, right: bool, detail: &str) {
+        if !right {
+            self.broken(E20_FIGHTS, detail);
+        }
+    }
+
+    pub(super) fn hear_of_fights(&mut self, event: &Event, notice: &Notice) {
+        match notice {
+            Notice::Contended { vertex, party, repairs } => {
+                self.hears_of_fight(*vertex, *party, *repairs);
+            }
+            Notice::StillContended { vertex, .. } => {
+                let told = self.vertices.get(vertex).is_some_and(|v| v.fight.told);
+                self.must(told, &format!("{vertex} is still fought over, and since when?"));
+            }
+            Notice::Calm(id) => self.calms(event, *id),
+            Notice::Braked { until, .. } => {
+                let newly = self.braked.replace(*until).is_none() && !self.one_shot;
+                self.must(newly, "the brake is told twice");
+            }
+            Notice::Released => {
+                let due = self.braked.take().is_some_and(|until| until <= self.now);
+                self.must(due, "the brake is released too early");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Windows (`when_allowed`): outside of its own a vertex is checked and not changed; inside, what was held is done at once.
+//!
+//! The engine knows no calendar: it is told that a window opens or closes. One of which nothing was said is closed.
+
+use crate::action::Holding;
+use crate::engine::Engine;
+use crate::ids::{VertexId, WindowId};
+use crate::vertex::{Causes, Phase, RunKind, Vertex};
+
+impl Engine {
+    pub(crate) fn window(&mut self, window: WindowId, open: bool) {
+        if !open {
+            self.open.remove(&window);
+        } else if self.open.insert(window) {
+            let waits = |vertex: &Vertex| vertex.held_by() == Some(Holding::Window(window));
+            for id in self.all(waits) {
+                self.let_in(id);
+            }
+        }
+    }
+
+    /// Whether it may be changed now.
+    pub(crate) fn is_allowed(&self, id: VertexId) -> bool {
+        let window = self.vertex(id).and_then(|vertex| vertex.meta.window);
+        window.is_none_or(|window| self.open.contains(&window))
+    }
+
+    /// What was held for its window is processed.
+    pub(crate) fn let_in(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        match vertex.run_mut() {
+            Some(look) => look.kind = RunKind::Look(None),
+            None => vertex.phase = Phase::Resting,
+        }
+        self.mark(id, Causes::AGAIN);
+    }
+
+    /// The vertices of which that is true.
+    pub(crate) fn all(&self, is: impl Fn(&Vertex) -> bool) -> Vec<VertexId> {
+        let slots = self.vertices.iter().zip(0..);
+        slots
+            .filter(|(slot, _)| slot.as_ref().is_some_and(&is))
+            .map(|(_, id)| VertexId(id))
+            .collect()
+    }
+}

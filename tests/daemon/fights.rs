@@ -1,0 +1,208 @@
+//! Fights settle (E-20): who undoes what the daemon does finds it patient, and nobody else notices.
+
+use crate::daemon::{Daemon, Line};
+use crate::host::Host;
+use nix::sys::signal::Signal::SIGHUP;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Rewrites these files until it is dropped, as often as there is something to undo.
+struct Adversary<'a>(&'a AtomicBool);
+
+impl Drop for Adversary<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lets an adversary have its way with these files meanwhile.
+fn besieged(host: &Host, names: &[&str], meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(|| undo_until(&stop, host, name));
+        }
+        let _adversary = Adversary(&stop);
+        meanwhile();
+    });
+}
+
+fn undo_until(stop: &AtomicBool, host: &Host, name: &str) {
+    while !stop.load(Ordering::Relaxed) {
+        if host.read(name) != "undone\n" {
+            host.write(name, "undone\n");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn of(daemon: &Daemon, event: &str, resource: &str) -> Vec<Line> {
+    let lines = daemon.log().into_iter();
+    lines.filter(|line| line.event == event && line.resource == resource).collect()
+}
+
+const FILES: &str = r#"
+graph: fought
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n"}
+  - {name: b, path: $DIR/b, content: "b\n", after: "file[a]"}
+"#;
+
+/// E-20, F-9: the adversary is recognised and named, repairs become rare, a neighbour and child is repaired as ever, and one
+/// line is said, not one for each repair.
+#[test]
+fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
+    let host = Host::with(FILES);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    besieged(&host, &["a"], || {
+        let line = daemon.wait_for_of("contended", "file[a]");
+        assert!(line.message.contains("undone again and again (5 repairs)"), "{line:?}");
+        for _ in 0..4 {
+            host.append("b", "drift\n");
+            let line = daemon.wait_for_of("changed", "file[b]");
+            assert!(line.message.contains("corrective"), "{line:?}");
+        }
+        host.wait_until("the adversary is named", || {
+            of(&daemon, "contended", "file[a]").iter().any(|l| l.message.contains("another party"))
+        });
+    });
+    assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
+    let repairs = of(&daemon, "changed", "file[a]").len();
+    assert!((2..=6).contains(&repairs), "the first, and at most five repairs: {repairs}");
+    assert_eq!(daemon.count("calm"), 0);
+}
+
+/// E-20: a command that writes its own watch file does not spin: it is not idempotent, and says so.
+#[test]
+fn e20_a_command_that_writes_its_own_watch_file_does_not_spin() {
+    let host = Host::with(
+        r#"
+graph: spins
+resources:
+  exec:
+  - {name: e, shell: /bin/sh, cmd: "echo x >> $DIR/own", watchfiles: [$DIR/own]}
+"#,
+    );
+    let daemon = host.run(&[]);
+    let line = daemon.wait_for_of("contended", "exec[e]");
+    assert!(line.message.contains("not idempotent: by its own run"), "{line:?}");
+    assert!(host.lines("own").len() <= 10, "{}", host.lines("own").len());
+}
+
+/// F-10, E-20: two commands that undo each other, where no claim can see it, name each other.
+#[test]
+fn f10_two_commands_on_one_thing_name_each_other() {
+    let exec = |name: &str| {
+        format!(
+            "{{name: {name}, shell: /bin/sh, cmd: \"echo {name} > $DIR/thing\", \
+             nifcmd: \"/bin/grep -qx {name} $DIR/thing\", watchfiles: [$DIR/thing]}}"
+        )
+    };
+    let graph = format!("graph: two\nresources:\n  exec:\n  - {}\n  - {}\n", exec("a"), exec("b"));
+    let host = Host::with(&graph);
+    let daemon = host.run(&[]);
+    host.wait_until("each names the other", || {
+        [("exec[a]", "exec[b]"), ("exec[b]", "exec[a]")].iter().any(|(mine, other)| {
+            let words = format!("not idempotent: by {other}");
+            of(&daemon, "contended", mine).iter().any(|line| line.message.contains(&words))
+        })
+    });
+}
+
+/// The brake: so many undone repairs stop all repairs for a minute; what the graph asks for anew is still done.
+#[test]
+fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
+    let files = |content: &str| {
+        let each = (0..4)
+            .map(|n| format!("  - {{name: f{n}, path: $DIR/f{n}, content: \"{content}\\n\"}}\n"));
+        format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
+    };
+    let host = Host::with(&files("old"));
+    let daemon = host.run(&["--brake", "6"]);
+    daemon.wait_for("converged");
+    besieged(&host, &["f0", "f1", "f2", "f3"], || {
+        let line = daemon.wait_for("braked");
+        assert!(line.message.contains("7 repairs were undone within a minute"), "{line:?}");
+    });
+    host.graph(&files("new"));
+    daemon.signal(SIGHUP);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f3"), "new\n");
+    assert_eq!(daemon.count("released"), 0, "it is still on");
+}
+
+/// The name of the day that is that many days from now, in UTC.
+fn day(ahead: u64) -> &'static str {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let days = since.as_secs() / 86_400 + ahead;
+    // The first of January 1970 was a Thursday.
+    ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][usize::try_from(days % 7).expect("small")]
+}
+
+/// `when_allowed`: outside of its window a file is held, with what would be changed and when; inside, it is made at once.
+#[test]
+fn when_allowed_holds_and_lets_in() {
+    let graph = |when: &str| {
+        format!(
+            "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: \"f\\n\", \
+             meta: {{when_allowed: \"{when}\"}}}}\n"
+        )
+    };
+    let far = day(3);
+    let host = Host::with(&graph(far));
+    let daemon = host.run(&[]);
+    let line = daemon.wait_for_of("held", "file[f]");
+    assert!(line.message.contains(&format!("changes are allowed {far}: would change")), "{line:?}");
+    assert!(!host.exists("f"));
+    let today = [day(0), day(1), day(6)].join(", ");
+    host.graph(&graph(&today));
+    daemon.signal(SIGHUP);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f"), "f\n");
+}
+
+/// `apply` obeys windows too: what is held is no failure, and is told.
+#[test]
+fn when_allowed_holds_an_apply() {
+    let host = Host::with("");
+    host.graph(&format!(
+        "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: x, \
+         meta: {{when_allowed: {}}}}}\n",
+        day(3)
+    ));
+    host.apply().exits(0).prints("held file[f]: changes are allowed").prints("1 held");
+    assert!(!host.exists("f"));
+}
+
+/// Each change is classed: what the graph asks for is plain, what somebody else has done is said.
+#[test]
+fn apply_says_what_was_corrective() {
+    let host = Host::with(FILES);
+    let first = host.apply();
+    first.exits(0).prints("changed file[a]");
+    assert!(!first.stdout.contains("corrective"), "{first}");
+    host.append("a", "drift\n");
+    host.apply().exits(0).prints("changed file[a]: ").prints(", corrective)");
+}
+
+/// `realize`: what a reload removes is made once before it goes, where it had not been yet.
+#[test]
+fn realize_makes_it_once_before_a_reload_removes_it() {
+    let slow = "{name: slow, shell: /bin/sh, cmd: \"until test -e $DIR/go; do sleep 0.02; done\"}";
+    let host = Host::with(&format!(
+        "graph: g\nresources:\n  exec:\n  - {slow}\n  file:\n  - {{name: f, path: $DIR/f, content: x, \
+         after: \"exec[slow]\", meta: {{realize: true}}}}\n"
+    ));
+    let daemon = host.run_telling_starts(&[]);
+    daemon.wait_for_of("started", "exec[slow]");
+    host.graph(&format!("graph: g\nresources:\n  exec:\n  - {slow}\n"));
+    daemon.signal(SIGHUP);
+    let line = daemon.wait_for("loading");
+    assert!(line.message.contains("file[f]"), "{line:?}");
+    host.write("go", "");
+    let line = daemon.wait_for("loaded");
+    assert!(line.message.contains("1 removed"), "{line:?}");
+    assert_eq!(host.read("f"), "x", "it was made, and is forgotten");
+}
