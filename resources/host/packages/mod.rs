@@ -258,7 +258,7 @@ mod tests {
             ),
             (
                 "dpkg: error: dpkg frontend lock was locked by another process with pid 9\n",
-                Some("process with pid 9"),
+                Some("process 9"),
             ),
             ("E: Could not get lock /var/lib/dpkg/lock - open (11)\n", Some("another process")),
             ("E: Unable to locate package x\n", None),
