@@ -11,6 +11,7 @@ mod printable;
 mod resource;
 mod source;
 mod spec;
+mod token;
 mod trouble;
 
 pub mod host;
@@ -24,4 +25,5 @@ pub use printable::printable;
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use source::{Claim, Source};
 pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+pub use token::{Need, Scope, Token};
 pub use trouble::Trouble;

@@ -5,6 +5,7 @@ use crate::host::Host;
 use crate::permit::Permit;
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
+use crate::token::{Need, Token};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -38,6 +39,16 @@ pub trait Resource: Debug + Send + Sync {
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         drop(claimed);
         None
+    }
+
+    /// What it makes that others may need: automatic edges run from it to those.
+    fn offers(&self) -> Vec<Token> {
+        Vec::new()
+    }
+
+    /// What must be there before it can be as declared: automatic edges run to it from those that offer it.
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
     }
 
     /// Where its events come from; empty where nothing can move it.

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
-use super::meta::Metas;
+use super::meta::{Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
@@ -28,11 +28,13 @@ pub(super) enum Whole {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
-    at: Where,
+    pub(super) at: Where,
     pub(super) resource: Option<Arc<dyn Resource>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
     rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(super) autoedge: bool,
     line: u32,
 }
 
@@ -97,8 +99,10 @@ pub(super) fn check(
     for (number, file) in files.iter().enumerate() {
         checker.long_edges(&file.edges, number);
     }
-    let ties = checker.sorted_ties();
-    checker.refuse_cycles(&ties);
+    let mut ties = checker.sorted_ties();
+    if checker.refuse_cycles(&ties) {
+        checker.tie_automatically(&mut ties);
+    }
     let loaded = checker.finish(&ties)?;
     super::select::select(Loaded { name, comment, ..loaded }, options, problems)
 }
@@ -206,7 +210,7 @@ impl Checker<'_> {
         } else {
             definition
         };
-        let (meta, rewatch) = self.meta(given.meta, file, index);
+        let Own { meta, rewatch, autoedge } = self.meta(given.meta, file, index);
         let at_fields = (identity.as_ref(), file, index);
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
@@ -232,16 +236,20 @@ impl Checker<'_> {
         }
         let definition = definition.finish();
         let line = given.line;
-        self.vertices.push(Candidate { identity, at, resource, definition, meta, rewatch, line });
+        self.vertices.push(Candidate {
+            identity,
+            at,
+            resource,
+            definition,
+            meta,
+            rewatch,
+            autoedge,
+            line,
+        });
         Some(vertex)
     }
 
-    fn meta(
-        &mut self,
-        given: Option<Box<raw::Given>>,
-        file: usize,
-        index: usize,
-    ) -> (Arc<Meta>, bool) {
+    fn meta(&mut self, given: Option<Box<raw::Given>>, file: usize, index: usize) -> Own {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
         let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
         let mut take = |text: &str, number| {

@@ -67,6 +67,7 @@ codes! {
     Selection = "C501", "A selection (--only, --skip, --sema) that selects nothing.";
     Ignored = "C901", "A field that is accepted and has no effect.";
     Doubt = "C902", "Something that is valid and most likely not what was meant.";
+    Automatic = "C903", "An automatic edge that was left out: it would have closed a cycle.";
 }
 
 /// What is said about each code at length.

@@ -4,10 +4,11 @@
 //! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `claims`, `meta`, `semaphore`, `links`, `cycle`,
-//! `select`), and what is said (`problem`, `render`, `code`).
+//! `automatic`, `select`), and what is said (`problem`, `render`, `code`).
 
 #[cfg(test)]
 mod agreement;
+mod automatic;
 mod check;
 mod claims;
 mod code;
@@ -121,8 +122,10 @@ pub struct Origin {
     pub from: usize,
     /// The dependent.
     pub to: usize,
-    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`.
+    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`; `automatic` where none does.
     pub key: &'static str,
+    /// Why an automatic edge is there.
+    pub because: Option<&'static str>,
     /// Where it is written.
     pub place: Option<Place>,
 }

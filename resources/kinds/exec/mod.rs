@@ -6,6 +6,7 @@
 
 mod declared;
 mod guards;
+mod needs;
 mod run;
 mod words;
 
@@ -15,6 +16,7 @@ use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 use crate::source::Source;
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::token::Need;
 use guards::Guards;
 
 /// The kind.
@@ -159,6 +161,10 @@ impl Exec {
 impl Resource for Exec {
     fn doubts(&self) -> &[Invalid] {
         &self.doubts
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.needed()
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -10,6 +10,7 @@ mod diff;
 mod known;
 mod look;
 mod mode;
+mod needs;
 mod plan;
 mod report;
 mod tree;
@@ -21,6 +22,7 @@ use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::token::{Need, Token};
 use body::Body;
 use claims::{Claims, Pattern};
 use known::Known;
@@ -230,6 +232,14 @@ impl Resource for File {
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn offers(&self) -> Vec<Token> {
+        self.tokens()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.needed()
     }
 
     fn watch(&self) -> Vec<Source> {
