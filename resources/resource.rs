@@ -3,6 +3,7 @@
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
+use crate::receive::{Kept, Sent};
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
 use crate::token::{Need, Token};
@@ -49,6 +50,23 @@ pub trait Resource: Debug + Send + Sync {
     /// What must be there before it can be as declared: automatic edges run to it from those that offer it.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
+    }
+
+    /// What it sends to others, as of the run of it that has just ended well; empty where that gave nothing new.
+    fn sends(&self) -> Sent {
+        Sent::new()
+    }
+
+    /// Whether it ever sends the value of this key, of those that its kind names.
+    fn sends_key(&self, key: &str) -> bool {
+        !key.is_empty()
+    }
+
+    /// The same resource, told what is kept of what it has sent under its present definition: for kinds whose state that is.
+    fn with_sent(&self, kept: Kept) -> Option<Arc<dyn Resource>> {
+        match kept {
+            Kept::Known | Kept::Sealed => None,
+        }
     }
 
     /// Where its events come from; empty where nothing can move it.

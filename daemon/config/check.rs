@@ -7,13 +7,14 @@ use super::meta::{Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
+use super::receive::{Awaited, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
 use super::{Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::{Claim, Invalid, Place, Resource};
+use steadfast_resources::{Claim, Invalid, Place, Recipe, Resource, Spec};
 
 /// Whether every file could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,9 @@ pub(super) enum Whole {
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
     pub(super) at: Where,
+    pub(super) spec: &'static Spec,
     pub(super) resource: Option<Arc<dyn Resource>>,
+    pub(super) recipe: Option<Arc<Recipe>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
     rewatch: bool,
@@ -51,6 +54,8 @@ pub(super) struct Checker<'a> {
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
     pub(super) claims: HashMap<Claim, usize>,
+    pub(super) secrets: HashMap<String, Secret>,
+    pub(super) awaited: Vec<Awaited>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -85,14 +90,18 @@ pub(super) fn check(
         wants_origins: options.origins,
         origins: Vec::new(),
         claims: HashMap::new(),
+        secrets: HashMap::new(),
+        awaited: Vec::new(),
         identity: String::new(),
         metas: Metas::new(options.noop, reserved),
         semaphores,
     };
     let name = checker.graph_name(&files);
     let comment = files.iter_mut().find_map(|file| file.comment.take());
+    checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
     checker.tell_claims();
+    checker.tie_values();
     for (file, index, vertex, links) in links {
         checker.short_edges(vertex, &links, file, index);
     }
@@ -179,7 +188,7 @@ impl Checker<'_> {
     /// One resource; the number of its vertex, unless its name is no name or taken.
     fn resource(
         &mut self,
-        given: raw::Resource,
+        mut given: raw::Resource,
         file: usize,
         index: usize,
         place: &Place,
@@ -210,13 +219,19 @@ impl Checker<'_> {
         } else {
             definition
         };
+        let receiver = self.receiver(&mut given, place, vertex, (file, index));
+        let definition = receiver.as_ref().map_or(definition, |(_, sum)| definition.number(*sum));
+        let recipe = receiver.map(|(recipe, _)| recipe);
         let Own { meta, rewatch, autoedge } = self.meta(given.meta, file, index);
         let at_fields = (identity.as_ref(), file, index);
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let resource = match given.built {
             None => {
-                let built = (given.spec.build)(&given.name, given.given.fields, place);
+                let built = match &recipe {
+                    Some(recipe) => recipe.standing(),
+                    None => (given.spec.build)(&given.name, given.given.fields, place),
+                };
                 let built = built.map_err(|mut invalid| {
                     let is_read = |invalid: &Invalid, read: &[&str]| {
                         invalid.field.is_some_and(|field| read.contains(&field))
@@ -239,7 +254,9 @@ impl Checker<'_> {
         self.vertices.push(Candidate {
             identity,
             at,
+            spec: given.spec,
             resource,
+            recipe: recipe.map(Arc::new),
             definition,
             meta,
             rewatch,
@@ -322,6 +339,7 @@ impl Checker<'_> {
                 Some(Vertex {
                     identity: candidate.identity,
                     resource: candidate.resource?,
+                    recipe: candidate.recipe,
                     definition: candidate.definition,
                     meta: candidate.meta,
                     rewatch: candidate.rewatch,

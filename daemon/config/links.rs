@@ -59,7 +59,7 @@ impl Checker<'_> {
     }
 
     /// The vertex that a name means; what names none is said.
-    fn find(&mut self, target: &str, at: Where) -> Option<usize> {
+    pub(super) fn find(&mut self, target: &str, at: Where) -> Option<usize> {
         if let Some(found) = self.numbers.get(target) {
             return Some(*found);
         }

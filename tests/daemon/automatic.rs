@@ -48,7 +48,8 @@ fn every_sort_of_edge_is_made_and_explained() {
         "file[template] -> svc[worker@one]: automatic: it defines the unit",
     ];
     let mut edges = edges;
-    (edges.sort_unstable(), expected.sort_unstable());
+    edges.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(edges, expected);
 }
 

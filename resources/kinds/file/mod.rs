@@ -19,6 +19,7 @@ mod validate;
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
+use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
@@ -36,6 +37,7 @@ pub static SPEC: Spec = Spec {
     kind: "file",
     doc: "A file, a directory (a path that ends in /) or a link, with content, owner, group and mode; or none.",
     fields: FIELDS,
+    sends: &[],
     build: declare::build,
 };
 
@@ -64,7 +66,8 @@ const FIELDS: &[FieldSpec] = &[
         "content",
         FieldType::Text,
         "The whole content. Default: whatever it is; empty when created.",
-    ),
+    )
+    .receives(Receives::Seals),
     FieldSpec::new("symlink", FieldType::Text, "Makes it a symbolic link with this target."),
     FieldSpec::new(
         "owner",

@@ -46,6 +46,7 @@ pub static SPEC: Spec = Spec {
             "Let systemd read changed unit files: true at once, false never; default: before it acts on the unit.",
         ),
     ],
+    sends: &[],
     build: declare::build,
 };
 
