@@ -126,7 +126,10 @@ impl Recipe {
                     put(&mut fields, slot, Value::Sealed(key.sealed(seal.clone())));
                 } else {
                     blind = true;
-                    put(&mut fields, slot, slot.stand_in());
+                    // An entry of a map is rather not there: a guard is not to try a wrong password.
+                    if !matches!(slot.part, Part::Key(_)) {
+                        put(&mut fields, slot, slot.stand_in());
+                    }
                 }
                 seals.push((name, seal));
                 continue;

@@ -230,6 +230,10 @@ impl Driver {
                 keeper.other(Entry::Taken { identity, hashes: hashes.into() });
             }
         }
+        // A stand-in is nobody's value.
+        if live.made.get().is_some_and(|made| made.blind) {
+            return;
+        }
         let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
         if !self.values.is_wanted(&identity, is_kept) {
             return;
