@@ -3,7 +3,9 @@
 
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod driver;
 pub mod events;
 pub mod signals;
 pub mod store;
+pub mod supervisor;

@@ -3,7 +3,7 @@
 use crate::host::Supply;
 use crate::receive::{Datum, Given, Made, Origin, Part, Piece, Receives, Recipe, Slot};
 use crate::resource::Resource;
-use crate::secret::{Seal, SealKey, Secret};
+use crate::secret::{Seal, SealKey, Sealed, Secret};
 use crate::source::Source;
 use crate::spec::{FieldType, Fields, Invalid, Value};
 use crate::trouble::Trouble;
@@ -45,6 +45,16 @@ impl Slot {
             FieldType::Float => Value::Float(1.0),
             FieldType::Texts => Value::Texts(vec!["received".to_owned()]),
             FieldType::TextMap => Value::TextMap(Vec::new()),
+        }
+    }
+
+    /// What it is given where only the hash of its value is known. An entry of a map is rather not there: a guard is not to try
+    /// a wrong password.
+    fn in_place_of(&self, sealed: Sealed) -> Option<Value> {
+        match (self.field.receives, &self.part) {
+            (Receives::Seals, _) => Some(Value::Sealed(sealed)),
+            (_, Part::Key(_)) => None,
+            (_, Part::Whole | Part::At(_)) => Some(self.stand_in()),
         }
     }
 
@@ -122,14 +132,9 @@ impl Recipe {
             let name = slot.name();
             let Some(datum) = slot.value(given)? else {
                 let Some(seal) = before(&name) else { return Err(forgotten(&name)) };
-                if slot.field.receives == Receives::Seals {
-                    put(&mut fields, slot, Value::Sealed(key.sealed(seal.clone())));
-                } else {
-                    blind = true;
-                    // An entry of a map is rather not there: a guard is not to try a wrong password.
-                    if !matches!(slot.part, Part::Key(_)) {
-                        put(&mut fields, slot, slot.stand_in());
-                    }
+                blind |= slot.field.receives != Receives::Seals;
+                if let Some(value) = slot.in_place_of(key.sealed(seal.clone())) {
+                    put(&mut fields, slot, value);
                 }
                 seals.push((name, seal));
                 continue;

@@ -1,0 +1,78 @@
+//! How long to wait before a worker is started again.
+
+use std::time::Duration;
+
+/// All delays of a supervisor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delays {
+    /// Before the first try after a failure.
+    pub error: Duration,
+    /// It grows by this factor with each failure in a row; at least 1.
+    pub factor: f64,
+    /// No wait is longer, jitter included; at least `error`.
+    pub longest: Duration,
+    /// Before a restart that no failure asked for.
+    pub bounce: Duration,
+    /// Who ran for this long before it failed has not failed in a row.
+    pub reset: Duration,
+    /// How long a start waits for inputs that are on their way, so that it need not be repeated.
+    pub settle: Duration,
+    /// How long a worker that was cut off may take to return before it is left behind.
+    pub cut_off: Duration,
+    /// So many failures in that time are fatal; none: never.
+    pub budget: Option<(u32, Duration)>,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self {
+            error: Duration::from_secs(1),
+            factor: 2.0,
+            longest: Duration::from_mins(1),
+            bounce: Duration::from_millis(10),
+            reset: Duration::from_mins(5),
+            settle: Duration::from_secs(2),
+            cut_off: Duration::from_secs(1),
+            budget: None,
+        }
+    }
+}
+
+impl Delays {
+    /// What is wrong with them, if anything.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        if self.error.is_zero() {
+            return Some("the delay after a failure must be longer than nothing");
+        }
+        if self.factor.is_nan() || self.factor.is_infinite() || self.factor < 1.0 {
+            return Some("the factor must be a number of at least 1");
+        }
+        if self.longest < self.error {
+            return Some("the longest delay must be at least the delay after a failure");
+        }
+        if self.reset.is_zero() {
+            return Some("the time after which failures are forgotten must be longer than nothing");
+        }
+        if self.budget.is_some_and(|(failures, time)| failures == 0 || time.is_zero()) {
+            return Some(
+                "a budget of failures must be of at least one, in a time that is not nothing",
+            );
+        }
+        None
+    }
+
+    /// The wait after so many failures in a row, up to a tenth longer by `jitter` (0 to 255).
+    pub(super) fn after(&self, failures: u32, jitter: u8) -> Duration {
+        let longest = self.longest.as_secs_f64();
+        let mut wait = self.error.as_secs_f64();
+        for _ in 1..failures {
+            wait *= self.factor;
+            if wait >= longest {
+                // However many follow, it grows no further: nothing can overflow.
+                break;
+            }
+        }
+        let wait = wait * (1.0 + f64::from(jitter) / 2550.0);
+        Duration::from_secs_f64(wait.min(longest)).max(self.error)
+    }
+}

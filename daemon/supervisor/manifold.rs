@@ -1,0 +1,158 @@
+//! How a worker is declared.
+
+use super::Name;
+use super::failure::Failure;
+use super::inputs::{Inputs, Outputs};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What a start answers when the worker has ended.
+pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+
+type Start = Arc<dyn Fn(Inputs, Life) -> Work + Send + Sync>;
+type Filter = Arc<dyn Fn(Failure) -> Failure + Send + Sync>;
+
+/// How much a worker needs an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It is not started without it, and restarted when it comes or goes.
+    Required,
+    /// It is started without it as well, and restarted when it comes or goes.
+    Optional,
+    /// It looks by itself whether it is there ([`Inputs::handle`]); nothing follows when it comes or goes.
+    Handle,
+}
+
+/// A worker: its name, its inputs, and how it is run.
+#[derive(Clone)]
+pub struct Manifold {
+    pub(super) name: Name,
+    pub(super) inputs: Vec<(Name, Need)>,
+    pub(super) grace: Duration,
+    pub(super) last: bool,
+    pub(super) start: Start,
+    pub(super) filter: Filter,
+}
+
+impl std::fmt::Debug for Manifold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manifold")
+            .field("name", &self.name)
+            .field("inputs", &self.inputs)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Manifold {
+    /// How long a worker may take to end when it is asked to, where nothing else is said.
+    const GRACE: Duration = Duration::from_secs(5);
+
+    /// A worker. The future sets itself up, says [`Life::ready`], and works until [`Life::stopping`] or until it has nothing left to do.
+    pub fn new<W>(name: &str, start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static) -> Self
+    where
+        W: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        Self {
+            name: name.into(),
+            inputs: Vec::new(),
+            grace: Self::GRACE,
+            last: false,
+            start: Arc::new(move |inputs, life| Box::pin(start(inputs, life))),
+            filter: Arc::new(|failure| failure),
+        }
+    }
+
+    /// With an input that it cannot do without.
+    #[must_use]
+    pub fn requires(self, name: &str) -> Self {
+        self.input(name, Need::Required)
+    }
+
+    /// With an input that it can do without.
+    #[must_use]
+    pub fn uses(self, name: &str) -> Self {
+        self.input(name, Need::Optional)
+    }
+
+    /// With an input that may come and go while it runs.
+    #[must_use]
+    pub fn handles(self, name: &str) -> Self {
+        self.input(name, Need::Handle)
+    }
+
+    fn input(mut self, name: &str, need: Need) -> Self {
+        self.inputs.push((name.into(), need));
+        self
+    }
+
+    /// How long it may take to end when it is asked to; then it is cut off.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// It is stopped after all others, whatever their inputs are.
+    #[must_use]
+    pub fn last(mut self) -> Self {
+        self.last = true;
+        self
+    }
+
+    /// Every failure of it goes through this first. Called in its own task.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Fn(Failure) -> Failure + Send + Sync + 'static) -> Self {
+        self.filter = Arc::new(filter);
+        self
+    }
+}
+
+/// What a running worker has of its supervisor.
+#[derive(Clone)]
+pub struct Life {
+    pub(super) stopping: CancellationToken,
+    pub(super) ready: Arc<dyn Fn(Outputs) + Send + Sync>,
+    pub(super) says: Says,
+}
+
+/// What a worker last said of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Says(Arc<Mutex<Option<String>>>);
+
+impl Says {
+    pub(super) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn put(&self, text: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
+impl std::fmt::Debug for Life {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Life")
+            .field("stopping", &self.stopping.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Life {
+    /// It runs, and offers this. Said once; before that nobody who needs it is started.
+    pub fn ready(&self, outputs: Outputs) {
+        (self.ready)(outputs);
+    }
+
+    /// Cancelled when it is to end. Until its grace is over it may finish what it has begun.
+    #[must_use]
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// What the report tells of it, until it says something else.
+    pub fn say(&self, text: impl Into<String>) {
+        self.says.put(Some(text.into()));
+    }
+}

@@ -1,0 +1,29 @@
+//! The workers inside the daemon: who needs whom, who is started when, what happens when one fails, and in which order all stop.
+//!
+//! A dependency engine after juju's, in our own words (docs/decisions/0018-supervisor.md says what differs). A worker is declared by a
+//! [`Manifold`]: its name, the names of its inputs, and a function that runs it. It is started when the inputs that it requires
+//! are there, told anew of them by a restart when one of them comes or goes, tried again with a growing delay when it fails, and
+//! stopped before what it needs. What is decided is decided by a value without a clock (`brain`); a task of its own
+//! (`runner`) does it, and never calls anything of a worker. In reading order: `manifold`, `inputs`, `failure`, `backoff`, `order`, `brain`,
+//! `stop`, `runner`, `report`.
+
+mod backoff;
+mod brain;
+mod failure;
+mod inputs;
+mod manifold;
+mod order;
+mod report;
+mod runner;
+mod stop;
+
+pub use backoff::Delays;
+pub use failure::{Failure, Kind};
+pub use inputs::{Handle, Inputs, Missing, Outputs};
+pub use manifold::{Life, Manifold, Need};
+pub use order::Refused;
+pub use report::{Report, State, WorkerReport};
+pub use runner::{Ended, Supervisor};
+
+/// The name of a worker.
+pub type Name = std::sync::Arc<str>;

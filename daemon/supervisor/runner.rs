@@ -1,0 +1,365 @@
+//! The task that does what the brain decides: starts workers, asks them to end, waits for them. It calls nothing of theirs.
+
+use super::Name;
+use super::backoff::Delays;
+use super::brain::{Action, Attempt, Brain, Declared, Node, Phase};
+use super::failure::{Failure, Kind};
+use super::inputs::{Board, Outputs};
+use super::manifold::{Life, Manifold, Need, Says, Work};
+use super::order::Refused;
+use super::report::{Report, State, WorkerReport};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How a supervisor ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What was fatal, if anything was, and whose it was.
+    pub fatal: Option<(Name, Failure)>,
+    /// Those that did not end in their time.
+    pub late: Vec<Name>,
+}
+
+/// A supervisor. Clones are the same one; it goes on without them.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    orders: mpsc::UnboundedSender<Order>,
+    reports: watch::Receiver<Snapshot>,
+    ended: watch::Receiver<Option<Arc<Ended>>>,
+}
+
+enum Order {
+    Install(Vec<Manifold>, Answer),
+    Remove(Name, Answer),
+    Stop(Option<Duration>),
+    Ready(Name, Attempt, Outputs),
+    Ended(Name, Attempt, Result<(), Failure>),
+}
+
+/// What a report is made of: data, and what workers say, which is read when somebody asks.
+#[derive(Clone, Debug)]
+struct Snapshot {
+    report: Report,
+    says: BTreeMap<String, Says>,
+    /// When each is started next.
+    next: BTreeMap<String, Instant>,
+}
+
+/// Where the answer to an order goes.
+type Answer = oneshot::Sender<Result<(), Refused>>;
+
+/// One worker that was started.
+struct Live {
+    attempt: Attempt,
+    stopping: CancellationToken,
+    abort: AbortHandle,
+}
+
+struct Runner {
+    brain: Brain,
+    began: Instant,
+    manifolds: HashMap<Name, Manifold>,
+    live: HashMap<Name, Live>,
+    says: HashMap<Name, Says>,
+    started: HashMap<Name, u64>,
+    removals: HashMap<Name, Vec<Answer>>,
+    fatal: Option<(u8, Name, Failure)>,
+    board: Board,
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// For the workers' own words.
+    mouth: mpsc::UnboundedSender<Order>,
+    reports: watch::Sender<Snapshot>,
+    over: bool,
+    /// Given when the report tells of what was done.
+    answers: Vec<(Answer, Result<(), Refused>)>,
+}
+
+impl Supervisor {
+    /// Starts one without workers, on the runtime that this is called in.
+    pub fn start(delays: Delays) -> Result<Self, &'static str> {
+        if let Some(fault) = delays.fault() {
+            return Err(fault);
+        }
+        let (mouth, orders) = mpsc::unbounded_channel();
+        let report = Report { state: State::Running, workers: BTreeMap::new(), nobody: Vec::new() };
+        let snapshot = Snapshot { report, says: BTreeMap::new(), next: BTreeMap::new() };
+        let (reports, seen) = watch::channel(snapshot);
+        let (end, ended) = watch::channel(None);
+        let runner = Runner {
+            brain: Brain::new(delays),
+            began: Instant::now(),
+            manifolds: HashMap::new(),
+            live: HashMap::new(),
+            says: HashMap::new(),
+            started: HashMap::new(),
+            removals: HashMap::new(),
+            fatal: None,
+            board: Board::default(),
+            orders,
+            mouth: mouth.clone(),
+            reports,
+            over: false,
+            answers: Vec::new(),
+        };
+        tokio::spawn(async move {
+            let how = runner.run().await;
+            end.send_replace(Some(Arc::new(how)));
+        });
+        Ok(Self { orders: mouth, reports: seen, ended })
+    }
+
+    /// Installs all of these, or none. They are started as their inputs come.
+    pub async fn install(&self, workers: Vec<Manifold>) -> Result<(), Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Install(workers, answer));
+        answered.await.unwrap_or(Err(Refused::ShuttingDown))
+    }
+
+    /// Ends a worker for good, and returns when it has ended. Those that require it rest until one of that name is installed again.
+    pub async fn remove(&self, name: &str) -> Result<(), Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.order(Order::Remove(name.into(), answer));
+        answered.await.unwrap_or(Err(Refused::ShuttingDown))
+    }
+
+    /// Stops all: workers before what they need. Those that take longer than this in all are left behind.
+    pub fn stop(&self, within: Option<Duration>) {
+        self.order(Order::Stop(within));
+    }
+
+    /// How all stand. Never waits.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let seen = self.reports.borrow();
+        let mut report = seen.report.clone();
+        let now = Instant::now();
+        for (name, worker) in &mut report.workers {
+            worker.says = seen.says.get(name).and_then(Says::get);
+            let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
+            worker.next_attempt_in = left.map(milliseconds);
+        }
+        report
+    }
+
+    /// Waits until all have ended.
+    pub async fn ended(&self) -> Arc<Ended> {
+        let mut ended = self.ended.clone();
+        let none = || Arc::new(Ended { fatal: None, late: Vec::new() });
+        match ended.wait_for(Option::is_some).await {
+            Ok(how) => how.clone().unwrap_or_else(none),
+            Err(_) => none(),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // After the end nobody listens, and who waits for an answer is told so.
+        let _over = self.orders.send(order);
+    }
+}
+
+impl Runner {
+    async fn run(mut self) -> Ended {
+        while !self.over {
+            let wake = self.brain.next_wakeup().map(|at| self.began + at);
+            let order = match wake {
+                Some(at) => tokio::select! {
+                    biased;
+                    order = self.orders.recv() => order,
+                    () = tokio::time::sleep_until(at) => None,
+                },
+                None => self.orders.recv().await,
+            };
+            self.brain.now = self.began.elapsed();
+            if let Some(order) = order {
+                self.take(order);
+            }
+            let actions = self.brain.actions();
+            for action in actions {
+                self.perform(action);
+            }
+            self.publish();
+            for (answer, result) in self.answers.drain(..) {
+                let _gone = answer.send(result);
+            }
+        }
+        let late = self.brain.stop.take().map(|stop| stop.late).unwrap_or_default();
+        let fatal = self.fatal.take().map(|(_, name, failure)| (name, failure));
+        Ended { fatal, late: late.into_iter().collect() }
+    }
+
+    fn take(&mut self, order: Order) {
+        match order {
+            Order::Install(workers, answer) => {
+                let declared = workers.iter().map(|worker| Declared {
+                    name: Name::clone(&worker.name),
+                    inputs: worker.inputs.clone(),
+                    grace: worker.grace,
+                    last: worker.last,
+                });
+                let result = self.brain.install(declared.collect());
+                if result.is_ok() {
+                    let named = workers.into_iter().map(|w| (Name::clone(&w.name), w));
+                    self.manifolds.extend(named);
+                }
+                self.answers.push((answer, result));
+            }
+            Order::Remove(name, answer) => match self.brain.remove(&name) {
+                Ok(()) => self.removals.entry(name).or_default().push(answer),
+                Err(refused) => self.answers.push((answer, Err(refused))),
+            },
+            Order::Stop(within) => self.brain.begin_stop(within),
+            Order::Ready(name, attempt, outputs) => {
+                // On the board before anybody is started for it.
+                if self.brain.ready(&name, attempt) {
+                    self.board.put(&name, outputs);
+                    self.started.insert(name, unix_ms());
+                }
+            }
+            Order::Ended(name, attempt, result) => self.ended(name, attempt, result),
+        }
+    }
+
+    fn ended(&mut self, name: Name, attempt: Attempt, result: Result<(), Failure>) {
+        if self.live.get(&name).is_some_and(|live| live.attempt == attempt) {
+            self.live.remove(&name);
+            self.board.take(&name);
+            self.started.remove(&name);
+            if let Some(says) = self.says.get(&name) {
+                says.put(None);
+            }
+        }
+        let failure = result.err();
+        let told = failure.as_ref().map(|failure| (failure.kind, failure.to_string()));
+        self.brain.ended(&name, attempt, told);
+        let Some(failure) = failure else { return };
+        if let Some((rank, whose)) = &self.brain.fatal
+            && *whose == name
+            && self.fatal.as_ref().is_none_or(|(before, ..)| before < rank)
+        {
+            self.fatal = Some((*rank, name, failure));
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Start(name, attempt) => self.begin(name, attempt),
+            Action::Cancel(name, attempt) => {
+                if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
+                    live.stopping.cancel();
+                }
+            }
+            Action::Abort(name, attempt) => {
+                if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
+                    tracing::warn!(worker = &*name, "did not end in its time, and is cut off");
+                    live.abort.abort();
+                }
+            }
+            Action::Forget(name) => {
+                self.manifolds.remove(&name);
+                self.says.remove(&name);
+                let waiting = self.removals.remove(&name).unwrap_or_default();
+                self.answers.extend(waiting.into_iter().map(|answer| (answer, Ok(()))));
+            }
+            Action::Finished => self.over = true,
+        }
+    }
+
+    fn begin(&mut self, name: Name, attempt: Attempt) {
+        let Some(manifold) = self.manifolds.get(&name) else { return };
+        let stopping = CancellationToken::new();
+        let says = self.says.entry(Name::clone(&name)).or_default().clone();
+        let ready = {
+            let (mouth, name) = (self.mouth.clone(), Name::clone(&name));
+            move |outputs| drop(mouth.send(Order::Ready(Name::clone(&name), attempt, outputs)))
+        };
+        let life = Life { stopping: stopping.clone(), ready: Arc::new(ready), says };
+        let inputs = self.board.inputs(&manifold.inputs);
+        let start = Arc::clone(&manifold.start);
+        // What a worker does before its first wait is done in its own task as well.
+        let task = tokio::spawn(async move { work(start(inputs, life)).await });
+        let abort = task.abort_handle();
+        let (mouth, filter) = (self.mouth.clone(), Arc::clone(&manifold.filter));
+        let whose = Name::clone(&name);
+        tokio::spawn(async move {
+            let result = match task.await {
+                Ok(result) => result,
+                Err(error) if error.is_panic() => Err(Failure::again(panicked(error))),
+                Err(_) => Err(Failure::new(Kind::Again, "it was cut off")),
+            };
+            let result = result.map_err(|failure| filter(failure));
+            drop(mouth.send(Order::Ended(whose, attempt, result)));
+        });
+        self.live.insert(name, Live { attempt, stopping, abort });
+    }
+
+    fn publish(&self) {
+        let nodes = &self.brain.nodes;
+        let state = match &self.brain.stop {
+            None => State::Running,
+            Some(_) if self.over => State::Stopped,
+            Some(_) => State::Stopping,
+        };
+        let of = |(name, node): (&Name, &Node)| (name.to_string(), self.worker(name, node));
+        let inputs = nodes.values().flat_map(|node| &node.declared.inputs);
+        let strangers = inputs.map(|(name, _)| name).filter(|name| !nodes.contains_key(*name));
+        let mut nobody: Vec<String> = strangers.map(ToString::to_string).collect();
+        nobody.sort();
+        nobody.dedup();
+        let report = Report { state, workers: nodes.iter().map(of).collect(), nobody };
+        let says = self.says.iter().map(|(name, says)| (name.to_string(), says.clone()));
+        let next = nodes.iter().filter_map(|(name, node)| match node.phase {
+            Phase::Waiting { until } => Some((name.to_string(), self.began + until)),
+            _ => None,
+        });
+        let snapshot = Snapshot { report, says: says.collect(), next: next.collect() };
+        self.reports.send_replace(snapshot);
+    }
+
+    fn worker(&self, name: &Name, node: &Node) -> WorkerReport {
+        let is_there = |input: &Name| self.brain.nodes.get(input).is_some_and(Node::is_published);
+        WorkerReport {
+            state: match node.phase {
+                Phase::Idle => State::Stopped,
+                Phase::Waiting { .. } => State::Waiting,
+                Phase::Starting { .. } => State::Starting,
+                Phase::Running { .. } => State::Running,
+                Phase::Stopping { .. } => State::Stopping,
+            },
+            inputs: inputs_of(node).map(|name| (name.to_string(), is_there(name))).collect(),
+            starts: node.starts,
+            started: self.started.get(name).copied(),
+            last_error: node.error.clone(),
+            next_attempt_in: None,
+            says: None,
+        }
+    }
+}
+
+fn inputs_of(node: &Node) -> impl Iterator<Item = &Name> {
+    node.declared.inputs.iter().map(|(name, _): &(Name, Need)| name)
+}
+
+async fn work(work: Work) -> Result<(), Failure> {
+    work.await
+}
+
+fn panicked(error: tokio::task::JoinError) -> String {
+    let panic = error.into_panic();
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("without words"))
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn unix_ms() -> u64 {
+    milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}

@@ -1,0 +1,108 @@
+//! What the report says, at any time.
+
+use crate::stage::Stage;
+use std::sync::Arc;
+use steadfast::supervisor::{Life, Manifold, Outputs, State, Supervisor};
+
+/// empty, stopping and stopped: it always answers.
+#[tokio::test(start_paused = true)]
+async fn it_always_answers() {
+    let stage = Stage::new();
+    let report = stage.supervisor.report();
+    assert_eq!((report.state, report.workers.len()), (State::Running, 0));
+    stage.install(vec![stage.worker("w")]).await;
+    stage.runs(&["w"]).await;
+    stage.takes("w", 0, 2000);
+    stage.supervisor.stop(None);
+    stage.until("it drains", || stage.supervisor.report().state == State::Stopping).await;
+    assert_eq!(stage.state("w"), Some(State::Stopping));
+    stage.supervisor.ended().await;
+    let report = stage.supervisor.report();
+    assert_eq!((report.state, report.workers["w"].state), (State::Stopped, State::Stopped));
+}
+
+/// state, inputs, starts, since when, what it says, and why it does not run.
+#[tokio::test(start_paused = true)]
+async fn it_tells_all_of_a_worker() {
+    let stage = Stage::new();
+    let talker = Manifold::new("talker", |_, life: Life| async move {
+        life.ready(Outputs::none());
+        life.say("12 events");
+        life.stopping().cancelled().await;
+        Ok(())
+    });
+    stage.install(vec![stage.worker("w"), talker.requires("w").handles("nobody")]).await;
+    stage.runs(&["talker"]).await;
+    stage.until("it says", || stage.supervisor.report().workers["talker"].says.is_some()).await;
+    let report = stage.supervisor.report();
+    let told = &report.workers["talker"];
+    assert_eq!(told.says.as_deref(), Some("12 events"));
+    assert_eq!(
+        told.inputs.iter().map(|(n, there)| (&**n, *there)).collect::<Vec<_>>(),
+        [("nobody", false), ("w", true)]
+    );
+    assert_eq!((told.starts, told.last_error.as_deref()), (1, None));
+    assert!(told.started.is_some_and(|at| at > 1_600_000_000_000), "{told:?}");
+
+    stage.fail("w");
+    stage.until("it waits", || stage.state("w") == Some(State::Waiting)).await;
+    let report = stage.supervisor.report();
+    let failed = &report.workers["w"];
+    assert_eq!(failed.last_error.as_deref(), Some("w broke"));
+    assert!(failed.next_attempt_in.is_some_and(|wait| wait > 0 && wait <= 3300), "{failed:?}");
+    assert_eq!((failed.started, failed.starts), (None, 1));
+    assert_eq!(report.workers["talker"].says, None, "what is gone says nothing");
+    stage.until("it is back", || stage.starts("w") == 2).await;
+    assert_eq!(stage.error("w"), "", "A-46: forgotten when it was started");
+    assert!(serde_json::to_string(&stage.supervisor.report()).is_ok());
+}
+
+/// one that never came to run has no count and no time, but a reason.
+#[tokio::test(start_paused = true)]
+async fn one_that_never_ran_says_why() {
+    let stage = Stage::new();
+    stage.install(vec![stage.worker("w").requires("nobody")]).await;
+    let report = stage.supervisor.report();
+    let told = &report.workers["w"];
+    assert_eq!((told.state, told.starts, told.started), (State::Stopped, 0, None));
+    assert_eq!(told.last_error.as_deref(), Some("`nobody` is not running"));
+}
+
+/// workers may be given the supervisor itself, and a hundred may install at once from within.
+#[tokio::test(start_paused = true)]
+async fn workers_may_install_others() {
+    let stage = Stage::new();
+    let itself: Supervisor = stage.supervisor.clone();
+    let offers = Manifold::new("self", move |_, life: Life| {
+        let itself = itself.clone();
+        async move {
+            life.ready(Outputs::none().with(itself));
+            life.stopping().cancelled().await;
+            Ok(())
+        }
+    });
+    let users = (0..100).map(|n| {
+        Manifold::new(&format!("user{n}"), move |inputs, life: Life| async move {
+            let supervisor: Supervisor = inputs.get("self")?;
+            let child = Manifold::new(&format!("child{n}"), |_, life: Life| async move {
+                life.ready(Outputs::none());
+                life.stopping().cancelled().await;
+                Ok(())
+            });
+            let installed = supervisor.install(vec![child]).await;
+            installed.map_err(steadfast::supervisor::Failure::again)?;
+            life.ready(Outputs::none());
+            life.stopping().cancelled().await;
+            assert!(supervisor.report().workers.len() > 100);
+            Ok(())
+        })
+        .requires("self")
+    });
+    stage.install(std::iter::once(offers).chain(users).collect()).await;
+    for n in 0..100 {
+        let name: Arc<str> = format!("child{n}").into();
+        stage.until("all children run", || stage.state(&name) == Some(State::Running)).await;
+    }
+    stage.supervisor.stop(None);
+    assert!(stage.supervisor.ended().await.late.is_empty());
+}
