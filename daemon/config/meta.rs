@@ -48,6 +48,17 @@ pub(super) static LINKS: FieldSpec =
 /// Tells a problem with a metaparameter.
 pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
+/// What the metaparameters of one resource say.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// What the engine obeys.
+    pub(super) meta: Arc<Meta>,
+    /// A watch that failed for good is tried again.
+    pub(super) rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(super) autoedge: bool,
+}
+
 /// Makes metaparameters; equal ones are shared.
 #[derive(Debug)]
 pub(super) struct Metas {
@@ -95,19 +106,18 @@ impl Metas {
         u32::try_from(number).ok().map(WindowId)
     }
 
-    /// The metaparameters of one resource, and whether a failed watch is tried again.
+    /// The metaparameters of one resource.
     pub(super) fn make(
         &mut self,
         given: Option<Box<Given>>,
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
-    ) -> (Arc<Meta>, bool) {
+    ) -> Own {
         let Some(mut fields) = given.map(|given| given.fields) else {
-            return (Arc::clone(&self.usual), true);
+            return Own { meta: Arc::clone(&self.usual), rewatch: true, autoedge: true };
         };
-        for unused in ["autoedge", "autogroup"] {
-            fields.bool(unused);
-        }
+        let autoedge = fields.bool("autoedge").unwrap_or(true);
+        fields.bool("autogroup");
         later(&mut fields, say);
         let rewatch = fields.bool("rewatch").unwrap_or(true);
         let (delay, delay_max) = delays(&mut fields, say);
@@ -133,10 +143,10 @@ impl Metas {
             realize: fields.bool("realize").unwrap_or_default(),
         };
         if meta == *self.usual {
-            return (Arc::clone(&self.usual), rewatch);
+            return Own { meta: Arc::clone(&self.usual), rewatch, autoedge };
         }
         let shared = self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone()));
-        (Arc::clone(shared), rewatch)
+        Own { meta: Arc::clone(shared), rewatch, autoedge }
     }
 }
 

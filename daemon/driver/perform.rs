@@ -13,6 +13,7 @@ impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
         if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
             self.table.install();
+            self.values.index(&self.table);
         }
         for action in actions {
             match action {
@@ -66,7 +67,11 @@ impl Driver {
     }
 
     fn watch(&mut self, id: VertexId) {
-        let sources = self.table.get(id).map(|entry| entry.resource.watch()).unwrap_or_default();
+        let sources = self.table.get(id).map(|entry| {
+            let received = entry.recipe.iter().flat_map(|recipe| recipe.watch());
+            entry.resource.watch().into_iter().chain(received).collect::<Vec<_>>()
+        });
+        let sources = sources.unwrap_or_default();
         match &self.hub {
             Some(_) if !sources.is_empty() => {
                 self.watches.ask(id);
@@ -145,6 +150,9 @@ impl Driver {
         self.times.forget(id);
         self.settling.forget(id);
         let identity = self.table.forget(id);
+        if let Some(identity) = &identity {
+            self.values.forget(identity);
+        }
         if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
             keeper.other(Entry::Forget(identity));
         }

@@ -8,7 +8,7 @@ use steadfast_engine as engine;
 use steadfast_engine::{
     Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
 };
-use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat};
+use steadfast_resources::{Nature, OnInterrupt, Recipe, Repeat, Resource, Seat};
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Entry {
     pub(super) identity: Arc<str>,
     /// The resource.
     pub(super) resource: Arc<dyn Resource>,
+    /// How it is made anew for each run, where it receives values.
+    pub(super) recipe: Option<Arc<Recipe>>,
     /// What its kind says of it.
     pub(super) nature: Nature,
     /// The deadline of one run.
@@ -55,6 +57,11 @@ impl Table {
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
         let (_, entries) = self.pending.as_ref()?;
         entries.get(&id)
+    }
+
+    /// What stands behind all vertices of the graph that waits.
+    pub(super) fn all_waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.pending.iter().flat_map(|(_, entries)| entries.values())
     }
 
     /// The identity of a vertex.
@@ -221,6 +228,7 @@ fn entry(vertex: Vertex) -> Entry {
     Entry {
         identity: vertex.identity,
         resource: vertex.resource,
+        recipe: vertex.recipe,
         nature,
         timeout: vertex.meta.timeout.or(nature.timeout),
         definition: vertex.definition,

@@ -11,6 +11,7 @@ mod lines;
 mod look;
 mod prepare;
 mod process;
+mod secrets;
 mod spawner;
 mod supervise;
 pub mod systemd;
@@ -21,6 +22,7 @@ pub use descriptors::close_inherited;
 pub use files::Files;
 pub use lines::{Line, Lines};
 pub use process::{End, Finished};
+pub use secrets::Supply;
 pub use systemd::Systemd;
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.
