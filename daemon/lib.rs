@@ -3,6 +3,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod driver;
 pub mod events;
 pub mod signals;

@@ -1,0 +1,95 @@
+//! The caller's end.
+
+use super::address::Address;
+use super::line::{self, NoLine};
+use super::protocol::{Ask, PROTOCOL, Reply, Request};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+
+/// No line of an answer is longer.
+const LONGEST: usize = 64 << 20;
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum Unanswered {
+    /// Nobody listens.
+    #[error("no daemon listens at {}", .0.display())]
+    NoDaemon(PathBuf),
+    /// The socket may not be opened, or this may not be asked.
+    #[error("{0}")]
+    Denied(String),
+    /// It cannot be done now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It will not be done.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no such resource.
+    #[error("no such resource: {}", .0.join(", "))]
+    Unknown(Vec<String>),
+    /// The connection broke, or what came was no answer.
+    #[error("the daemon did not answer: {0}")]
+    Broken(String),
+}
+
+/// A request that was sent, and its answer.
+#[derive(Debug)]
+pub struct Client {
+    read: BufReader<OwnedReadHalf>,
+    /// Kept: a closed half would look like an end.
+    _write: tokio::net::unix::OwnedWriteHalf,
+}
+
+impl Client {
+    /// Connects and asks.
+    pub async fn ask(address: &Address, ask: &Ask) -> Result<Self, Unanswered> {
+        let path = address.path();
+        let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                Unanswered::NoDaemon(path.to_owned())
+            }
+            io::ErrorKind::PermissionDenied => {
+                Unanswered::Denied(format!("you may not connect to {}", path.display()))
+            }
+            _ => Unanswered::Broken(error.to_string()),
+        })?;
+        let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
+        let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
+        let request = Request { protocol: PROTOCOL, ask };
+        let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
+        let (read, mut write) = stream.into_split();
+        // Refused at once, the request may find nobody to read it, and the answer is there all the same.
+        let _unread = line::write(&mut write, line, Duration::from_secs(5)).await;
+        Ok(Self { read: BufReader::new(read), _write: write })
+    }
+
+    /// The next piece of the answer; none when it is complete.
+    pub async fn next(
+        &mut self,
+        within: Option<Duration>,
+    ) -> Result<Option<serde_json::Value>, Unanswered> {
+        let line = line::read(&mut self.read, LONGEST, within).await.map_err(|why| {
+            Unanswered::Broken(match why {
+                NoLine::End | NoLine::Half => "it closed the connection".to_owned(),
+                NoLine::Long => "its answer is too long".to_owned(),
+                NoLine::Late => "it takes too long".to_owned(),
+                NoLine::Failed(error) => error.to_string(),
+            })
+        })?;
+        let reply: Reply =
+            serde_json::from_slice(&line).map_err(|why| Unanswered::Broken(why.to_string()))?;
+        match reply {
+            Reply::Data(value) => Ok(Some(value)),
+            Reply::Done => Ok(None),
+            Reply::Unknown(names) => Err(Unanswered::Unknown(names)),
+            Reply::Unavailable(why) => Err(Unanswered::Unavailable(why)),
+            Reply::Refused(why) => Err(Unanswered::Refused(why)),
+            Reply::Denied(why) => Err(Unanswered::Denied(why)),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Lines of bounded length, each within a time.
+
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+/// Why no line came.
+#[derive(Debug)]
+pub(super) enum NoLine {
+    /// The other side has ended before the first byte.
+    End,
+    /// The other side has ended in the middle.
+    Half,
+    /// It is longer than it may be.
+    Long,
+    /// It took too long.
+    Late,
+    /// The connection failed.
+    Failed(io::Error),
+}
+
+/// Reads one line without its end.
+pub(super) async fn read(
+    from: &mut (impl AsyncBufRead + Unpin),
+    most: usize,
+    within: Option<Duration>,
+) -> Result<Vec<u8>, NoLine> {
+    let mut line = Vec::new();
+    let limit = most as u64 + 1;
+    let mut bounded = from.take(limit);
+    let reading = bounded.read_until(b'\n', &mut line);
+    let read = match within {
+        Some(within) => timeout(within, reading).await.map_err(|_elapsed| NoLine::Late)?,
+        None => reading.await,
+    };
+    read.map_err(NoLine::Failed)?;
+    match line.pop() {
+        Some(b'\n') => Ok(line),
+        None => Err(NoLine::End),
+        Some(_) if line.len() >= most => Err(NoLine::Long),
+        Some(_) => Err(NoLine::Half),
+    }
+}
+
+/// Writes one line.
+pub(super) async fn write(
+    to: &mut (impl AsyncWrite + Unpin),
+    mut line: Vec<u8>,
+    within: Duration,
+) -> io::Result<()> {
+    line.push(b'\n');
+    let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the other side does not read");
+    timeout(within, to.write_all(&line)).await.map_err(late)?
+}

@@ -1,0 +1,18 @@
+//! The socket by which a running daemon is asked and told.
+//!
+//! One request for each connection: a line of JSON; then the answer, a line or a stream of lines. It knows neither engine nor
+//! driver: what is asked goes to a [`Desk`]. In reading order: `protocol` (the words), `line` (how they travel), `address` (where),
+//! `rights` (who may), `server`, `client`.
+
+mod address;
+mod client;
+mod line;
+mod protocol;
+mod rights;
+mod server;
+
+pub use address::{Address, Beside};
+pub use client::{Client, Unanswered};
+pub use protocol::{Ask, PROTOCOL, Reply};
+pub use rights::Peer;
+pub use server::{Desk, Limits, Replies, Server};

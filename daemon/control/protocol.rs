@@ -1,0 +1,116 @@
+//! What is asked and answered: closed lists.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of this protocol. Another one is refused.
+pub const PROTOCOL: u32 = 1;
+
+/// A request, as it travels.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) protocol: u32,
+    pub(super) ask: Value,
+}
+
+/// Something that is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Ask {
+    /// How the host stands, with at most so many of those that are not as declared.
+    Status {
+        /// How many.
+        most: usize,
+    },
+    /// One resource in full.
+    Show {
+        /// `kind[name]`.
+        resource: String,
+    },
+    /// From a resource to what stands in its way.
+    Why {
+        /// `kind[name]`.
+        resource: String,
+    },
+    /// What happened; then, if wanted, what happens.
+    Events {
+        /// Go on with what happens.
+        follow: bool,
+        /// Only those of this resource.
+        resource: Option<String>,
+        /// Only those from this number on.
+        from: Option<u64>,
+    },
+    /// How the daemon's own workers stand.
+    Report,
+    /// Come to rest; every pause ends by itself.
+    Pause {
+        /// After so many seconds.
+        seconds: Option<u64>,
+        /// Shown in status.
+        reason: String,
+    },
+    /// Go on.
+    Resume,
+    /// Read the graph again.
+    Reload,
+    /// Run these again, also what runs once or has failed.
+    Retry {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
+    /// Look again now; at all where none is named.
+    Check {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
+    /// End.
+    Stop {
+        /// At once: cut off what runs.
+        now: bool,
+    },
+    /// How much is logged from now on.
+    LogLevel {
+        /// A filter such as `debug` or `steadfast::driver=trace`.
+        filter: String,
+    },
+}
+
+impl Ask {
+    /// Whether it changes anything: then not everybody may.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        match self {
+            Self::Status { .. }
+            | Self::Show { .. }
+            | Self::Why { .. }
+            | Self::Events { .. }
+            | Self::Report => false,
+            Self::Pause { .. }
+            | Self::Resume
+            | Self::Reload
+            | Self::Retry { .. }
+            | Self::Check { .. }
+            | Self::Stop { .. }
+            | Self::LogLevel { .. } => true,
+        }
+    }
+}
+
+/// One line of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// What was asked for.
+    Data(Value),
+    /// The answer is complete.
+    Done,
+    /// There is no such resource.
+    Unknown(Vec<String>),
+    /// It cannot be done now; in words, with what to do.
+    Unavailable(String),
+    /// It is not done, whoever asks how often.
+    Refused(String),
+    /// The caller may not.
+    Denied(String),
+}

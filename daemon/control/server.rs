@@ -1,0 +1,245 @@
+//! The daemon's end: takes connections, a bounded number of them, and passes on what is asked.
+
+use super::address::{Address, Beside};
+use super::line::{self, NoLine};
+use super::protocol::{Ask, PROTOCOL, Reply, Request};
+use super::rights::Peer;
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+/// Whoever knows the answers.
+pub trait Desk: Send + Sync {
+    /// Answers one request. The answer is complete when this returns.
+    fn answer<'a>(
+        &'a self,
+        ask: Ask,
+        peer: Peer,
+        replies: &'a mut Replies,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+}
+
+/// What a server takes upon itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// So many connections in all.
+    pub clients: usize,
+    /// So many of one user who is not trusted.
+    pub of_one: usize,
+    /// So many bytes for a request.
+    pub request: usize,
+    /// So long for a request to come.
+    pub patience: Duration,
+    /// So long for a line of the answer to be taken.
+    pub write: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 2048,
+            of_one: 64,
+            request: 64 * 1024,
+            patience: Duration::from_secs(5),
+            write: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A socket that is listened at.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    address: Address,
+    inode: Option<u64>,
+    limits: Limits,
+    clients: Arc<Clients>,
+}
+
+/// How many are connected, by user.
+#[derive(Debug, Default)]
+struct Clients(Mutex<HashMap<u32, usize>>);
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more, if there is any. Of the places a few are kept for those who are trusted.
+    fn admit(self: &Arc<Self>, peer: Peer, limits: &Limits) -> Option<Admitted> {
+        let mut all = self.lock();
+        let total: usize = all.values().sum();
+        let own = all.get(&peer.uid).copied().unwrap_or_default();
+        let free = if peer.is_trusted() {
+            total < limits.clients + limits.clients / 8
+        } else {
+            total < limits.clients && own < limits.of_one
+        };
+        if !free {
+            return None;
+        }
+        all.insert(peer.uid, own + 1);
+        Some(Admitted { clients: Arc::clone(self), uid: peer.uid })
+    }
+}
+
+/// A place, as long as it is held.
+struct Admitted {
+    clients: Arc<Clients>,
+    uid: u32,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut all = self.clients.lock();
+        if let Some(count) = all.get_mut(&self.uid) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.uid);
+            }
+        }
+    }
+}
+
+/// Where the lines of an answer go.
+#[derive(Debug)]
+pub struct Replies {
+    to: OwnedWriteHalf,
+    write: Duration,
+    gone: bool,
+}
+
+impl Replies {
+    /// Sends one; false when nobody is there to take it.
+    pub async fn send(&mut self, reply: &Reply) -> bool {
+        let Ok(line) = serde_json::to_vec(reply) else { return false };
+        if !self.gone && line::write(&mut self.to, line, self.write).await.is_err() {
+            self.gone = true;
+        }
+        !self.gone
+    }
+
+    /// The same with data of any sort.
+    pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
+        match serde_json::to_value(data) {
+            Ok(value) => self.send(&Reply::Data(value)).await,
+            Err(_) => false,
+        }
+    }
+}
+
+impl Server {
+    /// Listens, for the daemon's user alone, or also for a group, whose members may read.
+    pub async fn bind(
+        address: Address,
+        group: Option<u32>,
+        limits: Limits,
+    ) -> Result<Self, Beside> {
+        let mode = if group.is_some() { 0o660 } else { 0o600 };
+        let listener = address.listen(mode, group).await?;
+        let inode = address.inode();
+        Ok(Self { listener, address, inode, limits, clients: Arc::default() })
+    }
+
+    /// Takes connections until it is stopped; those that are being answered end then.
+    pub async fn serve(self, desk: Arc<dyn Desk>, stopping: CancellationToken) {
+        let tasks = tokio_util::task::TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = stopping.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let (desk, limits) = (Arc::clone(&desk), self.limits);
+                    let clients = Arc::clone(&self.clients);
+                    let stopping = stopping.clone();
+                    tasks.spawn(async move {
+                        let answering = attend(stream, &*desk, &limits, &clients);
+                        tokio::select! {
+                            () = answering => {}
+                            // An answer that is under way may still be finished.
+                            () = late(stopping) => {}
+                        }
+                    });
+                }
+                // No descriptor is free: the next moment may be better.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+        self.address.leave(self.inode);
+        tasks.close();
+        tasks.wait().await;
+    }
+}
+
+async fn late(stopping: CancellationToken) {
+    stopping.cancelled().await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}
+
+async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &Arc<Clients>) {
+    let Ok(credentials) = stream.peer_cred() else { return };
+    let peer = Peer { uid: credentials.uid() };
+    let (read, write) = stream.into_split();
+    let mut replies = Replies { to: write, write: limits.write, gone: false };
+    let Some(_admitted) = clients.admit(peer, limits) else {
+        replies.write = Duration::from_secs(1);
+        let many = "too many connections; try again in a few seconds".to_owned();
+        replies.send(&Reply::Unavailable(many)).await;
+        return;
+    };
+    let mut read = BufReader::new(read);
+    match request(&mut read, limits).await {
+        Ok(ask) if peer.may(&ask) => {
+            tokio::select! {
+                () = desk.answer(ask, peer, &mut replies) => {}
+                // Who follows may leave when nothing happens.
+                () = gone(&mut read) => return,
+            }
+            replies.send(&Reply::Done).await;
+        }
+        Ok(_) => {
+            let denied = format!("user {} may read, not change; root may", peer.uid);
+            replies.send(&Reply::Denied(denied)).await;
+        }
+        Err(Some(refused)) => {
+            replies.send(&Reply::Refused(refused)).await;
+        }
+        Err(None) => {}
+    }
+}
+
+/// Until the other side has ended. Whatever else it says is not listened to.
+async fn gone(read: &mut BufReader<OwnedReadHalf>) {
+    let mut waste = [0; 512];
+    while matches!(read.read(&mut waste).await, Ok(1..)) {}
+}
+
+/// What is asked; or in words what is wrong with it; or nothing at all.
+async fn request(
+    read: &mut BufReader<OwnedReadHalf>,
+    limits: &Limits,
+) -> Result<Ask, Option<String>> {
+    let line = line::read(read, limits.request, Some(limits.patience)).await;
+    let line = line.map_err(|why| match why {
+        NoLine::End | NoLine::Failed(_) => None,
+        NoLine::Half => Some("the request ends in the middle of a line".to_owned()),
+        NoLine::Long => Some(format!("a request has at most {} bytes", limits.request)),
+        NoLine::Late => Some(format!("no request within {} seconds", limits.patience.as_secs())),
+    })?;
+    let request: Request =
+        serde_json::from_slice(&line).map_err(|why| Some(format!("this is no request: {why}")))?;
+    if request.protocol != PROTOCOL {
+        let theirs = request.protocol;
+        return Err(Some(format!(
+            "this daemon speaks protocol {PROTOCOL}, you speak {theirs}: use the same release"
+        )));
+    }
+    serde_json::from_value(request.ask).map_err(|why| Some(format!("this cannot be asked: {why}")))
+}

@@ -1,0 +1,275 @@
+//! The control socket: its server and its client, with a desk that the tests know, and callers who do not keep to the rules (S-12).
+
+use serde_json::json;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steadfast::control::{
+    Address, Ask, Beside, Client, Desk, Limits, PROTOCOL, Peer, Replies, Reply, Server, Unanswered,
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Answers `status` with what it was asked, streams on `events`, and knows no resource.
+struct Echo;
+
+impl Desk for Echo {
+    fn answer<'a>(
+        &'a self,
+        ask: Ask,
+        _peer: Peer,
+        replies: &'a mut Replies,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            match ask {
+                Ask::Status { most } => {
+                    replies.data(&json!({ "most": most })).await;
+                }
+                Ask::Events { .. } => {
+                    let big = "x".repeat(10_000);
+                    while replies.data(&big).await {}
+                }
+                Ask::Show { resource } => {
+                    replies.send(&Reply::Unknown(vec![resource])).await;
+                }
+                Ask::Report => std::future::pending().await,
+                _ => {
+                    replies.send(&Reply::Unavailable("not now".to_owned())).await;
+                }
+            }
+        })
+    }
+}
+
+struct Listening {
+    directory: TempDir,
+    address: Address,
+    stopping: CancellationToken,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl Listening {
+    async fn with(limits: Limits) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let address = Address::at(directory.path().join("run/control.socket"));
+        let server = Server::bind(address.clone(), None, limits).await.expect("listens");
+        let stopping = CancellationToken::new();
+        let task = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+        Self { directory, address, stopping, served: task }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.address.path().to_owned()
+    }
+
+    async fn status(&self, most: usize) -> Result<serde_json::Value, Unanswered> {
+        let mut client = Client::ask(&self.address, &Ask::Status { most }).await?;
+        let value = client.next(Some(LONG)).await?.expect("an answer");
+        assert_eq!(client.next(Some(LONG)).await?, None);
+        Ok(value)
+    }
+
+    /// What the server says to these bytes, until it closes.
+    async fn raw(&self, bytes: Vec<u8>, end: bool) -> String {
+        let path = self.path();
+        let answered = tokio::task::spawn_blocking(move || {
+            let mut stream = UnixStream::connect(path).expect("connects");
+            let _cut = stream.write_all(&bytes);
+            if end {
+                stream.shutdown(std::net::Shutdown::Write).expect("ended");
+            }
+            stream.set_read_timeout(Some(LONG)).expect("set");
+            let mut answer = String::new();
+            let _cut = stream.read_to_string(&mut answer);
+            answer
+        });
+        answered.await.expect("no panic")
+    }
+}
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn short() -> Limits {
+    Limits {
+        patience: Duration::from_millis(200),
+        write: Duration::from_millis(200),
+        ..Limits::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_comes_back_whole() {
+    let listening = Listening::with(Limits::default()).await;
+    assert_eq!(listening.status(7).await.expect("answered"), json!({ "most": 7 }));
+    let shown = Ask::Show { resource: "file[a]".to_owned() };
+    let mut client = Client::ask(&listening.address, &shown).await.expect("asked");
+    let unknown = client.next(Some(LONG)).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "no such resource: file[a]");
+    let mut client = Client::ask(&listening.address, &Ask::Resume).await.expect("asked");
+    assert!(matches!(client.next(Some(LONG)).await, Err(Unanswered::Unavailable(_))));
+}
+
+/// S-12: for its user alone, in a directory of its own, by a path.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_its_user_may_connect() {
+    let listening = Listening::with(Limits::default()).await;
+    let found = std::fs::symlink_metadata(listening.path()).expect("there");
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    let names: Vec<_> = std::fs::read_dir(listening.path().parent().expect("a directory"))
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names, ["control.socket"], "nothing else is left there");
+}
+
+/// S-12: garbage, half lines, too much, nothing, the wrong protocol and unknown verbs are each answered in words, and nobody else
+/// notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_request_is_refused_in_words() {
+    let listening = Listening::with(short()).await;
+    let long = vec![b'x'; 70_000];
+    let length = [&u32::MAX.to_be_bytes()[..], b"{}\n"].concat();
+    let newer = format!("{{\"protocol\":{},\"ask\":{{\"verb\":\"hop\"}}}}\n", PROTOCOL + 1);
+    let unknown = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"hop\"}}}}\n");
+    let surplus =
+        format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"status\",\"most\":1,\"x\":1}}}}\n");
+    for (bytes, end, words) in [
+        (b"\x00\xff\n".to_vec(), false, "this is no request"),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, "this is no request"),
+        (b"{\"protocol\":1".to_vec(), true, "in the middle of a line"),
+        (b"{\"protocol\":1".to_vec(), false, "no request within"),
+        (Vec::new(), false, "no request within"),
+        (long, false, "at most 65536 bytes"),
+        (length, false, "this is no request"),
+        (newer.into_bytes(), false, "use the same release"),
+        (b"{\"protocol\":0,\"ask\":null}\n".to_vec(), false, "use the same release"),
+        (unknown.into_bytes(), false, "unknown variant `hop`"),
+        (surplus.into_bytes(), false, "unknown field `x`"),
+        (b"[[[[[[[[[[[[[[[[".repeat(100), true, "in the middle of a line"),
+    ] {
+        let answer = listening.raw(bytes.clone(), end).await;
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned();
+        assert!(answer.contains("refused") && answer.contains(words), "{shown:?}: {answer}");
+        assert_eq!(listening.status(1).await.expect("unmoved"), json!({ "most": 1 }));
+    }
+    assert_eq!(listening.raw(Vec::new(), true).await, "", "who says nothing is told nothing");
+}
+
+/// S-12: who sends byte by byte has no more time than others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_sender_is_cut_off() {
+    let listening = Listening::with(short()).await;
+    let path = listening.path();
+    let began = Instant::now();
+    let sent = tokio::task::spawn_blocking(move || {
+        let mut stream = UnixStream::connect(path).expect("connects");
+        for _ in 0..1000 {
+            if stream.write_all(b"{").is_err() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    });
+    assert!(sent.await.expect("no panic"), "it was cut off");
+    assert!(began.elapsed() < Duration::from_secs(15));
+}
+
+/// S-12: idle connections, however many, take no more than their places, and those are free again soon.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_are_bounded() {
+    let limits = Limits { clients: 64, patience: Duration::from_millis(500), ..short() };
+    let listening = Listening::with(limits).await;
+    let mut was_full = false;
+    for _ in 0..10 {
+        let idle: Vec<_> = (0..100).map(|_| UnixStream::connect(listening.path())).collect();
+        assert!(idle.iter().filter(|one| one.is_ok()).count() >= 64);
+        let limit = Instant::now() + LONG;
+        loop {
+            match listening.status(3).await {
+                Ok(_) => break,
+                Err(Unanswered::Unavailable(why)) => {
+                    assert!(why.contains("too many connections"), "{why}");
+                    was_full = true;
+                }
+                Err(other) => assert!(matches!(other, Unanswered::Broken(_)), "{other}"),
+            }
+            assert!(Instant::now() < limit, "no place becomes free");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    assert!(was_full, "a hundred were too many");
+}
+
+/// S-12: who does not read an endless answer is given up; who reads gets all.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_read_is_given_up() {
+    let listening = Listening::with(Limits { clients: 1, ..short() }).await;
+    let events = Ask::Events { follow: true, resource: None, from: None };
+    let mut reads = Client::ask(&listening.address, &events).await.expect("asked");
+    for _ in 0..100 {
+        assert!(reads.next(Some(LONG)).await.expect("goes on").is_some());
+    }
+    drop(reads);
+    let _stalls = Client::ask(&listening.address, &events).await.expect("asked");
+    let limit = Instant::now() + LONG;
+    while listening.status(1).await.is_err() {
+        assert!(Instant::now() < limit, "its place is never free again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A client that leaves while nothing is to be told gives its place back.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_gives_the_place_back() {
+    let listening = Listening::with(Limits { clients: 1, ..Limits::default() }).await;
+    let waits = Client::ask(&listening.address, &Ask::Report).await.expect("asked");
+    drop(waits);
+    let limit = Instant::now() + LONG;
+    while listening.status(1).await.is_err() {
+        assert!(Instant::now() < limit, "its place is never free again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What a dead daemon left is replaced; where a living one listens nobody else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_living_daemon_keeps_its_place() {
+    let listening = Listening::with(Limits::default()).await;
+    let address = listening.address.clone();
+    let second = Server::bind(address.clone(), None, Limits::default()).await;
+    assert!(matches!(second, Err(Beside::Alive(_))), "{second:?}");
+    listening.status(1).await.expect("unmoved");
+    listening.stopping.cancel();
+    listening.served.await.expect("ended");
+    assert!(!address.path().exists(), "it is taken away at the end");
+    let gone = Client::ask(&address, &Ask::Report).await.unwrap_err();
+    assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");
+
+    // As after kill -9.
+    drop(std::os::unix::net::UnixListener::bind(address.path()).expect("bound"));
+    assert!(address.path().exists());
+    let third = Server::bind(address.clone(), None, Limits::default()).await.expect("replaced");
+    drop(third);
+    drop(listening.directory);
+}
+
+/// S-12: a directory in which others could put something in its place is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_others_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = directory.path().join("open");
+    std::fs::create_dir(&open).expect("made");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("set");
+    let address = Address::at(open.join("control.socket"));
+    let refused = Server::bind(address, None, Limits::default()).await;
+    assert!(matches!(refused, Err(Beside::Unsafe(_))), "{refused:?}");
+    assert!(
+        std::fs::metadata(&open).expect("there").is_dir()
+            && open.metadata().expect("there").uid() < u32::MAX
+    );
+}
