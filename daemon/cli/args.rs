@@ -29,6 +29,30 @@ pub enum Command {
     Graph(ShowGraph),
     /// Explain a kind, the metaparams, or the code of a problem
     Explain(Explain),
+    /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 69 no daemon
+    Status(Status),
+    /// Show one resource of the running daemon in full
+    Show(OfResource),
+    /// Show what stands in the way of a resource, up to the cause
+    Why(OfResource),
+    /// Show what happened lately; with --follow also what happens
+    Events(Events),
+    /// Show the workers inside the daemon
+    Report(Report),
+    /// Let the daemon come to rest; every pause ends by itself
+    Pause(Pause),
+    /// Let a paused daemon go on
+    Resume(Bare),
+    /// Let the daemon read its graph again, and say whether it was taken
+    Reload(Bare),
+    /// Run resources again, also what has failed or runs once
+    Retry(Resources),
+    /// Wait until the host is as declared
+    Wait(Wait),
+    /// End the daemon
+    Stop(Stop),
+    /// Change how much the daemon logs
+    LogLevel(LogLevel),
 }
 
 /// Which graph, and how much of it.
@@ -59,6 +83,170 @@ pub struct State {
     pub state_dir: Option<PathBuf>,
 }
 
+/// Which daemon is asked.
+#[derive(Clone, Debug, Args)]
+pub struct Socket {
+    /// Where the daemon listens [default: in its runtime directory; in its --state-dir if that was given]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// The daemon with this state directory
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// `steadfast status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Show it as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Show it again each second
+    #[arg(long)]
+    pub watch: bool,
+    /// At most so many resources that are not as declared
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub most: usize,
+}
+
+/// `steadfast show`, `steadfast why`.
+#[derive(Debug, Args)]
+pub struct OfResource {
+    /// Which: `kind[name]`
+    #[arg(value_name = "RES")]
+    pub resource: String,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Show it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steadfast events`.
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Only those of this resource: `kind[name]`
+    #[arg(value_name = "RES")]
+    pub resource: Option<String>,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Go on with what happens, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only from this number on
+    #[arg(long, value_name = "N")]
+    pub from: Option<u64>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steadfast report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Show it as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steadfast pause`.
+#[derive(Debug, Args)]
+pub struct Pause {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// It ends by itself after so long: `90s`, `30m`, `2h`, `1d` [default: the daemon's --pause-limit]
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    pub limit: Option<u64>,
+    /// Why, for who looks at the status
+    #[arg(long)]
+    pub reason: Option<String>,
+}
+
+/// A span of time: a number with `s`, `m`, `h` or `d`.
+fn span(text: &str) -> Result<u64, String> {
+    let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let (number, factor) = match unit {
+        's' => (text.trim_end_matches('s'), 1),
+        'm' => (text.trim_end_matches('m'), 60),
+        'h' => (text.trim_end_matches('h'), 3600),
+        'd' => (text.trim_end_matches('d'), 86_400),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_error| wrong())?;
+    number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
+}
+
+/// A command that needs nothing but the daemon.
+#[derive(Debug, Args)]
+pub struct Bare {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+}
+
+/// `steadfast retry`.
+#[derive(Debug, Args)]
+pub struct Resources {
+    /// Which: `kind[name]`
+    #[arg(required = true, value_name = "RES")]
+    pub resources: Vec<String>,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+}
+
+/// `steadfast wait`.
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// What for
+    #[arg(long = "for", value_enum, default_value = "converged")]
+    pub what: Awaited,
+    /// For so many seconds at most
+    #[arg(long, value_name = "S")]
+    pub timeout: Option<u64>,
+}
+
+/// What can be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Awaited {
+    /// All is as declared.
+    Converged,
+}
+
+/// `steadfast stop`.
+#[derive(Debug, Args)]
+pub struct Stop {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// At once: cut off what runs
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// `steadfast log-level`.
+#[derive(Debug, Args)]
+pub struct LogLevel {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or for a part: `steadfast::driver=trace`
+    #[arg(value_name = "FILTER")]
+    pub filter: String,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+}
+
 /// How lines of log look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Log {
@@ -77,6 +265,9 @@ pub struct Run {
     /// Where state is kept.
     #[command(flatten)]
     pub state: State,
+    /// Where to listen for commands [default: in the runtime directory; in --state-dir if that is given]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
     /// Reload when a graph file changes
     #[arg(long)]
     pub watch: bool,
@@ -182,6 +373,9 @@ pub struct Check {
     /// Show the problems as JSON
     #[arg(long)]
     pub json: bool,
+    /// Which daemon, where resources are given instead of graphs: it looks at them again now.
+    #[command(flatten)]
+    pub socket: Socket,
 }
 
 /// `steadfast explain`.

@@ -7,8 +7,15 @@ use super::text::{count, out, plain, say};
 use crate::config;
 use serde_json::json;
 
-/// Checks a graph.
+/// Checks a graph, or asks a running daemon to look at resources again.
 pub(super) fn check(args: &Check) -> Exit {
+    // `kind[name]` is no path that anybody has: those are of a running daemon.
+    let named = args.graph.graphs.iter().map(|path| path.to_str());
+    let resources: Option<Vec<String>> =
+        named.map(|text| text.filter(|t| is_resource(t)).map(str::to_owned)).collect();
+    if let Some(resources) = resources {
+        return super::asking::check(&args.socket, resources);
+    }
     match config::load(&args.graph.graphs, &options(&args.graph, false)) {
         Ok(loaded) => {
             if args.json {
@@ -34,4 +41,15 @@ pub(super) fn check(args: &Check) -> Exit {
             Exit::Graph
         }
     }
+}
+
+fn is_resource(text: &str) -> bool {
+    let is_kind = |kind: &str| {
+        let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ':';
+        !kind.is_empty() && kind.chars().all(letter)
+    };
+    text.strip_suffix(']')
+        .and_then(|text| text.split_once('['))
+        .is_some_and(|(kind, _)| is_kind(kind))
+        && !std::path::Path::new(text).exists()
 }

@@ -3,28 +3,33 @@
 use super::args::Log;
 use super::text::plain;
 use crate::driver::{Audience, News};
+use crate::events::{self, Happening};
 use std::collections::HashMap;
 use std::time::Duration;
 use steadfast_engine::Holding;
 use steadfast_resources::{Difference, Trouble};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::SystemTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt, reload};
 
 /// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
-pub(super) fn set_up(log: Log) {
+pub(super) fn set_up(log: Log) -> LogFilter {
     let filter =
         EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = fmt::layer()
         .with_writer(|| Unfailing(std::io::stderr()))
         .log_internal_errors(false)
         .with_timer(SystemTime)
         .with_target(false);
+    let all = tracing_subscriber::registry().with(filter);
     let set = match log {
-        Log::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
+        Log::Json => all.with(lines.json().flatten_event(true).with_current_span(false)).try_init(),
         Log::Human => {
             let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            lines.with_ansi(colour && std::env::var_os("NO_COLOR").is_none()).try_init()
+            let colour = colour && std::env::var_os("NO_COLOR").is_none();
+            all.with(lines.with_ansi(colour)).try_init()
         }
     };
     // A second call in one process (tests) finds it set up already.
@@ -33,6 +38,18 @@ pub(super) fn set_up(log: Log) {
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
     }));
+    LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
+}
+
+/// How much is logged; can be changed at any time.
+pub(super) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
+
+impl LogFilter {
+    /// Filters so from now on: `debug`, `steadfast::driver=trace`.
+    pub(super) fn set(&self, filter: &str) -> Result<(), String> {
+        let parsed = EnvFilter::try_new(filter);
+        (self.0)(parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(filter)))?)
+    }
 }
 
 /// Standard error that may be full, or closed by whoever read it: a daemon goes on without its log.
@@ -151,6 +168,19 @@ impl Audience for Journal {
         }
         self.write(&line);
     }
+}
+
+/// The same for whoever follows the events.
+pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
+    let line = line(news)?;
+    let level = match line.level {
+        Level::Debug => events::Level::Debug,
+        Level::Info => events::Level::Info,
+        Level::Warn => events::Level::Warn,
+        Level::Error => events::Level::Error,
+    };
+    let says = line.words.trim_start_matches([':', ' ']).to_owned();
+    Some(Happening { what: line.event, resource: line.resource.map(str::to_owned), says, level })
 }
 
 /// The line for a piece of news.

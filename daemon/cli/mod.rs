@@ -4,11 +4,14 @@ pub mod args;
 pub mod exit;
 
 mod apply;
+mod asking;
 mod check;
+mod desk;
 mod drift;
 mod edges;
 mod explain;
 mod graph;
+mod inside;
 mod log;
 mod plan;
 mod read;
@@ -44,6 +47,18 @@ pub fn main() -> Exit {
     };
     match cli.command {
         Command::Check(args) => check::check(&args),
+        Command::Status(args) => asking::status(&args),
+        Command::Show(args) => asking::show(&args),
+        Command::Why(args) => asking::why(&args),
+        Command::Events(args) => asking::events(&args),
+        Command::Report(args) => asking::report(&args),
+        Command::Pause(args) => asking::pause(&args),
+        Command::Resume(args) => asking::resume(&args),
+        Command::Reload(args) => asking::reload(&args),
+        Command::Retry(args) => asking::retry(&args),
+        Command::Wait(args) => asking::wait(&args),
+        Command::Stop(args) => asking::stop(&args),
+        Command::LogLevel(args) => asking::log_level(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Plan(args) => plan::plan(&args, key),

@@ -1,11 +1,14 @@
 //! `steadfast run`: the daemon, in the foreground.
 
-use super::args::Run;
+use super::args::{Run, Socket};
+use super::desk::Clerk;
 use super::exit::Exit;
-use super::log::Journal;
+use super::inside::Inside;
+use super::log::{Journal, LogFilter};
 use super::reload::Reloader;
-use super::{log, read, state, systemd, text};
+use super::{asking, log, read, state, systemd, text};
 use crate::driver::{Audience, Driver, Inbox, Input, News, Parts, Settings};
+use crate::events::{self, Pump, Stream, Teller};
 use crate::signals::{Signal, Signals};
 use std::time::Duration;
 use steadfast_engine::Slots;
@@ -14,7 +17,7 @@ use tokio::sync::watch;
 
 /// Runs until it is stopped.
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
-    log::set_up(args.log);
+    let filter = log::set_up(args.log);
     let directory = state::directory(args.state.state_dir.as_deref());
     let opened = state::open(&directory);
     let (store, recalled) = match opened {
@@ -22,16 +25,31 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         Err(exit) => return exit,
     };
     let (converged, seen) = watch::channel(false);
+    let (teller, events, pump) = events::stream();
     let audience = Box::new(Crier {
         journal: Journal::new(args.log),
         notifier: systemd::Notifier::new(),
         converged,
+        teller,
     });
     let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
-    super::on_runtime(|runtime| runtime.block_on(hold(args, signals, parts, seen)))
+    let desk = Desk { events, pump, filter };
+    super::on_runtime(|runtime| runtime.block_on(hold(args, signals, parts, (seen, desk))))
 }
 
-async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Receiver<bool>) -> Exit {
+/// What the control socket needs besides the driver.
+struct Desk {
+    events: Stream,
+    pump: Pump,
+    filter: LogFilter,
+}
+
+async fn hold(
+    args: &Run,
+    mut signals: Signals,
+    parts: Parts,
+    (seen, desk): (watch::Receiver<bool>, Desk),
+) -> Exit {
     let whole = args.graph.only.is_empty() && args.graph.skip.is_empty();
     let settings = Settings {
         one_shot: false,
@@ -60,6 +78,7 @@ async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Recei
     }
     drop(turn);
     let grace = Duration::from_secs(args.grace);
+    let inside = attend(args, desk, inbox.clone(), reloader.clone());
     tokio::spawn(obey(signals, inbox.clone(), reloader, grace));
     tokio::spawn(systemd::feed_watchdog(inbox.clone()));
     if let Some(seconds) = args.converged_timeout {
@@ -67,7 +86,29 @@ async fn hold(args: &Run, mut signals: Signals, parts: Parts, seen: watch::Recei
     }
     driver.run().await;
     systemd::stopping();
+    if let Some(inside) = inside {
+        inside.stop();
+    }
     Exit::Well
+}
+
+/// Lets the daemon be asked. Where that cannot be, it does its work all the same.
+fn attend(args: &Run, desk: Desk, inbox: Inbox<Input>, reloader: Reloader) -> Option<Inside> {
+    let inside = Inside::start().inspect_err(|error| {
+        tracing::error!(event = "control", %error, "commands cannot reach this daemon");
+    });
+    let inside = inside.ok()?;
+    let clerk = Clerk {
+        inbox,
+        events: desk.events,
+        reloader,
+        supervisor: inside.supervisor.clone(),
+        log: desk.filter,
+        grace: Duration::from_secs(args.grace),
+    };
+    let socket = Socket { socket: args.socket.clone(), state_dir: args.state.state_dir.clone() };
+    inside.install(desk.pump, clerk, asking::address(&socket));
+    Some(inside)
 }
 
 /// Turns signals into requests, in the order in which they were sent.
@@ -76,7 +117,10 @@ async fn obey(mut signals: Signals, inbox: Inbox<Input>, reloader: Reloader, gra
     loop {
         match signals.next().await {
             Ok(Signal::Reload) => reloader.reload(true),
-            Ok(Signal::Pause) => inbox.put(Input::Pause("signal USR1".to_owned())),
+            Ok(Signal::Pause) => {
+                let reason = "signal USR1".to_owned();
+                inbox.put(Input::Pause { reason, limit: None });
+            }
             Ok(Signal::Resume) => inbox.put(Input::Resume),
             Ok(Signal::Stop) => {
                 stops += 1;
@@ -121,6 +165,7 @@ struct Crier {
     journal: Journal,
     notifier: systemd::Notifier,
     converged: watch::Sender<bool>,
+    teller: Teller,
 }
 
 impl Crier {
@@ -140,5 +185,8 @@ impl Audience for Crier {
         }
         self.journal.hear(news);
         self.notifier.hear(news);
+        if let Some(happening) = log::happening(news) {
+            self.teller.tell(happening);
+        }
     }
 }

@@ -26,8 +26,13 @@ pub enum Input {
         /// The operator asked for it.
         operator: bool,
     },
-    /// Come to rest, for this reason.
-    Pause(String),
+    /// Come to rest.
+    Pause {
+        /// Shown in status.
+        reason: String,
+        /// When it ends by itself; the usual time where none is given.
+        limit: Option<Duration>,
+    },
     /// Go on.
     Resume,
     /// Stop; with no grace: at once.

@@ -243,9 +243,9 @@ impl Driver {
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => self.load(*graph, operator),
             Input::Graph { graph: Err(why), .. } => self.audience.hear(&News::Refused(&why)),
-            Input::Pause(reason) => {
+            Input::Pause { reason, limit } => {
                 self.pause_reason = reason;
-                let until = self.now().after(self.settings.pause_limit);
+                let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
                 self.pause_until = until;
                 let pause = steadfast_engine::Pause { drain: false, until, recorded: false };
                 self.turn(Event::Pause(pause));

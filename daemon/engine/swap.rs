@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::event::Swap;
 use crate::graph::{Declared, Graph, Recall};
 use crate::ids::{SemaphoreId, Stamp, Tick, VertexId};
+use crate::meta::Poll;
 use crate::status::Mode;
 use crate::timers::Timer;
 use crate::topology::Topology;
@@ -287,6 +288,10 @@ impl Engine {
         if before.poll != new.meta.poll {
             self.set_poll(id);
             self.rewatch(id);
+            if new.meta.poll == Poll::Never && !self.one_shot {
+                // What happened between the last tick and the watch, nobody has seen.
+                self.suspect(id);
+            }
         }
         self.touch(id);
     }

@@ -9,6 +9,7 @@ mod output;
 mod process;
 
 mod applied;
+mod asked;
 mod clock;
 mod crashes;
 mod drift;

@@ -69,6 +69,8 @@ pub(crate) struct Running {
     pub(crate) run: RunId,
     pub(crate) start: When,
     pub(crate) at: Tick,
+    /// By what was declared when it started.
+    pub(crate) deadline: Option<Tick>,
     pub(crate) look: bool,
     pub(crate) noop: bool,
     pub(crate) refresh: bool,

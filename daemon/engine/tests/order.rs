@@ -150,9 +150,7 @@ impl Books {
 
     /// The moment after which a run is over its time.
     pub(crate) fn deadline(vertex: &Vertex) -> Option<Tick> {
-        let run = vertex.running.as_ref()?;
-        let length = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout)?;
-        Some(run.at.after(length))
+        vertex.running.as_ref()?.deadline
     }
 }
 

@@ -1,10 +1,12 @@
 //! Rules shown one at a time, by hand.
 
-use crate::shape::Shape;
-use crate::shape::v;
+use crate::races::{settled, sound, started};
+use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
-use steadfast_engine::{Outcome, Slots, Verdict};
+use steadfast_engine::{
+    Action, Event, Holding, Notice, Outcome, Poll, SlotClass, Slots, Standing, Verdict,
+};
 
 #[test]
 fn e01_a_chain_starts_in_order() {
@@ -26,4 +28,195 @@ fn e01_a_chain_starts_in_order() {
         world.oracle.books.violations,
         world.log.join("\n")
     );
+}
+
+/// E-3: a clean parent passes a back-poke on to whoever failed above it.
+#[test]
+fn e03_a_back_poke_reaches_who_failed_far_above() {
+    let mut world = settled(&[Shape::of(3).edge(0, 1).edge(1, 2)]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Unknown)]);
+    assert_eq!(world.engine.standing(v(0)), Some(Standing::Failed));
+    world.steps(&[Step::Changed(v(2))]);
+    assert_eq!(started(&world), [0, 0], "v1 has nothing to do, and yet v0 gets its attempt");
+    sound(&world);
+}
+
+/// E-4: an event during the last run that fails is no new budget, and yet a check follows it.
+#[test]
+fn e04_an_event_during_the_last_failing_run_is_checked() {
+    let mut world = settled(&[Shape::of(1)]);
+    world.steps(&[Step::Changed(v(0)), Step::Changed(v(0))]);
+    world.steps(&[Step::Checked(v(0), Verdict::Unknown), Step::Wait(ms(1000))]);
+    assert_eq!(started(&world), [0, 0]);
+    world.steps(&[Step::Checked(v(0), Verdict::Unknown), Step::Wait(ms(60_000))]);
+    assert_eq!(started(&world), [0, 0], "and it was no new budget");
+    sound(&world);
+}
+
+/// E-8: where many parents are counted and not looked at, those that have gone are forgotten.
+#[test]
+fn e08_a_crowd_of_parents_opens_when_the_last_that_blocks_is_right() {
+    let shape = (0..17).fold(Shape::of(18), |shape, parent| shape.edge(parent, 17));
+    let mut world = settled(&[shape]);
+    world.steps(&[Step::Changed(v(0)), Step::Changed(v(17)), Step::Changed(v(1))]);
+    // v1 was right after v17 became dirty, and is dirty again: that blocks v17 no more.
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1, 1]);
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1, 1, 17]);
+    sound(&world);
+}
+
+/// E-10: what its own run may have caused is no new budget.
+#[test]
+fn e10_an_event_during_its_own_run_refills_nothing() {
+    let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(2))]);
+    world.steps(&[Step::Changed(v(0))]);
+    for _ in 0..2 {
+        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Unknown)]);
+        assert!(matches!(world.engine.standing(v(0)), Some(Standing::Delayed(_))));
+        world.steps(&[Step::Wake]);
+    }
+    world.steps(&[Step::Checked(v(0), Verdict::Unknown)]);
+    assert_eq!(world.engine.standing(v(0)), Some(Standing::Failed));
+    assert_eq!(started(&world), [0, 0, 0], "one run and two retries");
+    sound(&world);
+}
+
+/// E-11: what cannot be told below a vertex that would change is unknown until that one is changed, not failed.
+#[test]
+fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1).all(|meta| meta.noop = true)]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    let until = Holding::UnknownUntil(v(0));
+    assert_eq!(world.engine.standing(v(1)), Some(Standing::Held(until)));
+    assert!(world.told.contains(&Notice::Held(v(1), until)));
+    assert!(!world.told.contains(&Notice::Failed(v(1))));
+    sound(&world);
+}
+
+/// E-14: a lower ticket that waits for another semaphore keeps its place in this one.
+#[test]
+fn e14_a_higher_ticket_does_not_pass_a_lower_one() {
+    let shape = Shape::of(3).semaphore(1).semaphore(1);
+    let shape = shape.uses(0, 1).uses(1, 0).uses(1, 1).uses(2, 0);
+    let mut world = settled(&[shape]);
+    world.steps(&[Step::Changed(v(0)), Step::Changed(v(1)), Step::Changed(v(2))]);
+    assert_eq!(started(&world), [0], "semaphore 0 is free, and v1 stands before v2");
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1]);
+    world.steps(&[Step::Checked(v(1), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1, 2]);
+    sound(&world);
+}
+
+/// E-14: who was let go under a count that has shrunk since does not start.
+#[test]
+fn e14_a_new_start_obeys_the_new_count() {
+    let shape = Shape::of(3).semaphore(2).uses(0, 0).uses(2, 0);
+    let mut narrow = shape.clone();
+    narrow.semaphores = vec![1];
+    let slots = Slots { threads: 2, commands: 1, spare: 0 };
+    let mut world = World::new(&[shape, narrow], slots, false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Watching(v(2))]);
+    assert_eq!(started(&world), [0, 1], "v2 waits for a slot only");
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Checked(v(1), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1], "and for the semaphore now, with v0 in it");
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1, 2]);
+    sound(&world);
+}
+
+/// E-14: a run in progress holds what its vertex is given by a swap.
+#[test]
+fn e14_a_run_in_progress_holds_its_new_semaphores() {
+    let plain = Shape::of(2).semaphore(1).uses(1, 0);
+    let mut world = settled(&[plain.clone(), plain.uses(0, 0)]);
+    world.steps(&[Step::Changed(v(0)), Step::Swap { graph: 1, operator: false }]);
+    world.steps(&[Step::Changed(v(1))]);
+    assert_eq!(started(&world), [0]);
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 1]);
+    sound(&world);
+}
+
+/// E-17: a swap that waits cancels what it waits for when the grace of 30 s is over.
+#[test]
+fn e17_a_swap_waits_for_its_grace_and_no_longer() {
+    let shape = Shape::of(1);
+    let mut world = settled(&[shape.clone(), shape.define(0, 2)]);
+    world.steps(&[Step::Changed(v(0)), Step::Swap { graph: 1, operator: false }]);
+    world.steps(&[Step::Wait(ms(29_999))]);
+    assert!(world.runs.values().all(|run| !run.cancelled));
+    world.steps(&[Step::Wait(ms(1))]);
+    assert!(world.runs.values().all(|run| run.cancelled));
+    world.steps(&[Step::Ended(v(0), Outcome::Interrupted), Step::Watching(v(0))]);
+    assert_eq!(started(&world), [0, 0]);
+    sound(&world);
+}
+
+/// E-17: what only the older of two graphs would have changed goes on at once when the newer one takes its place.
+#[test]
+fn e17_what_a_newer_graph_leaves_alone_goes_on() {
+    let shape = Shape::of(2);
+    let both = shape.clone().define(0, 2).define(1, 2);
+    let mut world = settled(&[shape.clone(), both, shape.define(0, 2)]);
+    world.steps(&[Step::Changed(v(0)), Step::Swap { graph: 1, operator: false }]);
+    world.steps(&[Step::Changed(v(1))]);
+    assert_eq!(started(&world), [0], "v1 will be replaced");
+    world.steps(&[Step::Swap { graph: 2, operator: false }]);
+    assert_eq!(started(&world), [0, 1], "the newer graph still waits for v0, and v1 for nobody");
+    sound(&world);
+}
+
+/// What is told of the runs of one vertex is told in their order, in whatever order a store makes them durable.
+#[test]
+fn what_is_told_of_one_vertex_is_told_in_order() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..2 {
+        world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+        world.steps(&[Step::Ended(v(0), Outcome::Changed)]);
+        // Its end stays written; the begin of the next run is durable without it.
+        let end = world.store.written.pop_back().expect("the end of the run");
+        world.store.durable.apply(&end);
+    }
+    let (first, second) = (world.starts[0].run, world.starts[1].run);
+    let now = world.now;
+    assert_eq!(world.engine.handle(now, Event::Durable(second)), []);
+    let ran = |run| Action::Tell(Notice::Ran(v(0), run, Outcome::Changed));
+    let told = world.engine.handle(now, Event::Durable(first));
+    assert_eq!(told[..2], [ran(first), ran(second)]);
+}
+
+/// E-13, R-9: what is watched from now on instead of polled is checked once its watch is established.
+#[test]
+fn e13_watched_instead_of_polled_is_checked_once_more() {
+    let shape = Shape::of(1);
+    let polled = shape.clone().meta(0, |meta| meta.poll = Poll::Every(ms(60_000)));
+    let mut world = settled(&[polled, shape]);
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    assert_eq!(started(&world), [0; 0], "not before the watch: it would miss what comes between");
+    world.steps(&[Step::Watching(v(0))]);
+    assert_eq!(started(&world), [0]);
+    sound(&world);
+}
+
+/// E-6: a stuck run gives back the slot that it took, whatever its vertex has become meanwhile.
+#[test]
+fn e06_a_stuck_run_gives_back_the_slot_that_it_took() {
+    let shape = Shape::of(2).meta(0, |meta| meta.timeout = Some(ms(1000)));
+    let other = shape.clone().define(0, 2).nature(0, |nature| nature.slot = SlotClass::Command);
+    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let mut world = World::new(&[shape, other], slots, false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(ms(2000))]);
+    assert!(matches!(world.engine.standing(v(0)), Some(Standing::Stuck(..))));
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    assert_eq!(started(&world), [0], "v1 waits for the one thread");
+    world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);
+    assert_eq!(started(&world), [0, 1]);
+    world.steps(&[Step::Watching(v(0))]);
+    assert_eq!(started(&world), [0, 1, 0], "and v0 is a command now");
 }

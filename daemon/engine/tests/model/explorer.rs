@@ -1,164 +1,141 @@
 //! The model: a state is a world, an action is a step, and the checker is stateright's breadth-first search.
 
-use super::hashing;
+use super::budget::Budget;
+use super::features::Configuration;
+use super::graph_of_states::Steps;
+use super::sights::{self, Sights};
+use super::{hashing, rules};
+use crate::books::Vertex;
 use crate::generate::HOURS;
-use crate::shape::Shape;
+use crate::schedule::Schedule;
+use crate::shape::ms;
 use crate::step::Step;
-use crate::world::{Station, Watch, World};
+use crate::world::{Run, Station, Watch, World};
 use stateright::{Checker as _, Model, Property};
-use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Mode, Outcome, Slots, Standing, Verdict, VertexId};
+use steadfast_engine::{Check, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
 
-/// How often each kind of thing may happen in one history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Budget {
-    /// Change events of one vertex.
-    pub(super) events: u8,
-    /// Change events of all.
-    pub(super) total_events: u8,
-    pub(super) failures: u8,
-    pub(super) pauses: u8,
-    pub(super) crashes: u8,
-    pub(super) swaps: u8,
-    pub(super) one_slot: bool,
-    /// Whether the pauses may be drains, too.
-    pub(super) drains: bool,
-}
-
-/// What was seen on the way: a model in which nothing happens proves nothing.
-pub(super) type Sights = BTreeSet<&'static str>;
-
-impl Budget {
-    pub(super) const NONE: Self = Self {
-        events: 0,
-        total_events: u8::MAX,
-        failures: 0,
-        pauses: 0,
-        crashes: 0,
-        swaps: 0,
-        one_slot: false,
-        drains: true,
-    };
-
-    /// Nothing is proven by what never happens.
-    pub(super) fn must_have_seen(self, name: &str, seen: &Sights) {
-        let wanted = [
-            (true, CONVERGED),
-            (self.events > 0, REFRESHED),
-            (self.failures > 0, FAILED),
-            (self.pauses > 0, PAUSED),
-            (self.crashes > 0, CRASHED_OWING),
-            (self.swaps > 0, SWAP_WAITED),
-            (self.one_slot, WAITED_FOR_SLOT),
-        ];
-        for (due, what) in wanted {
-            assert!(!due || seen.contains(what), "{name}: {what} was never seen");
-        }
-    }
-}
-
-const CONVERGED: &str = "convergence";
-const REFRESHED: &str = "a refresh";
-const FAILED: &str = "a failure for good";
-const PAUSED: &str = "a pause";
-const CRASHED_OWING: &str = "a crash that leaves a refresh owed";
-const SWAP_WAITED: &str = "a swap that waits";
-const WAITED_FOR_SLOT: &str = "a wait for a slot";
-
-/// One state.
+/// One state, with the number by which it is recognised.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) world: World,
     pub(super) left: Budget,
     pub(super) events: Vec<u8>,
+    number: u64,
 }
 
 impl Hash for State {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        hashing::hash(&self.world, state);
-        self.left.hash(state);
-        self.events.hash(state);
+        self.number.hash(state);
     }
 }
 
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
-        hashing::fingerprint(self) == hashing::fingerprint(other)
+        self.number == other.number
     }
 }
 
 /// The checker wants to be able to run on threads.
 #[expect(clippy::disallowed_types, reason = "the checker's, not the engine's")]
-type Shared = Arc<std::sync::Mutex<Sights>>;
+type Shared<T> = Arc<std::sync::Mutex<T>>;
+
+/// More states than any configuration has: what has no bound is broken.
+const MOST: usize = 5_000_000;
+/// The most entries that are written and not durable; then the disk comes first.
+const WRITTEN: usize = 2;
 
 pub(super) struct Explorer {
     first: State,
-    sights: Shared,
+    /// As lines, for whoever must find out what went wrong.
+    graphs: String,
+    sights: Shared<Sights>,
+    steps: Shared<Steps>,
 }
 
+/// What one exploration has covered.
+#[derive(Default)]
 pub(super) struct Found {
+    pub(super) configurations: usize,
     pub(super) states: usize,
+    pub(super) transitions: usize,
+    pub(super) depth: usize,
     pub(super) sights: Sights,
 }
 
+impl Found {
+    pub(super) fn add(&mut self, other: Self) {
+        self.configurations += other.configurations;
+        self.states += other.states;
+        self.transitions += other.transitions;
+        self.depth = self.depth.max(other.depth);
+        self.sights.extend(other.sights);
+    }
+}
+
 impl Explorer {
-    pub(super) fn new(shapes: &[Shape], budget: Budget) -> Self {
+    pub(super) fn new(configuration: &Configuration) -> Self {
+        let Configuration { shapes, budget } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, spare: 0 };
         let mut world = World::new(shapes, slots, false);
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });
-        // Watches are established at once: their order is the random schedules' part.
-        for vertex in &shapes[0].vertices {
-            world.step(&Step::Watching(vertex.id));
+        if !budget.watches {
+            answer_watches(&mut world);
+        }
+        if budget.settled {
+            settle(&mut world);
         }
         let count = shapes.iter().flat_map(|s| &s.vertices).map(|v| v.id.0 + 1).max().unwrap_or(0);
         let events = vec![budget.events; count as usize];
-        let first = State { world, left: budget, events };
-        Self { first, sights: Arc::default() }
+        let mut first = State { world, left: *budget, events, number: 0 };
+        first.number = hashing::number(&first);
+        let (one_shot, steps) = (false, Vec::new());
+        let graphs = Schedule { slots, one_shot, shapes: shapes.clone(), steps }.to_text();
+        Self { first, graphs, sights: Arc::default(), steps: Arc::default() }
     }
 
     /// All of it; panics with the shortest way to whatever is wrong.
     pub(super) fn explore(self) -> Found {
-        let sights = Arc::clone(&self.sights);
-        let checker = self.checker().spawn_bfs().join();
-        if let Some(path) = checker.discovery("every rule holds") {
+        let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
+        let first = self.first.number;
+        let (budget, graphs) = (self.first.left, self.graphs.clone());
+        let checker = self.checker().target_state_count(MOST).spawn_bfs().join();
+        if let Some((rule, path)) = checker.discoveries().into_iter().next() {
             let last = path.last_state().clone();
-            let steps: Vec<String> =
+            let way: Vec<String> =
                 path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
             let violations = last.world.oracle.books.violations.join("\n");
-            panic!("{violations}\nafter:\n{}", steps.join("\n"));
+            panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
         }
+        assert!(checker.unique_state_count() < MOST, "no bound on states: {budget:?}");
+        let steps = std::mem::take(&mut *steps.lock().expect("nobody died with it"));
+        let transitions = steps.len();
+        let depth = match steps.longest_way(first) {
+            Ok(depth) => depth,
+            Err(wrong) => panic!("{wrong}: {budget:?}\n{graphs}"),
+        };
         let sights = sights.lock().expect("nobody died with it").clone();
-        Found { states: checker.unique_state_count(), sights }
+        let states = checker.unique_state_count();
+        Found { configurations: 1, states, transitions, depth, sights }
+    }
+
+    fn see(&self, what: &'static str) {
+        self.sights.lock().expect("nobody died with it").insert(what);
     }
 
     fn note(&self, state: &State) {
-        let world = &state.world;
-        let seen = [
-            (world.engine.is_converged(), CONVERGED),
-            (world.runs.values().any(|run| run.start.refresh), REFRESHED),
-            (world.engine.counts().failed > 0, FAILED),
-            (world.engine.mode() == Mode::Paused, PAUSED),
-            (state.left.crashes == 0 && !world.oracle.books.debts.is_empty(), CRASHED_OWING),
-            (world.oracle.books.pending.is_some(), SWAP_WAITED),
-            (self.waits_for_slot(world), WAITED_FOR_SLOT),
-        ];
-        let mut sights = self.sights.lock().expect("nobody died with it");
-        sights.extend(seen.iter().filter(|(was, _)| *was).map(|(_, what)| *what));
+        let swapped = self.first.left.swaps > 0 && state.left.swaps == 0;
+        let swapped = swapped && state.world.graphs.len() > 1 && runs_the_second(&state.world);
+        sights::note(state, swapped, &mut self.sights.lock().expect("nobody died with it"));
     }
+}
 
-    fn waits_for_slot(&self, world: &World) -> bool {
-        self.first.left.one_slot
-            && world
-                .oracle
-                .books
-                .order
-                .iter()
-                .any(|id| matches!(world.engine.standing(*id), Some(Standing::WaitingForSlot)))
-    }
+fn runs_the_second(world: &World) -> bool {
+    let second = world.graphs.get(1).map(|(graph, _)| graph);
+    world.running.as_ref() == second
 }
 
 impl Model for Explorer {
@@ -170,107 +147,202 @@ impl Model for Explorer {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Step>) {
-        let world = &state.world;
-        if !world.oracle.books.violations.is_empty() {
+        if !state.world.oracle.books.violations.is_empty() {
             return;
         }
         self.note(state);
-        completions(state, actions);
-        let left = &state.left;
-        for id in world.oracle.books.order.iter().copied() {
-            let events = state.events.get(id.0 as usize).copied().unwrap_or(0);
-            let open = world.watches.get(&id) == Some(&Watch::Open);
-            if events > 0 && left.total_events > 0 && open {
-                actions.push(Step::Changed(id));
-            }
+        if state.world.store.written.len() > WRITTEN {
+            actions.push(Step::Commit);
+        } else if !state.world.stopped {
+            completions(state, actions);
+            foreign(state, actions);
+            turns(state, actions);
+            time(state, actions);
         }
-        if left.pauses > 0 && world.engine.mode() == Mode::Running {
-            actions.push(Step::Pause { drain: false, length: HOURS });
-            if left.drains {
-                actions.push(Step::Pause { drain: true, length: HOURS });
-            }
+        if state.left.crashes > 0 {
+            let written = state.world.store.written.len();
+            actions.extend((0..=written).map(|kept| Step::Crash { kept }));
         }
-        if matches!(world.engine.mode(), Mode::Draining | Mode::Pausing | Mode::Paused) {
-            actions.push(Step::Resume);
-        }
-        if left.swaps > 0 {
-            actions.push(Step::Swap { graph: 1, operator: false });
-        }
-        if left.crashes > 0 {
-            actions.extend((0..=world.store.written.len()).map(|kept| Step::Crash { kept }));
+        let may_end = is_over(state) || state.world.stopped || is_polled(&state.world);
+        if actions.is_empty() && may_end {
+            self.steps.lock().expect("nobody died with it").ends(state.number);
         }
     }
 
     fn next_state(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
-        spend(&mut next, &step);
+        let tick = is_polled(&state.world) || !is_waiting_for_time(state);
+        next.left.spend(&step, tick);
+        if let Step::Changed(id) = step {
+            next.events[id.0 as usize] -= 1;
+        }
         if !next.world.step(&step) {
             return None;
         }
-        open_watches(&mut next.world);
+        if !self.first.left.watches {
+            answer_watches(&mut next.world);
+        }
+        if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
+            self.see(sights::OWING);
+        }
+        if next.left.total_events == 0 {
+            next.events.fill(0);
+        }
         if next.world.oracle.books.violations.is_empty() && is_over(&next) {
             crate::invariants::at_the_end(&mut next.world);
         }
+        next.number = hashing::number(&next);
+        self.steps.lock().expect("nobody died with it").add(state.number, next.number);
         Some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("every rule holds", |_, state: &State| {
-            state.world.oracle.books.violations.is_empty()
-        })]
+        rules::properties()
     }
+}
+
+/// Everything becomes as declared, before anything else happens.
+fn settle(world: &mut World) {
+    while world.oracle.books.violations.is_empty() {
+        let run = world.runs.values().next().copied();
+        let step = match run {
+            _ if !world.store.written.is_empty() => Step::Commit,
+            Some(run) if run.station == Station::Apply => {
+                Step::Ended(run.start.vertex, Outcome::Changed)
+            }
+            Some(run) if can_be_same(world, run.start.vertex) => {
+                Step::Checked(run.start.vertex, Verdict::Same)
+            }
+            Some(run) => Step::Checked(run.start.vertex, Verdict::Differs),
+            None => return,
+        };
+        world.step(&step);
+    }
+}
+
+fn can_be_same(world: &World, id: VertexId) -> bool {
+    let vertex = world.oracle.books.vertices.get(&id);
+    vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
 }
 
 /// What is in flight comes back, well or badly.
 fn completions(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
-    let fails = state.left.failures > 0;
     if !world.store.written.is_empty() {
         actions.push(Step::Commit);
     }
     for run in world.runs.values() {
-        let id = run.start.vertex;
-        match run.station {
-            Station::Check => {
+        answers(state, run, actions);
+    }
+    if state.left.watches {
+        for (id, _) in world.watches.iter().filter(|(_, watch)| **watch == Watch::Opening) {
+            actions.extend([Step::Watching(*id), Step::Unwatched(*id)]);
+        }
+    }
+}
+
+fn answers(state: &State, run: &Run, actions: &mut Vec<Step>) {
+    let id = run.start.vertex;
+    let fails = state.left.failures > 0;
+    if run.cancelled {
+        actions.push(Step::Ended(id, Outcome::Interrupted));
+    }
+    match run.station {
+        Station::Check => {
+            if can_be_same(&state.world, id) {
                 actions.push(Step::Checked(id, Verdict::Same));
-                actions.push(Step::Checked(id, Verdict::Differs));
-                if fails {
-                    actions.push(Step::Checked(id, Verdict::Unknown));
-                }
             }
-            Station::Begin => {}
-            Station::Apply => {
-                actions.push(Step::Ended(id, Outcome::Changed));
-                if fails {
-                    actions.push(Step::Ended(id, Outcome::Failed { touched: true }));
-                }
+            actions.push(Step::Checked(id, Verdict::Differs));
+            if fails {
+                actions.push(Step::Checked(id, Verdict::Unknown));
+            }
+        }
+        Station::Begin => {}
+        Station::Apply => {
+            actions.push(Step::Ended(id, Outcome::Changed));
+            if fails {
+                actions.push(Step::Ended(id, Outcome::Failed { touched: true }));
+            }
+            if state.left.thorough {
+                actions.push(Step::Ended(id, Outcome::Unchanged));
+            }
+            if fails && state.left.thorough {
+                actions.push(Step::Ended(id, Outcome::Failed { touched: false }));
             }
         }
     }
-    // Retries are for the random schedules; here time passes for nothing else, and slots are not waited for so long.
 }
 
-fn spend(state: &mut State, step: &Step) {
-    match step {
-        Step::Changed(id) => {
-            if let Some(left) = state.events.get_mut(id.0 as usize) {
-                *left -= 1;
-            }
-            if state.left.total_events < u8::MAX {
-                state.left.total_events -= 1;
-            }
+/// What others do.
+fn foreign(state: &State, actions: &mut Vec<Step>) {
+    let world = &state.world;
+    for id in world.oracle.books.order.iter().copied() {
+        let events = state.events.get(id.0 as usize).copied().unwrap_or(0);
+        if events > 0 && world.watches.get(&id) == Some(&Watch::Open) {
+            actions.push(Step::Changed(id));
         }
-        Step::Checked(_, Verdict::Unknown) | Step::Ended(_, Outcome::Failed { .. }) => {
-            state.left.failures -= 1;
+        if state.left.looks > 0 {
+            actions.push(Step::Look(id));
         }
-        Step::Pause { .. } => state.left.pauses -= 1,
-        Step::Swap { .. } => state.left.swaps -= 1,
-        Step::Crash { .. } => state.left.crashes -= 1,
-        _ => {}
     }
 }
 
-fn open_watches(world: &mut World) {
+/// Pause, resume, stop, swap.
+fn turns(state: &State, actions: &mut Vec<Step>) {
+    let left = &state.left;
+    let mode = state.world.engine.mode();
+    if left.pauses > 0 && mode == Mode::Running {
+        actions.push(Step::Pause { drain: false, length: HOURS });
+        actions.push(Step::Pause { drain: true, length: HOURS });
+    }
+    if matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused) {
+        actions.push(Step::Resume);
+    }
+    if left.stops > 0 && mode != Mode::Stopping {
+        actions.push(Step::Stop { grace: ms(1000) });
+    }
+    if left.swaps > 0 {
+        actions.push(Step::Swap { graph: 1, operator: false });
+        if left.thorough {
+            actions.push(Step::Swap { graph: 1, operator: true });
+        }
+    }
+}
+
+/// The next moment at which something is due. Nothing is paid where nothing else is to come.
+fn time(state: &State, actions: &mut Vec<Step>) {
+    let engine = &state.world.engine;
+    let mode = engine.mode();
+    let free = is_waiting_for_time(state) && !is_polled(&state.world);
+    let due = free || state.left.timed && state.left.ticks > 0;
+    if due && mode != Mode::Paused && engine.next_wakeup().is_some() {
+        actions.push(Step::Wake);
+    }
+}
+
+/// Ticks come for ever: each must be paid for, or there were no end.
+fn is_polled(world: &World) -> bool {
+    let polled = |vertex: &Vertex| vertex.declared.meta.poll != Poll::Never;
+    world.oracle.books.vertices.values().any(polled)
+}
+
+/// Only time brings it on from here, or a stop counts it.
+fn is_waiting_for_time(state: &State) -> bool {
+    let world = &state.world;
+    let timed = |id: &VertexId| {
+        matches!(
+            world.engine.standing(*id),
+            Some(Standing::Delayed(_) | Standing::WaitingForLimit(_))
+        )
+    };
+    match world.engine.mode() {
+        Mode::Stopping => true,
+        Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
+        _ => false,
+    }
+}
+
+fn answer_watches(world: &mut World) {
     let opening: Vec<VertexId> = world
         .watches
         .iter()
@@ -282,9 +354,8 @@ fn open_watches(world: &mut World) {
     }
 }
 
-/// Nothing is in flight, and it runs.
+/// Nothing is in flight, nothing is due, and it runs.
 fn is_over(state: &State) -> bool {
     let world = &state.world;
-    let retries = world.engine.counts().delayed > 0;
-    world.is_quiet() && world.engine.mode() == Mode::Running && !retries
+    world.is_quiet() && world.engine.mode() == Mode::Running && !is_waiting_for_time(state)
 }

@@ -1,45 +1,66 @@
-//! When two states are the same: ranks in place of numbers that only grow.
+//! When two states are the same: what can matter from here on, and nothing else.
+//!
+//! Left out or put in other terms: the origin of time; the numbers of runs, tickets and stamps, which are ranked; what a check
+//! found before; what is durable, where nothing can be read back any more; and all that a graph says that cannot change.
 
 use super::explorer::State;
-use crate::books::{Books, Need, Phase, Vertex};
+use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
-use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
-use steadfast_engine::{RunId, Stamp, VertexId};
+use steadfast_engine::{Notice, Poll, RunId, SlotClass, Stamp, Tick};
 
-pub(super) fn fingerprint(state: &State) -> u64 {
+/// A slot that is held longer than this may be written off: how much longer makes no difference.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// The number by which a state is recognised.
+pub(super) fn number(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
-    state.hash(&mut hasher);
+    let world = &state.world;
+    let left = &state.left;
+    world.engine.ranked().hash(&mut hasher);
+    for (rank, run) in world.runs.values().enumerate() {
+        (rank, run.start.vertex, run.start.look, run.start.refresh).hash(&mut hasher);
+        (run.station, run.cancelled).hash(&mut hasher);
+    }
+    world.watches.hash(&mut hasher);
+    world.stopped.hash(&mut hasher);
+    hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
+    hash_books(&world.oracle.books, &mut hasher);
+    // Which graphs: they are two at most, and told apart by what they are made of.
+    for graph in [world.accepted.as_ref().map(|(graph, _)| graph), world.running.as_ref()] {
+        let second = world.graphs.get(1).map(|(graph, _)| graph);
+        (graph.is_some(), graph == second).hash(&mut hasher);
+    }
+    (left, &state.events).hash(&mut hasher);
     hasher.finish()
 }
 
-pub(super) fn hash<H: Hasher>(world: &World, state: &mut H) {
-    world.engine.ranked().hash(state);
-    for (rank, run) in world.runs.values().enumerate() {
-        (rank, run.start.vertex, run.start.look, run.start.refresh, run.station, run.cancelled)
-            .hash(state);
-    }
-    world.stopped.hash(state);
-    hash_store(&world.store, state);
-    hash_books(&world.oracle.books, state);
-    world.accepted.as_ref().map(|(graph, _)| graph.order().to_vec()).hash(state);
-    let definitions = |graph: &steadfast_engine::Graph| -> Vec<u64> {
-        graph.vertices().map(|vertex| vertex.definition).collect()
-    };
-    world.accepted.as_ref().map(|(graph, _)| definitions(graph)).hash(state);
-    world.running.as_ref().map(|graph| definitions(graph)).hash(state);
-}
-
 /// Order is all that matters of what is kept.
-fn hash_store<H: Hasher>(store: &Store, state: &mut H) {
+fn hash_store<H: Hasher>(store: &Store, is_read: bool, state: &mut H) {
+    if !is_read {
+        for entry in &store.written {
+            match entry {
+                Entry::Begin(intent) => (0, intent.vertex).hash(state),
+                Entry::End(record) => (1, record.vertex).hash(state),
+                Entry::Forget(id) => (2, *id).hash(state),
+                Entry::Pause(_) => 3.hash(state),
+            }
+        }
+        return;
+    }
     let mut stamps = BTreeSet::new();
     for entry in &store.written {
         match entry {
-            Entry::Begin(intent) => stamps.insert(intent.stamp),
-            Entry::End(record) => stamps.insert(record.stamp) | stamps.extend_paid(record.paid),
-            Entry::Forget(_) | Entry::Pause(_) => false,
-        };
+            Entry::Begin(intent) => {
+                stamps.insert(intent.stamp);
+            }
+            Entry::End(record) => {
+                stamps.insert(record.stamp);
+                stamps.extend(record.paid);
+            }
+            Entry::Forget(_) | Entry::Pause(_) => {}
+        }
     }
     for kept in store.durable.vertices.values() {
         stamps.extend(kept.owed.map(|(stamp, _)| stamp));
@@ -68,67 +89,155 @@ fn hash_store<H: Hasher>(store: &Store, state: &mut H) {
     store.durable.pause.is_some().hash(state);
 }
 
-trait ExtendPaid {
-    fn extend_paid(&mut self, paid: Option<Stamp>) -> bool;
-}
-
-impl ExtendPaid for BTreeSet<Stamp> {
-    fn extend_paid(&mut self, paid: Option<Stamp>) -> bool {
-        paid.is_some_and(|stamp| self.insert(stamp))
-    }
-}
-
 /// The oracle's view of the past: an engine that has forgotten something is in another state for that.
 fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
-    let mut clocks = BTreeSet::from([0]);
-    for vertex in books.vertices.values() {
-        clocks.extend(moments(vertex));
+    let terms = Terms::new(books);
+    for (id, vertex) in books.vertices.iter().chain(&books.leaving) {
+        id.hash(state);
+        terms.vertex(vertex, state);
     }
-    clocks.extend(books.debts.values().copied());
-    let rank: BTreeMap<u64, usize> = clocks.into_iter().zip(0..).collect();
-    for (id, vertex) in &books.vertices {
-        let times: Vec<_> = moments(vertex).iter().map(|at| rank.get(at).copied()).collect();
-        let phase = match vertex.phase {
-            Phase::Delayed(until) => (Phase::Rest, until.0.saturating_sub(books.now.0)),
-            Phase::JustFailed { .. } => (Phase::Unsure, 0),
-            phase => (phase, 0),
-        };
-        let need = matches!(vertex.need, Need::Must { .. });
-        let run = vertex.running.as_ref().map(|r| (r.look, r.refresh, r.applying, r.begun));
-        (id, need, times, phase, run, vertex.budget, vertex.failures.min(3)).hash(state);
-        (vertex.owed.is_some(), vertex.owed_unsure, vertex.watched).hash(state);
+    books.leaving.len().hash(state);
+    for (id, at) in &books.debts {
+        (id, terms.when(*at)).hash(state);
     }
-    let debts: Vec<_> = books.debts.iter().map(|(id, at)| (id, rank.get(at))).collect();
-    debts.hash(state);
     books.edges.hash(state);
-    books.announced.hash(state);
-    books.may_repeat.hash(state);
-    (books.paused, books.unsaved, books.drained).hash(state);
+    (&books.counts, &books.given, books.announced, books.may_repeat).hash(state);
+    (books.paused, books.unsaved, books.drained, books.stopped, books.loaded).hash(state);
     (&books.drained_first, &books.drainable, books.pending.is_some()).hash(state);
-    let undurable: Vec<(usize, VertexId)> =
-        books.undurable.iter().enumerate().map(|(n, (_, (id, ..)))| (n, *id)).collect();
-    undurable.hash(state);
+    match books.asked {
+        Asked::Running => 0.hash(state),
+        Asked::Pausing { until, drain } => (1, terms.later(until), drain).hash(state),
+        Asked::Stopping => 2.hash(state),
+    }
+    books.cancel_asked.map(|at| terms.ago(at)).hash(state);
+    books.stop_due.map(|at| terms.later(at)).hash(state);
+    books.last_run.is_some().hash(state);
     let runs: Vec<RunId> = books.undurable.keys().copied().collect();
+    let place = |run: &RunId| runs.iter().position(|other| other == run);
+    for (id, outcome, applied) in books.undurable.values() {
+        (id, outcome, applied).hash(state);
+    }
     for (run, notice, must) in &books.expected {
-        let place = run.and_then(|run| runs.iter().position(|other| *other == run));
-        (place, std::mem::discriminant(notice), must).hash(state);
+        (run.as_ref().and_then(place), must).hash(state);
+        terms.notice(notice, state);
+    }
+    for run in &books.history {
+        place(run).hash(state);
     }
 }
 
-fn moments(vertex: &Vertex) -> Vec<u64> {
-    let mut all = vec![vertex.good.0, vertex.good.1];
-    match vertex.need {
-        Need::No => {}
-        Need::Maybe(low) => all.push(low),
-        Need::Must { low, high } => all.extend([low, high]),
+/// The numbers of the books in terms that come again: ranks, and times from now.
+struct Terms {
+    now: Tick,
+    whens: BTreeMap<u64, usize>,
+    stamps: BTreeMap<Stamp, usize>,
+}
+
+impl Terms {
+    fn new(books: &Books) -> Self {
+        let mut whens = BTreeSet::from([0, 1, u64::MAX]);
+        let mut stamps = BTreeSet::from([Stamp::NEVER]);
+        for vertex in books.vertices.values().chain(books.leaving.values()) {
+            whens.extend([vertex.good.0, vertex.good.1]);
+            match vertex.need {
+                Need::No => {}
+                Need::Maybe(low) => whens.extend([low]),
+                Need::Must { low, high } => whens.extend([low, high]),
+            }
+            whens.extend(vertex.owed);
+            whens.extend(vertex.ticket.0);
+            whens.extend(vertex.ticket.1);
+            stamps.insert(vertex.owed_stamp);
+            if let Some(run) = &vertex.running {
+                whens.insert(run.start);
+                whens.extend(run.saw);
+                stamps.insert(run.saw_stamp);
+                stamps.extend(run.intent.as_ref().map(|intent| intent.stamp));
+            }
+        }
+        whens.extend(books.debts.values().copied());
+        let whens = whens.into_iter().zip(0..).collect();
+        let stamps = stamps.into_iter().zip(0..).collect();
+        Self { now: books.now, whens, stamps }
     }
-    all.extend(vertex.look.map(|(at, _)| at));
-    all.extend(vertex.owed);
-    if let Some(run) = &vertex.running {
-        all.push(run.start);
-        all.extend(run.saw);
+
+    fn when(&self, at: u64) -> usize {
+        self.whens.get(&at).copied().unwrap_or(usize::MAX)
     }
-    all.extend(vertex.ticket.0);
-    all.extend(vertex.ticket.1);
-    all
+
+    fn stamp(&self, stamp: Stamp) -> usize {
+        self.stamps.get(&stamp).copied().unwrap_or(usize::MAX)
+    }
+
+    fn later(&self, at: Tick) -> u64 {
+        at.0.saturating_sub(self.now.0)
+    }
+
+    fn ago(&self, at: Tick) -> u64 {
+        self.now.0.saturating_sub(at.0)
+    }
+
+    fn vertex<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
+        let declared = &vertex.declared;
+        let need = match vertex.need {
+            Need::No => (0, 0, 0),
+            Need::Maybe(low) => (1, self.when(low), 0),
+            Need::Must { low, high } => (2, self.when(low), self.when(high)),
+        };
+        let good = (self.when(vertex.good.0), self.when(vertex.good.1));
+        (declared.definition, declared.meta.noop, need, good, vertex.cause).hash(state);
+        vertex.look.map(|(_, required)| required).hash(state);
+        match vertex.phase {
+            Phase::Rest => 0.hash(state),
+            Phase::Held => 1.hash(state),
+            Phase::Operator => 2.hash(state),
+            Phase::Delayed(until) => (3, self.later(until)).hash(state),
+            Phase::Failed => 4.hash(state),
+            Phase::JustFailed { was_failed, maybe_good, .. } => {
+                (5, was_failed, maybe_good).hash(state);
+            }
+            Phase::Unsure => 6.hash(state),
+        }
+        if let Some(run) = &vertex.running {
+            self.run(vertex, run, state);
+        }
+        (vertex.running.is_some(), vertex.budget, vertex.backoff_sure).hash(state);
+        (vertex.failures, vertex.watched, vertex.polled).hash(state);
+        (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
+        (vertex.owed_unsure, vertex.bucket_unsure).hash(state);
+        let ticket = |at: Option<u64>| at.map(|at| self.when(at));
+        (ticket(vertex.ticket.0), ticket(vertex.ticket.1)).hash(state);
+        if declared.meta.pace.is_some() {
+            self.later(Tick(vertex.full_at)).hash(state);
+        }
+        if let Poll::Every(interval) = declared.meta.poll {
+            // Ticks that are due and were not taken, the next one, and whether one is overdue.
+            let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+            let since = self.ago(vertex.loaded);
+            ((since / length).saturating_sub(vertex.polls), since % length).hash(state);
+            self.ago(vertex.active).min(length).hash(state);
+        }
+    }
+
+    fn run<H: Hasher>(&self, vertex: &Vertex, run: &Running, state: &mut H) {
+        (self.when(run.start), run.look, run.noop, run.refresh).hash(state);
+        (run.saw.map(|at| self.when(at)), self.stamp(run.saw_stamp)).hash(state);
+        (&run.semaphores, run.begun, run.applying, run.was_failed).hash(state);
+        (run.stuck, run.obsolete, run.cancelled.map(|at| self.ago(at))).hash(state);
+        let intent = run.intent.as_ref();
+        intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
+        run.deadline.map(|at| self.later(at)).hash(state);
+        // How long it has lasted matters to its slot.
+        if vertex.declared.nature.slot == SlotClass::Thread {
+            self.ago(run.at).min(PATIENCE).hash(state);
+        }
+    }
+
+    fn notice<H: Hasher>(&self, notice: &Notice, state: &mut H) {
+        match notice {
+            Notice::Retrying(id, at) => (0, id, self.later(*at)).hash(state),
+            Notice::Failed(id) => (1, id).hash(state),
+            other => (2, std::mem::discriminant(other)).hash(state),
+        }
+    }
 }

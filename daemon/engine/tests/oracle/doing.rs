@@ -198,10 +198,12 @@ impl Books {
         if let Some(cause) = cause {
             self.started_as.insert(start.vertex, cause);
         }
+        let timeout = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout);
         vertex.running = Some(Running {
             run: start.run,
             start: clock,
             at: now,
+            deadline: timeout.map(|length| now.after(length)),
             look: start.look,
             noop: start.noop,
             refresh: start.refresh,

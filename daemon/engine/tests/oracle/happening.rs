@@ -280,7 +280,7 @@ impl Books {
             self.owe(&running);
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        let over = Self::deadline_of(vertex, &running).is_some_and(|due| due <= self.now);
+        let over = running.deadline.is_some_and(|due| due <= self.now);
         let pays = if well && running.cancelled.is_some() && over {
             vertex.phase = Phase::JustFailed {
                 run: running.run,
@@ -311,11 +311,6 @@ impl Books {
         }
         let ending = Ending { running, vertex: id, outcome, pays, touched, recorded: false };
         self.ending = Some(ending);
-    }
-
-    fn deadline_of(vertex: &Vertex, running: &Running) -> Option<steadfast_engine::Tick> {
-        let length = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout)?;
-        Some(running.at.after(length))
     }
 
     fn ends(&mut self, vertex: VertexId, running: Running, outcome: Outcome, pays: Option<bool>) {

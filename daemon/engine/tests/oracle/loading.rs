@@ -158,6 +158,13 @@ impl Books {
         let before = std::mem::replace(&mut vertex.declared, declared.clone());
         let (old, new) = (before.meta, &declared.meta);
         vertex.bucket_unsure |= old.pace != new.pace;
+        if old.semaphores != new.semaphores {
+            // A run in progress holds what it would hold had it started now; who waits, waits anew.
+            vertex.ticket = (None, None);
+            if let Some(run) = vertex.running.as_mut().filter(|run| !run.look) {
+                run.semaphores.clone_from(&new.semaphores);
+            }
+        }
         if old.retry != new.retry {
             vertex.budget = (0, new.retry.unwrap_or(u32::MAX).max(vertex.budget.1));
         }
@@ -188,7 +195,13 @@ impl Books {
         if old.poll != new.poll {
             vertex.watched = Watched::No;
             vertex.loaded = self.now;
+            vertex.active = self.now;
             vertex.polls = 0;
+            if new.poll == Poll::Never && !self.one_shot && declared.nature.check == Check::State {
+                // What happened between the last tick and the watch, nobody has seen.
+                vertex.refill(false);
+                vertex.must(self.clock, None);
+            }
         }
         if new.poll == Poll::Once {
             vertex.may(self.clock);

@@ -1,0 +1,48 @@
+//! `steadfast events`: what happened, and what happens.
+
+use super::super::args;
+use super::super::exit::Exit;
+use super::super::text::{out, plain};
+use super::{PATIENCE, address, asking, refuse};
+use crate::control::{Ask, Client, Unanswered};
+use crate::events::Event;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Shows events; with `--follow` until the daemon ends, or somebody interrupts.
+pub(in crate::cli) fn events(args: &args::Events) -> Exit {
+    asking(async {
+        let (follow, resource, from) = (args.follow, args.resource.clone(), args.from);
+        let ask = Ask::Events { follow, resource, from };
+        let client = Client::ask(&address(&args.socket), &ask).await;
+        let mut client = client.map_err(|why| refuse(&why))?;
+        loop {
+            let within = (!follow).then_some(PATIENCE);
+            match client.next(within).await {
+                Ok(Some(value)) if args.json => out(value.to_string()),
+                Ok(Some(value)) => match serde_json::from_value::<Event>(value.clone()) {
+                    Ok(event) => out(words(&event)),
+                    // So many were lost: this reader was too slow.
+                    Err(_) => out(format!("… {value}")),
+                },
+                Ok(None) => return Ok(Exit::Well),
+                // The daemon has ended: there is nothing more to follow.
+                Err(Unanswered::Broken(_)) if follow => return Ok(Exit::Well),
+                Err(why) => return Err(refuse(&why)),
+            }
+        }
+    })
+}
+
+fn words(event: &Event) -> String {
+    let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
+    let says = if event.says.is_empty() { String::new() } else { format!(": {}", event.says) };
+    let age = age(event.at);
+    format!("{age:>8}  {}{}{says}", event.what, resource.unwrap_or_default())
+}
+
+/// How long ago, as people say it.
+fn age(at: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let seconds = u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(at) / 1000;
+    format!("-{}", super::span(seconds))
+}

@@ -1,0 +1,80 @@
+//! The commands that ask a running daemon.
+
+mod events;
+mod orders;
+mod show;
+mod status;
+
+pub(super) use events::events;
+pub(super) use orders::{check, log_level, pause, reload, resume, retry, stop, wait};
+pub(super) use show::{report, show, why};
+pub(super) use status::status;
+
+use super::args::Socket;
+use super::exit::Exit;
+use super::{on_runtime, text};
+use crate::control::{Address, Ask, Client, Unanswered};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a daemon may take to answer, where it does not take its time on purpose.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where the daemon listens that is meant.
+pub(super) fn address(socket: &Socket) -> Address {
+    match (&socket.socket, &socket.state_dir) {
+        (Some(path), _) => Address::at(path.clone()),
+        (None, directory) => Address::usual(directory.as_deref()),
+    }
+}
+
+/// Asks, and takes the first piece of the answer; none where there is nothing but that it was done.
+async fn ask(socket: &Socket, what: &Ask, within: Duration) -> Result<Option<Value>, Exit> {
+    let mut client = Client::ask(&address(socket), what).await.map_err(|why| refuse(&why))?;
+    let first = client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+    if first.is_some() {
+        client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+    }
+    Ok(first)
+}
+
+/// The same for an answer of one shape.
+async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Result<T, Exit> {
+    let value = ask(socket, what, PATIENCE).await?.unwrap_or_default();
+    serde_json::from_value(value).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+}
+
+/// Does something that asks, and ends as it says.
+fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
+    on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))
+}
+
+/// Says why there is no answer.
+fn refuse(why: &Unanswered) -> Exit {
+    let (exit, hint) = match why {
+        Unanswered::NoDaemon(_) => (
+            Exit::NoDaemon,
+            "start one (`steadfast run GRAPH`), or say where it listens: --state-dir or --socket",
+        ),
+        Unanswered::Denied(_) => (Exit::Permission, "run this as root, or as the daemon's user"),
+        Unanswered::Unavailable(_) => {
+            (Exit::Failed, "`steadfast report` shows the daemon's workers")
+        }
+        Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
+        Unanswered::Unknown(_) => (Exit::Usage, "`steadfast graph GRAPH` lists them: kind[name]"),
+        Unanswered::Broken(_) => (Exit::Failed, "its log says more"),
+    };
+    text::error(why.to_string(), Some(hint));
+    exit
+}
+
+/// A span of time as people say it, from whole seconds.
+fn span(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}

@@ -1,0 +1,80 @@
+//! `steadfast show`, `why` and `report`: one resource, what stands in its way, and the daemon's own workers.
+
+use super::super::args;
+use super::super::exit::Exit;
+use super::super::text::{out, plain};
+use super::status::line;
+use super::{ask_for, asking, span};
+use crate::control::Ask;
+use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::supervisor::Report;
+
+/// One resource in full.
+pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
+    asking(async {
+        let ask = Ask::Show { resource: args.resource.clone() };
+        let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
+        if args.json {
+            out(serde_json::to_string(&details).unwrap_or_default());
+            return Ok(Exit::Well);
+        }
+        out(line(&details.status).trim_start());
+        let names = |names: &[String]| match names {
+            [] => "nothing".to_owned(),
+            names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
+        };
+        out(format!("  needs: {}", names(&details.needs)));
+        out(format!("  needed by: {}", names(&details.needed_by)));
+        out(format!("  events: {}", details.watch));
+        let ages = details.status.ages;
+        for (what, age) in
+            [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
+        {
+            let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
+            out(format!("  {what}: {age}"));
+        }
+        Ok(Exit::Well)
+    })
+}
+
+/// From a resource to what stands in its way.
+pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
+    asking(async {
+        let ask = Ask::Why { resource: args.resource.clone() };
+        let path: Vec<ResourceStatus> = ask_for(&args.socket, &ask).await?;
+        if args.json {
+            out(serde_json::to_string(&path).unwrap_or_default());
+            return Ok(Exit::Well);
+        }
+        for (depth, resource) in path.iter().enumerate() {
+            out(format!("{}{}", "  ".repeat(depth), line(resource).trim_start()));
+        }
+        Ok(Exit::Well)
+    })
+}
+
+/// The daemon's own workers.
+pub(in crate::cli) fn report(args: &args::Report) -> Exit {
+    asking(async {
+        let report: Report = ask_for(&args.socket, &Ask::Report).await?;
+        if args.json {
+            out(serde_json::to_string(&report).unwrap_or_default());
+            return Ok(Exit::Well);
+        }
+        for (name, worker) in &report.workers {
+            let state = format!("{:?}", worker.state).to_lowercase();
+            let mut line = format!("{name}: {state}, {} starts", worker.starts);
+            if let Some(says) = &worker.says {
+                line.push_str(&format!(", {}", plain(says)));
+            }
+            if let Some(error) = &worker.last_error {
+                line.push_str(&format!(", last error: {}", plain(error)));
+            }
+            if let Some(wait) = worker.next_attempt_in {
+                line.push_str(&format!(", next try in {}", span(wait.div_ceil(1000))));
+            }
+            out(line);
+        }
+        Ok(Exit::Well)
+    })
+}

@@ -1,0 +1,115 @@
+//! `steadfast status`: is this host as declared; if not, what stands in the way?
+
+use super::super::args;
+use super::super::exit::Exit;
+use super::super::text::{count, out, plain};
+use super::{ask_for, asking, span};
+use crate::control::Ask;
+use crate::driver::status::{PauseStatus, ResourceStatus, Status, Verdict};
+use std::time::Duration;
+
+/// How often `--watch` asks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Shows the status, once or until it is interrupted.
+pub(in crate::cli) fn status(args: &args::Status) -> Exit {
+    asking(async {
+        loop {
+            let ask = Ask::Status { most: args.most };
+            let status: Status = ask_for(&args.socket, &ask).await?;
+            if args.json {
+                out(serde_json::to_string(&status).unwrap_or_default());
+            } else {
+                show(&status);
+            }
+            if !args.watch {
+                return Ok(exit(status.verdict));
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    })
+}
+
+/// For who monitors: well, failed, or neither.
+fn exit(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Converged => Exit::Well,
+        Verdict::Stuck | Verdict::Failed | Verdict::Failing => Exit::Failed,
+        Verdict::Held | Verdict::Stopping | Verdict::Paused | Verdict::Converging => Exit::Changes,
+    }
+}
+
+fn show(status: &Status) {
+    out(headline(status));
+    if let Some(pause) = &status.pause {
+        out(paused(pause));
+    }
+    for resource in &status.troubled {
+        out(line(resource));
+    }
+    if status.more > 0 {
+        out(format!("  … and {} more (--most N)", status.more));
+    }
+    let ages = status.ages;
+    let ago = |what, age: Option<u64>| match age {
+        Some(age) => format!("last {what} {} ago", span(age)),
+        None => format!("no {what} yet"),
+    };
+    let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
+    out(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    if status.unwatched > 0 {
+        let number = count(status.unwatched, "resource");
+        out(format!("  {number} without events: looked at every 30 seconds"));
+    }
+}
+
+fn headline(status: &Status) -> String {
+    let all = count(status.counts.total as usize, "resource");
+    let graph = plain(&status.graph);
+    let counts = status.counts;
+    let left = counts.total.saturating_sub(counts.settled);
+    match status.verdict {
+        Verdict::Converged => {
+            let since = status.converged_for.map(|age| format!(" for {}", span(age)));
+            format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
+        }
+        Verdict::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
+        Verdict::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
+        Verdict::Failing => {
+            format!("{graph}: failing, tried again: {left} of {all} not as declared")
+        }
+        Verdict::Held => {
+            format!("{graph}: held: {} of {all} not as declared, on purpose", counts.held)
+        }
+        Verdict::Stopping => format!("{graph}: stopping: {} still run", counts.running),
+        Verdict::Paused => format!("{graph}: paused: {left} of {all} to be looked at"),
+        Verdict::Converging => {
+            format!("{graph}: on the way: {} of {all} as declared", counts.settled)
+        }
+    }
+}
+
+fn paused(pause: &PauseStatus) -> String {
+    let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
+    let rest = if pause.at_rest { "" } else { "; something still runs" };
+    format!("  paused: {}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
+}
+
+/// One resource in one line.
+pub(super) fn line(resource: &ResourceStatus) -> String {
+    let mut line = format!("  {}: {}", plain(&resource.resource), resource.says);
+    if !resource.waits_for.is_empty() {
+        let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
+        line.push_str(&format!(": {}", names.join(", ")));
+    }
+    if let Some(wait) = resource.next_try_in {
+        line.push_str(&format!(" in {}", span(wait)));
+    }
+    if let Some(time) = resource.running_for {
+        line.push_str(&format!(", for {}", span(time)));
+    }
+    if let Some(trouble) = &resource.trouble {
+        line.push_str(&format!(": {}", plain(trouble)));
+    }
+    line
+}

@@ -1,0 +1,194 @@
+//! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
+
+use super::log::LogFilter;
+use super::reload::Reloader;
+use crate::control::{Ask, Desk, Peer, Replies, Reply};
+use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::driver::{Inbox, Input, Question};
+use crate::events::{Event, Next, Stream};
+use crate::supervisor::Supervisor;
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// How long the driver may take to answer: its turns are short, but the graph may still be on its way.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a reload may take until it is known whether it was taken.
+const RELOAD: Duration = Duration::from_mins(1);
+
+/// How far `why` goes.
+const STEPS: usize = 100;
+
+/// All who know answers.
+pub(super) struct Clerk {
+    pub(super) inbox: Inbox<Input>,
+    pub(super) events: Stream,
+    pub(super) reloader: Reloader,
+    pub(super) supervisor: Supervisor,
+    pub(super) log: LogFilter,
+    pub(super) grace: Duration,
+}
+
+impl Desk for Clerk {
+    fn answer<'a>(
+        &'a self,
+        ask: Ask,
+        peer: Peer,
+        replies: &'a mut Replies,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            if let Err(other) = self.attend(ask, peer, replies).await {
+                replies.send(&other).await;
+            }
+        })
+    }
+}
+
+impl Clerk {
+    async fn attend(&self, ask: Ask, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
+        if ask.changes() {
+            tracing::info!(event = "asked", uid = peer.uid, "{ask:?}");
+        }
+        match ask {
+            Ask::Status { most } => {
+                let status = self.of_driver(|to| Question::Status(most, to)).await?;
+                replies.data(&status).await;
+            }
+            Ask::Show { resource } => {
+                replies.data(&self.details(&resource).await?).await;
+            }
+            Ask::Why { resource } => {
+                replies.data(&self.why(resource).await?).await;
+            }
+            Ask::Events { follow, resource, from } => {
+                self.tell_events(follow, resource, from, replies).await;
+            }
+            Ask::Report => {
+                replies.data(&self.supervisor.report()).await;
+            }
+            Ask::Pause { seconds, reason } => {
+                let limit = seconds.map(Duration::from_secs);
+                self.inbox.put(Input::Pause { reason, limit });
+            }
+            Ask::Resume => self.inbox.put(Input::Resume),
+            Ask::Reload => self.reload(replies).await?,
+            Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
+            Ask::Check { resources } => self.order(resources, Question::Look).await?,
+            Ask::Stop { now } => {
+                self.inbox.put(Input::Stop(if now { Duration::ZERO } else { self.grace }));
+            }
+            Ask::LogLevel { filter } => self.log.set(&filter).map_err(Reply::Refused)?,
+        }
+        Ok(())
+    }
+
+    async fn of_driver<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, Reply> {
+        let (to, answer) = oneshot::channel();
+        self.inbox.put(Input::Ask(question(to)));
+        match timeout(PATIENCE, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(Reply::Unavailable("the daemon is ending".to_owned())),
+            Err(_) => Err(Reply::Unavailable(
+                "the daemon is still reading its graph; try again in a few seconds".to_owned(),
+            )),
+        }
+    }
+
+    async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
+        let found = self.of_driver(|to| Question::Show(resource.to_owned(), to)).await?;
+        found.ok_or_else(|| Reply::Unknown(vec![resource.to_owned()]))
+    }
+
+    /// From a resource, through those it waits for, to the one that waits for nobody.
+    async fn why(&self, resource: String) -> Result<Vec<ResourceStatus>, Reply> {
+        let mut path = vec![self.details(&resource).await?.status];
+        let mut seen = BTreeSet::from([resource]);
+        while path.len() < STEPS {
+            let waits_for = path.last().map_or(&[][..], |last| &last.waits_for);
+            let Some(next) = waits_for.iter().find(|name| !seen.contains(*name)).cloned() else {
+                break;
+            };
+            path.push(self.details(&next).await?.status);
+            seen.insert(next);
+        }
+        Ok(path)
+    }
+
+    async fn order(
+        &self,
+        resources: Vec<String>,
+        question: fn(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
+    ) -> Result<(), Reply> {
+        let strangers = self.of_driver(|to| question(resources, to)).await?;
+        if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }
+    }
+
+    async fn tell_events(
+        &self,
+        follow: bool,
+        resource: Option<String>,
+        from: Option<u64>,
+        replies: &mut Replies,
+    ) {
+        let wanted = |event: &Event| {
+            from.is_none_or(|from| event.number >= from)
+                && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
+        };
+        let (last, mut follower) = self.events.follow(wanted);
+        for event in last {
+            if !replies.data(&*event).await {
+                return;
+            }
+        }
+        if !follow {
+            return;
+        }
+        loop {
+            let there = match follower.next().await {
+                Some(Next::Event(event)) if wanted(&event) => replies.data(&*event).await,
+                Some(Next::Event(_)) => true,
+                Some(Next::Missed(missed)) => {
+                    replies.data(&serde_json::json!({ "missed": missed })).await
+                }
+                None => return,
+            };
+            if !there {
+                return;
+            }
+        }
+    }
+
+    /// Reads the graph again, and answers what became of it.
+    async fn reload(&self, replies: &mut Replies) -> Result<(), Reply> {
+        let (_, mut follower) = self.events.follow(|_| false);
+        self.reloader.reload(true);
+        let told = timeout(RELOAD, async {
+            loop {
+                match follower.next().await? {
+                    Next::Event(event) => match event.what.as_str() {
+                        "loaded" | "loading" => return Some(Ok(event)),
+                        "refused" => return Some(Err(event)),
+                        _ => {}
+                    },
+                    Next::Missed(_) => {}
+                }
+            }
+        });
+        match told.await {
+            Ok(Some(Ok(event))) => {
+                replies.data(&*event).await;
+                Ok(())
+            }
+            Ok(Some(Err(event))) => Err(Reply::Refused(event.says.clone())),
+            Ok(None) | Err(_) => {
+                Err(Reply::Unavailable("it is not known yet what became of it".to_owned()))
+            }
+        }
+    }
+}

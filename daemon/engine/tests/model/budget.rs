@@ -1,0 +1,81 @@
+//! How often each kind of thing may happen in one history.
+
+use steadfast_engine::{Outcome, Verdict};
+
+use crate::step::Step;
+
+/// What is left. All of it together bounds every history, so that the states are finitely many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub(super) struct Budget {
+    /// Change events of one vertex.
+    pub(super) events: u8,
+    /// Change events and looks of all.
+    pub(super) total_events: u8,
+    pub(super) looks: u8,
+    pub(super) failures: u8,
+    /// Pauses, stops, swaps and crashes together.
+    pub(super) turns: u8,
+    pub(super) pauses: u8,
+    pub(super) stops: u8,
+    pub(super) crashes: u8,
+    pub(super) swaps: u8,
+    /// Moments at which something is due while something else is in flight.
+    pub(super) ticks: u8,
+    /// Whether time passes at all (but for a stop).
+    pub(super) timed: bool,
+    pub(super) one_slot: bool,
+    /// Whether it begins with everything as declared, or with the load.
+    pub(super) settled: bool,
+    /// Whether watches are answered in any order, or at once.
+    pub(super) watches: bool,
+    /// Whether an apply may end in each of its ways, or only change or fail.
+    pub(super) thorough: bool,
+}
+
+impl Budget {
+    pub(super) const NONE: Self = Self {
+        events: 0,
+        total_events: u8::MAX,
+        looks: 0,
+        failures: 0,
+        turns: u8::MAX,
+        pauses: 0,
+        stops: 0,
+        crashes: 0,
+        swaps: 0,
+        ticks: 0,
+        timed: false,
+        one_slot: false,
+        settled: false,
+        watches: false,
+        thorough: false,
+    };
+
+    /// What remains after that step; `tick`: it was a moment that had to be paid for.
+    pub(super) fn spend(&mut self, step: &Step, tick: bool) {
+        match step {
+            Step::Changed(_) if self.total_events < u8::MAX => self.total_events -= 1,
+            Step::Look(_) => {
+                self.looks -= 1;
+                self.total_events = self.total_events.saturating_sub(1);
+            }
+            Step::Checked(_, Verdict::Unknown) | Step::Ended(_, Outcome::Failed { .. }) => {
+                self.failures = self.failures.saturating_sub(1);
+            }
+            Step::Pause { .. } => (self.pauses, self.turns) = (self.pauses - 1, self.turns - 1),
+            Step::Stop { .. } => (self.stops, self.turns) = (self.stops - 1, self.turns - 1),
+            Step::Swap { .. } => (self.swaps, self.turns) = (self.swaps - 1, self.turns - 1),
+            Step::Crash { .. } => (self.crashes, self.turns) = (self.crashes - 1, self.turns - 1),
+            Step::Wake if tick => self.ticks -= 1,
+            _ => {}
+        }
+        if self.turns == 0 {
+            // What cannot happen any more need not be told apart.
+            (self.pauses, self.stops, self.swaps, self.crashes) = (0, 0, 0, 0);
+        }
+        if self.total_events == 0 {
+            (self.events, self.looks) = (0, 0);
+        }
+    }
+}

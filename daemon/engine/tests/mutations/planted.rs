@@ -1,0 +1,75 @@
+//! Bugs that were planted by hand, for the purpose, and not derived from the list of rules.
+
+use crate::{Breakage, broken};
+
+pub(crate) const ALL: &[Breakage] = &[
+    broken(
+        (
+            "planted-each-mark-is-a-new-one",
+            "E-1, E-4",
+            "a second event moves the mark of the first",
+        ),
+        "clearance.rs",
+        "        if newly {\n            vertex.dirty_since = stamp;\n            \
+         self.stamp = stamp;\n            self.back_poke(id);",
+        "        if newly || vertex.phase == Phase::Resting {\n            \
+         vertex.dirty_since = stamp;\n            self.stamp = stamp;\n            \
+         self.back_poke(id);",
+    ),
+    broken(
+        ("planted-the-answer-crosses-the-cancel", "E-16", "begun after its cancel, it applies"),
+        "runs.rs",
+        "            self.ended(run, Outcome::Failed { touched: false });\n            return;\n        \
+         }\n        now.station = Station::Applying;",
+        "            self.touch(id);\n            return;\n        \
+         }\n        now.station = Station::Applying;",
+    ),
+    broken(
+        (
+            "planted-stamps-begin-anew",
+            "E-9",
+            "after a restart the counter starts below what is owed",
+        ),
+        "swap.rs",
+        "self.stamp = self.stamp.max(stamp);",
+        "",
+    ),
+    broken(
+        ("planted-durable-in-any-order", "E-10", "the later run is told before the earlier one"),
+        "runs.rs",
+        "Some((_, (_, earlier))) => earlier.extend(notices),",
+        "Some(_) => self.out.extend(notices.into_iter().map(Action::Tell)),",
+    ),
+    broken(
+        ("planted-thawed-and-left", "E-17", "what a dropped graph had frozen is not looked at"),
+        "swap.rs",
+        "vertex.frozen = false;\n                self.touch(id);",
+        "vertex.frozen = false;",
+    ),
+    broken(
+        ("planted-a-number-given-anew", "E-9", "who has left is owed by runs in progress"),
+        "swap.rs",
+        "run.owes.retain(|child| gone.binary_search(child).is_err());",
+        "run.owes.retain(|child| gone.binary_search(child).is_err() || !gone.is_empty());",
+    ),
+    broken(
+        ("planted-a-slot-is-kept-by-a-ghost", "E-6", "the slot of the new kind is given back"),
+        "grant.rs",
+        "let lane = self.lanes.of(run.slot);",
+        "let lane = self.lanes.of(vertex.nature.slot);",
+    ),
+    broken(
+        ("planted-failed-before-it-owes", "E-10, E-3", "who fails and owes back-pokes itself"),
+        "runs.rs",
+        "        self.owe(id, &owes, stamp, run.station);\n        \
+         let permitted = run.station == Station::Applying;\n        \
+         let mut notices: Vec<Notice> =\n            \
+         permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
+         notices.push(self.fail(id));",
+        "        let permitted = run.station == Station::Applying;\n        \
+         let mut notices: Vec<Notice> =\n            \
+         permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
+         notices.push(self.fail(id));\n        \
+         self.owe(id, &owes, stamp, run.station);",
+    ),
+];

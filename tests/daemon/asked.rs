@@ -1,0 +1,188 @@
+//! The commands that ask a running daemon.
+
+use crate::host::{Host, is_root};
+use crate::output::Output;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::time::Duration;
+
+const GRAPH: &str = r#"
+graph: asked
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+  - {name: bad, path: $DIR/later/b, content: "x", after: "file[a]", meta: {autoedge: false}}
+  - {name: below, path: $DIR/c, content: "x", after: "file[bad]"}
+"#;
+
+/// A command to the daemon of this host.
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+fn status(host: &Host) -> Value {
+    let answer = ask(host, &["status", "--json"]);
+    serde_json::from_str(&answer.stdout).unwrap_or_default()
+}
+
+fn verdict(host: &Host, expected: &str) {
+    host.wait_until(expected, || status(host)["verdict"] == expected);
+}
+
+/// What stands in the way is said, with its cause; when the cause is gone, so is the verdict; each verdict has its exit code.
+#[test]
+fn the_status_says_what_stands_in_the_way() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[bad]");
+    ask(&host, &["status"])
+        .exits(1)
+        .prints("asked: failed: 2 of 3 resources not as declared")
+        .prints("file[bad]: failed, and has no retries left: cannot reach")
+        .prints("file[below]: waits for others: file[bad]");
+    ask(&host, &["why", "file[below]"])
+        .exits(0)
+        .prints_in_order(&["file[below]: waits for others", "file[bad]: failed"]);
+    ask(&host, &["show", "file[bad]"])
+        .exits(0)
+        .prints("needs: file[a]")
+        .prints("needed by: file[below]");
+    ask(&host, &["show", "file[none]"]).exits(64).says("no such resource: file[none]");
+    ask(&host, &["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
+
+    host.make_directory("later");
+    ask(&host, &["retry", "file[bad]"]).exits(0);
+    ask(&host, &["wait", "--timeout", "60"]).exits(0).prints("as declared: asked");
+    ask(&host, &["status"]).exits(0).prints("asked: as declared for");
+    let status = status(&host);
+    assert_eq!(
+        (&status["verdict"], &status["counts"]["settled"]),
+        (&"converged".into(), &3.into())
+    );
+    ask(&host, &["events", "file[below]"]).exits(0).prints("changed file[below]: created");
+    ask(&host, &["report"]).exits(0).prints("control: running, 1 starts, listens at");
+
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+    ask(&host, &["status"]).exits(69).says("no daemon listens at").says("hint: start one");
+}
+
+/// A pause says why and how long; nothing is put back until it is over.
+#[test]
+fn a_pause_is_shown_and_ends() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["pause", "--for", "2h", "--reason", "somebody looks"])
+        .exits(0)
+        .prints("2 h 0 min");
+    daemon.wait_for("paused");
+    host.write("a", "edited");
+    verdict(&host, "paused");
+    ask(&host, &["status"]).exits(2).prints("paused: somebody looks; ends by itself in 1 h 59 min");
+    assert_eq!(host.read("a"), "edited");
+    ask(&host, &["resume"]).exits(0);
+    host.wait_until("it is put back", || host.read("a") == "x");
+    verdict(&host, "converged");
+    ask(&host, &["pause", "--for", "2 weeks"]).exits(64).says("such as 2h");
+    ask(&host, &["pause", "--for", "1s"]).exits(0);
+    daemon.wait_for("resumed");
+}
+
+/// A reload answers what became of it; a broken graph changes nothing (F-20).
+#[test]
+fn a_reload_says_what_became_of_it() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+    host.graph("graph: [");
+    ask(&host, &["reload"]).exits(1).says("graph.yaml:").says("hint: nothing was changed");
+    host.write("a", "edited");
+    host.wait_until("the old graph goes on", || host.read("a") == "x");
+    host.graph(
+        &GRAPH
+            .replace("later/b", "b")
+            .replace("content: \"x\", after: \"file[bad]\"", "content: \"new\""),
+    );
+    ask(&host, &["reload"]).exits(0).prints("1 changed");
+    host.wait_until("the new one runs", || host.read("c") == "new");
+    ask(&host, &["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
+    ask(&host, &["check", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");
+}
+
+/// Who follows hears what happens, each once and in order, and the log tells more when it is asked to.
+#[test]
+fn events_can_be_followed() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let mut command = host.bare(&["events", "-f", "--json"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    let mut follower = command.spawn().expect("started");
+    let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
+    let mut next = || -> Value {
+        let line = lines.next().expect("one more").expect("text");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    let mut last = 0;
+    let mut until = |what: &str, resource: &str| loop {
+        let event = next();
+        assert_eq!(event["number"], last + 1, "{event}");
+        last += 1;
+        if event["event"] == what && event["resource"] == resource {
+            return event;
+        }
+    };
+    until("changed", "file[below]");
+    host.write("c", "edited");
+    assert_eq!(
+        until("changed", "file[below]")["says"].as_str().map(|s| s.starts_with("content")),
+        Some(true)
+    );
+    daemon.has_not_said("same");
+    ask(&host, &["log-level", "debug"]).exits(0);
+    host.write("a", "edited");
+    until("changed", "file[a]");
+    daemon.wait_for_of("started", "file[a]");
+    ask(&host, &["log-level", "a=b=c"]).exits(1).says("is no filter");
+    ask(&host, &["stop", "--now"]).exits(0);
+    assert!(follower.wait().expect("ends").success(), "the end of the daemon is its end");
+}
+
+/// S-12: another user gets nowhere, and changes nothing.
+#[test]
+fn another_user_is_refused() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let mut daemon = host.run(&["--socket", "$DIR/control/socket"]);
+    daemon.wait_for("converged");
+    host.chmod("", 0o755);
+    let program = host.path("steadfast");
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).expect("a copy");
+    for verb in ["status", "stop", "pause"] {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(&program).args([verb, "--socket"]).arg(host.path("control/socket"));
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        host.finish(command).exits(77).says("you may not connect").says("hint: run this as root");
+    }
+    let mut command = host.bare(&["stop", "--socket", "$DIR/control/socket"]);
+    command.current_dir("/");
+    host.finish(command).exits(0);
+    assert_eq!(daemon.ends_within(Duration::from_secs(30)), 0);
+}
+
+/// A socket that cannot be is no reason not to hold the host.
+#[test]
+fn without_a_socket_the_host_is_held_all_the_same() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    host.write("file", "no directory");
+    let daemon = host.run(&["--socket", "$DIR/file/socket"]);
+    daemon.wait_for("control");
+    daemon.wait_for("converged");
+    host.write("a", "edited");
+    host.wait_until("it is put back", || host.read("a") == "x");
+}
