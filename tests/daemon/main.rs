@@ -31,6 +31,7 @@ mod reloaded;
 mod secrets;
 mod shown;
 mod silence;
+mod socket;
 mod started;
 mod stopped;
 mod trees;
