@@ -77,9 +77,9 @@ fn for_the_engine(loaded: &Loaded) -> Graph {
 fn round(path: &PathBuf) -> (Duration, Duration, usize) {
     let start = now();
     let loaded = load(std::slice::from_ref(path), &Options::default()).expect("a valid graph");
-    let read = now() - start;
+    let read = now().saturating_sub(start);
     let graph = for_the_engine(&loaded);
-    (read, now() - start, graph.edges().len())
+    (read, now().saturating_sub(start), graph.edges().len())
 }
 
 fn median(times: &mut [Duration]) -> f64 {
