@@ -99,7 +99,7 @@ fn there(files: &Files, path: &Path) -> Result<Origin, Fault> {
     origin.ok_or_else(|| {
         Fault::refused(
             said("copy", path, "it does not exist")
-                .hint("paths are relative to the graph file; declare it, with an edge from it"),
+                .hint("paths are relative to the graph file; declare it: it then comes first"),
         )
     })
 }
