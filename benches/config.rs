@@ -81,6 +81,7 @@ static FILE: Spec = Spec {
         FieldSpec::new("backup", FieldType::Bool, ""),
         FieldSpec::new("replace", FieldType::Bool, ""),
     ],
+    sends: &[],
     build: |_, mut fields, _| -> Result<Arc<dyn Resource>, Vec<Invalid>> {
         Ok(Arc::new(Kept(["path", "content", "state", "mode"].map(|name| fields.text(name)))))
     },

@@ -8,9 +8,13 @@
 mod change;
 mod permit;
 mod printable;
+mod receive;
+mod recipe;
 mod resource;
+mod secret;
 mod source;
 mod spec;
+mod token;
 mod transaction;
 mod trouble;
 
@@ -22,8 +26,14 @@ pub use change::{Change, Difference, Outcome, Verdict};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use printable::printable;
+pub use receive::{
+    Datum, Given, Kept, Made, Origin, Part, Piece, Receives, Recipe, SendSpec, Sent, Slot, Words,
+    fits,
+};
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+pub use secret::{Seal, SealKey, Sealed, Secret};
 pub use source::{Claim, Source};
 pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
-pub use transaction::{Grouping, Part, Transaction};
+pub use token::{Need, Scope, Token};
+pub use transaction::{Grouping, Member, Transaction};
 pub use trouble::Trouble;

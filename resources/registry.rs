@@ -2,15 +2,18 @@
 
 use crate::spec::Spec;
 
-static SPECS: [&Spec; 8] = [
+static SPECS: [&Spec; 11] = [
     &crate::kinds::exec::SPEC,
     &crate::kinds::file::SPEC,
     &crate::kinds::msg::SPEC,
     &crate::kinds::noop::SPEC,
+    &crate::kinds::password::SPEC,
     &crate::kinds::pkg::SPEC,
     &crate::kinds::print::SPEC,
     &crate::kinds::svc::SPEC,
+    &crate::kinds::test::SPEC,
     &crate::kinds::timer::SPEC,
+    &crate::kinds::value::SPEC,
 ];
 
 /// Every kind of this build, by name.
@@ -59,7 +62,6 @@ pub const ELSEWHERE: &[&str] = &[
     "net",
     "nftables",
     "nspawn",
-    "password",
     "pippet",
     "probe",
     "repo",
@@ -67,13 +69,11 @@ pub const ELSEWHERE: &[&str] = &[
     "swap",
     "sysctl",
     "tar",
-    "test",
     "tftp:server",
     "timezone",
     "toml",
     "unit",
     "user",
-    "value",
     "virt",
     "virt:builder",
     "yaml",

@@ -3,8 +3,10 @@
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
+use crate::receive::{Kept, Sent};
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
+use crate::token::{Need, Token};
 use crate::transaction::Grouping;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -44,6 +46,33 @@ pub trait Resource: Debug + Send + Sync {
     /// With whom it can be one transaction; none where it is one of its own. All with one key have one nature.
     fn grouping(&self) -> Option<Grouping> {
         None
+    }
+
+    /// What it makes that others may need: automatic edges run from it to those.
+    fn offers(&self) -> Vec<Token> {
+        Vec::new()
+    }
+
+    /// What must be there before it can be as declared: automatic edges run to it from those that offer it.
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    /// What it sends to others, as of the run of it that has just ended well; empty where that gave nothing new.
+    fn sends(&self) -> Sent {
+        Sent::new()
+    }
+
+    /// Whether it ever sends the value of this key, of those that its kind names.
+    fn sends_key(&self, key: &str) -> bool {
+        !key.is_empty()
+    }
+
+    /// The same resource, told what is kept of what it has sent under its present definition: for kinds whose state that is.
+    fn with_sent(&self, kept: Kept) -> Option<Arc<dyn Resource>> {
+        match kept {
+            Kept::Known | Kept::Sealed => None,
+        }
     }
 
     /// Where its events come from; empty where nothing can move it.

@@ -1,7 +1,10 @@
 //! How a kind is declared: one table that serves the validator, the documentation and the schema.
 
+use crate::receive::{Receives, SendSpec, Words};
 use crate::resource::Resource;
+use crate::secret::{Sealed, Secret};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +17,8 @@ pub struct Spec {
     pub doc: &'static str,
     /// Its fields besides `name`, `meta` and the short edges.
     pub fields: &'static [FieldSpec],
+    /// The values that it sends to other resources.
+    pub sends: &'static [SendSpec],
     /// Makes a resource, or says everything that is wrong at once. Reads nothing from the host but the text given to it.
     pub build: Build,
 }
@@ -34,25 +39,35 @@ pub struct FieldSpec {
     pub ignored: Option<&'static str>,
     /// A known field whose effect comes in a later build: refused with "not in this build".
     pub later: bool,
+    /// Which values from elsewhere it takes.
+    pub receives: Receives,
 }
 
 impl FieldSpec {
     /// A field in full use.
     #[must_use]
     pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
-        Self { name, takes, doc, ignored: None, later: false }
+        let receives = Receives::Nothing;
+        Self { name, takes, doc, ignored: None, later: false, receives }
+    }
+
+    /// The same, that takes values from elsewhere.
+    #[must_use]
+    pub const fn receives(mut self, receives: Receives) -> Self {
+        self.receives = receives;
+        self
     }
 
     /// A field of a later build.
     #[must_use]
     pub const fn later(name: &'static str, doc: &'static str) -> Self {
-        Self { name, takes: FieldType::Anything, doc, ignored: None, later: true }
+        Self { later: true, ..Self::new(name, FieldType::Anything, doc) }
     }
 
     /// A field that is accepted with a warning.
     #[must_use]
     pub const fn ignored(name: &'static str, why: &'static str) -> Self {
-        Self { name, takes: FieldType::Anything, doc: why, ignored: Some(why), later: false }
+        Self { ignored: Some(why), ..Self::new(name, FieldType::Anything, why) }
     }
 }
 
@@ -90,40 +105,85 @@ pub enum Value {
     Texts(Vec<String>),
     /// See [`FieldType::TextMap`]; in the order written, keys unique.
     TextMap(Vec<(String, String)>),
+    /// A text that was received and is never shown: only fields that say so are given one.
+    Secret(Secret),
+    /// The hash of such a text, of which no more is kept.
+    Sealed(Sealed),
 }
 
 /// The fields given for one resource; each is taken once. A field that was given as null is absent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fields(BTreeMap<&'static str, Value>);
+#[derive(Clone, Default, PartialEq)]
+pub struct Fields {
+    values: BTreeMap<&'static str, Value>,
+    /// Entries of maps that are secret: field, key, text.
+    secrets: Vec<(&'static str, String, Secret)>,
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Fields").field(&self.values).finish()
+    }
+}
 
 impl Fields {
     /// Puts a value in; the caller has matched it against the field's type.
     pub fn insert(&mut self, name: &'static str, value: Value) {
-        self.0.insert(name, value);
+        self.values.insert(name, value);
     }
 
     /// Whether a field was given (and not taken yet).
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.values.contains_key(name)
     }
 
     /// The names of the fields that were given (and not taken yet).
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.0.keys().copied()
+        self.values.keys().copied()
     }
 
     /// A text, if given.
     pub fn text(&mut self, name: &str) -> Option<String> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
     }
 
+    /// A text that may be a secret, if given.
+    pub fn words(&mut self, name: &str) -> Option<Words> {
+        match self.values.remove(name) {
+            Some(Value::Text(text)) => Some(Words::Shown(text)),
+            Some(Value::Secret(secret)) => Some(Words::Secret(secret)),
+            Some(Value::Sealed(sealed)) => Some(Words::Sealed(sealed)),
+            _ => None,
+        }
+    }
+
+    /// Puts a secret in as an entry of a map.
+    pub fn insert_secret(&mut self, name: &'static str, key: String, secret: Secret) {
+        self.secrets.push((name, key, secret));
+    }
+
+    /// A map whose entries may be secret, if any is given.
+    pub fn secret_map(&mut self, name: &str) -> Vec<(String, Secret)> {
+        let shown = self.text_map(name).unwrap_or_default().into_iter();
+        let mut map: Vec<_> = shown.map(|(key, text)| (key, text.into())).collect();
+        let is_of = |entry: &(&'static str, String, Secret)| entry.0 == name;
+        map.extend(self.secrets.extract_if(.., |e| is_of(e)).map(|(_, key, text)| (key, text)));
+        map
+    }
+
+    /// Whether anything that was given (and not taken yet) is a secret.
+    #[must_use]
+    pub fn holds_secret(&self) -> bool {
+        let is_secret = |value: &Value| matches!(value, Value::Secret(_) | Value::Sealed(_));
+        !self.secrets.is_empty() || self.values.values().any(is_secret)
+    }
+
     /// A truth value, if given.
     pub fn bool(&mut self, name: &str) -> Option<bool> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::Bool(truth)) => Some(truth),
             _ => None,
         }
@@ -131,7 +191,7 @@ impl Fields {
 
     /// A whole number, if given.
     pub fn int(&mut self, name: &str) -> Option<i64> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::Int(number)) => Some(number),
             _ => None,
         }
@@ -139,7 +199,7 @@ impl Fields {
 
     /// A number, if given.
     pub fn float(&mut self, name: &str) -> Option<f64> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::Float(number)) => Some(number),
             _ => None,
         }
@@ -147,7 +207,7 @@ impl Fields {
 
     /// Texts, if given.
     pub fn texts(&mut self, name: &str) -> Option<Vec<String>> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::Texts(texts)) => Some(texts),
             _ => None,
         }
@@ -155,7 +215,7 @@ impl Fields {
 
     /// A map, if given.
     pub fn text_map(&mut self, name: &str) -> Option<Vec<(String, String)>> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             Some(Value::TextMap(map)) => Some(map),
             _ => None,
         }

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What a kind knows of one of its resources, given back to it when several are united.
-pub type Part = Arc<dyn Any + Send + Sync>;
+pub type Member = Arc<dyn Any + Send + Sync>;
 
 /// How a resource can be one transaction with others.
 #[derive(Clone)]
@@ -17,9 +17,9 @@ pub struct Grouping {
     /// Those with one key can be one transaction; it begins with the kind.
     pub key: String,
     /// What the kind knows of this one.
-    pub part: Part,
+    pub part: Member,
     /// Makes one transaction of several, in this order.
-    pub unite: fn(Vec<Part>) -> Arc<dyn Transaction>,
+    pub unite: fn(Vec<Member>) -> Arc<dyn Transaction>,
 }
 
 impl Debug for Grouping {

@@ -170,6 +170,18 @@ pub struct Pause {
     pub reason: Option<String>,
 }
 
+/// The number of a group.
+fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match nix::unistd::Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err(format!("there is no group named `{text}`")),
+        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
+    }
+}
+
 /// A span of time: a number with `s`, `m`, `h` or `d`.
 fn span(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
@@ -268,6 +280,9 @@ pub struct Run {
     /// Where to listen for commands [default: in the runtime directory; in --state-dir if that is given]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// A group, by name or number, whose members may ask how all stands (changes are for root and the daemon's user)
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    pub socket_group: Option<u32>,
     /// Reload when a graph file changes
     #[arg(long)]
     pub watch: bool,

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::text::out;
 use super::{args, log, read, steps};
 use crate::store::Recalled;
-use steadfast_resources::{MintKey, Repeat};
+use steadfast_resources::{Kept, MintKey, Origin, Repeat};
 use tokio::runtime::Runtime;
 
 /// Shows what differs.
@@ -19,8 +19,13 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    // A deed has no state that could differ.
-    let loaded = loaded.reduced(|vertex| vertex.resource.nature().repeat == Repeat::State);
+    // A deed has no state that could differ. What was sent is not looked up: a value is not to be told from here.
+    let loaded = loaded.reduced(|vertex| {
+        let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
+        let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));
+        let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
+        vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
+    });
     let found = match steps::find(loaded, Recalled::default(), key, runtime) {
         Ok(found) => found,
         Err(exit) => return exit,

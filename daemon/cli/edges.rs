@@ -50,13 +50,14 @@ impl Edges {
         }
     }
 
-    /// As JSON: `from`, `to`, `notify`, `origins` (`key`, `file`, `line`, `column`).
+    /// As JSON: `from`, `to`, `notify`, `origins` (`key`, `because`, `file`, `line`, `column`).
     pub(super) fn to_json(&self) -> Value {
         let edge = |edge: &Edge| {
             let origin = |origin: &Origin| {
                 let place = origin.place.as_ref();
                 json!({
                     "key": origin.key,
+                    "because": origin.because,
                     "file": place.map(|place| &place.file),
                     "line": place.map(|place| place.line),
                     "column": place.map(|place| place.column),
@@ -78,6 +79,9 @@ impl Edge {
     fn because(&self) -> String {
         let reason = |origin: &Origin| {
             let key = origin.key;
+            if let Some(because) = origin.because {
+                return format!("{key}: {because}");
+            }
             match &origin.place {
                 Some(place) => {
                     format!("`{key}` at {}:{}:{}", plain(&place.file), place.line, place.column)

@@ -4,7 +4,7 @@ use super::args::Explain;
 use super::exit::Exit;
 use super::text::{error, out};
 use crate::config::{Code, metaparams};
-use steadfast_resources::{FieldSpec, FieldType, Spec, registry};
+use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, registry};
 
 /// Explains what was asked for; all that can be, where nothing was.
 pub(super) fn explain(args: &Explain) -> Exit {
@@ -47,7 +47,24 @@ fn list() -> Exit {
 fn kind(spec: &Spec) {
     out(format!("{}: {}\n", spec.kind, spec.doc));
     fields(spec.fields);
-    out("\nBesides: name, meta, and the short edges after, before, notify, subscribe.");
+    if !spec.sends.is_empty() {
+        out("\nIt sends (`recv: {FIELD: \"kind[name].KEY\"}` elsewhere):");
+        let width = spec.sends.iter().map(|send| send.key.len()).max().unwrap_or_default();
+        for send in spec.sends {
+            out(format!("  {:width$}  {}. {}", send.key, takes(send.gives), send.doc));
+        }
+    }
+    let received = spec.fields.iter().filter(|field| field.receives > Receives::Nothing);
+    let received: Vec<&str> = received.map(|field| field.name).collect();
+    if !received.is_empty() {
+        out(format!("\nThese can be received: {}.", received.join(", ")));
+        let secret = spec.fields.iter().filter(|field| field.receives >= Receives::Secrets);
+        let secret: Vec<&str> = secret.map(|field| field.name).collect();
+        if !secret.is_empty() {
+            out(format!("These can be {{secret: NAME}} too: {}.", secret.join(", ")));
+        }
+    }
+    out("\nBesides: name, meta, recv, and the short edges after, before, notify, subscribe.");
 }
 
 fn fields(fields: &[FieldSpec]) {

@@ -46,9 +46,9 @@ impl Inside {
         Ok(Self { supervisor, handle, end, thread })
     }
 
-    /// Puts the workers on it.
-    pub(super) fn install(&self, pump: Pump, clerk: Clerk, address: Address) {
-        let workers = vec![events(pump), control(Arc::new(clerk), address)];
+    /// Puts the workers on it; the socket at its address, for this group too.
+    pub(super) fn install(&self, pump: Pump, clerk: Clerk, place: (Address, Option<u32>)) {
+        let workers = vec![events(pump), control(Arc::new(clerk), place)];
         let supervisor = self.supervisor.clone();
         self.handle.spawn(async move {
             if let Err(refused) = supervisor.install(workers).await {
@@ -85,12 +85,12 @@ fn events(pump: Pump) -> Manifold {
 }
 
 /// Listens at the control socket, whatever becomes of all others.
-fn control(clerk: Arc<Clerk>, address: Address) -> Manifold {
+fn control(clerk: Arc<Clerk>, (address, group): (Address, Option<u32>)) -> Manifold {
     let worker = Manifold::new("control", move |_, life: Life| {
         let (clerk, address) = (Arc::clone(&clerk), address.clone());
         async move {
             let desk: Arc<dyn Desk> = clerk;
-            let server = Server::bind(address.clone(), None, Limits::default()).await;
+            let server = Server::bind(address.clone(), group, Limits::default()).await;
             let server = server.map_err(|why| {
                 tracing::warn!(event = "control", "{why}: commands cannot reach this daemon");
                 Failure::again(why)

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::text::out;
 use super::{args, log, read, state, steps, text};
 use crate::config::Options;
-use crate::store::SqliteStore;
+use crate::store::{Recalled, SqliteStore};
 use serde_json::Value;
 use steadfast_resources::MintKey;
 use tokio::runtime::Runtime;
@@ -25,11 +25,11 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     };
     let directory = state::directory(args.state.state_dir.as_deref());
     let recalled = match SqliteStore::peek(&directory) {
-        Ok(recalled) => recalled,
+        Ok(recalled) => Recalled { key: SqliteStore::peek_key(&directory), ..recalled },
         Err(error) => {
             // Without it, what runs once is shown as if it had never run.
             text::say(format!("warning: {error}; planned as if nothing had run before"));
-            crate::store::Recalled::default()
+            Recalled::default()
         }
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));

@@ -109,7 +109,7 @@ fn attend(args: &Run, desk: Desk, inbox: Inbox<Input>, reloader: Reloader) -> Op
         grace: Duration::from_secs(args.grace),
     };
     let socket = Socket { socket: args.socket.clone(), state_dir: args.state.state_dir.clone() };
-    inside.install(desk.pump, clerk, asking::address(&socket));
+    inside.install(desk.pump, clerk, (asking::address(&socket), args.socket_group));
     Some(inside)
 }
 

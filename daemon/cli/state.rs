@@ -36,7 +36,8 @@ pub(super) fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit>
 
 fn read(directory: &Path) -> Opened {
     let mut store = SqliteStore::open(directory)?;
-    let recalled = store.recall()?;
+    let key = Some(SqliteStore::key(directory)?);
+    let recalled = Recalled { key, ..store.recall()? };
     Ok((store, recalled))
 }
 

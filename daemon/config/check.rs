@@ -3,17 +3,18 @@
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
-use super::meta::{Also, Metas};
+use super::meta::{Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
+use super::receive::{Awaited, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
 use super::{Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::{Claim, Invalid, Place, Resource};
+use steadfast_resources::{Claim, Invalid, Place, Recipe, Resource, Spec};
 
 /// Whether every file could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +29,16 @@ pub(super) enum Whole {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
-    at: Where,
+    pub(super) at: Where,
+    pub(super) spec: &'static Spec,
     pub(super) resource: Option<Arc<dyn Resource>>,
+    pub(super) recipe: Option<Arc<Recipe>>,
     pub(super) definition: u64,
     meta: Arc<Meta>,
-    also: Also,
+    rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(super) autoedge: bool,
+    autogroup: bool,
     line: u32,
 }
 
@@ -49,6 +55,8 @@ pub(super) struct Checker<'a> {
     pub(super) wants_origins: bool,
     pub(super) origins: Vec<Origin>,
     pub(super) claims: HashMap<Claim, usize>,
+    pub(super) secrets: HashMap<String, Secret>,
+    pub(super) awaited: Vec<Awaited>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -83,22 +91,28 @@ pub(super) fn check(
         wants_origins: options.origins,
         origins: Vec::new(),
         claims: HashMap::new(),
+        secrets: HashMap::new(),
+        awaited: Vec::new(),
         identity: String::new(),
         metas: Metas::new(options.noop, reserved),
         semaphores,
     };
     let name = checker.graph_name(&files);
     let comment = files.iter_mut().find_map(|file| file.comment.take());
+    checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
     checker.tell_claims();
+    checker.tie_values();
     for (file, index, vertex, links) in links {
         checker.short_edges(vertex, &links, file, index);
     }
     for (number, file) in files.iter().enumerate() {
         checker.long_edges(&file.edges, number);
     }
-    let ties = checker.sorted_ties();
-    checker.refuse_cycles(&ties);
+    let mut ties = checker.sorted_ties();
+    if checker.refuse_cycles(&ties) {
+        checker.tie_automatically(&mut ties);
+    }
     let loaded = checker.finish(&ties)?;
     super::select::select(Loaded { name, comment, ..loaded }, options, problems)
 }
@@ -175,7 +189,7 @@ impl Checker<'_> {
     /// One resource; the number of its vertex, unless its name is no name or taken.
     fn resource(
         &mut self,
-        given: raw::Resource,
+        mut given: raw::Resource,
         file: usize,
         index: usize,
         place: &Place,
@@ -206,13 +220,19 @@ impl Checker<'_> {
         } else {
             definition
         };
-        let (meta, also) = self.meta(given.meta, file, index);
+        let receiver = self.receiver(&mut given, place, vertex, (file, index));
+        let definition = receiver.as_ref().map_or(definition, |(_, sum)| definition.number(*sum));
+        let recipe = receiver.map(|(recipe, _)| recipe);
+        let Own { meta, rewatch, autoedge, autogroup } = self.meta(given.meta, file, index);
         let at_fields = (identity.as_ref(), file, index);
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
         let resource = match given.built {
             None => {
-                let built = (given.spec.build)(&given.name, given.given.fields, place);
+                let built = match &recipe {
+                    Some(recipe) => recipe.standing(),
+                    None => (given.spec.build)(&given.name, given.given.fields, place),
+                };
                 let built = built.map_err(|mut invalid| {
                     let is_read = |invalid: &Invalid, read: &[&str]| {
                         invalid.field.is_some_and(|field| read.contains(&field))
@@ -226,22 +246,27 @@ impl Checker<'_> {
         };
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
-        }
-        if let Some(resource) = &resource {
             self.claim(resource.as_ref(), vertex, &identity, at);
         }
         let definition = definition.finish();
         let line = given.line;
-        self.vertices.push(Candidate { identity, at, resource, definition, meta, also, line });
+        self.vertices.push(Candidate {
+            identity,
+            at,
+            spec: given.spec,
+            resource,
+            recipe: recipe.map(Arc::new),
+            definition,
+            meta,
+            rewatch,
+            autoedge,
+            autogroup,
+            line,
+        });
         Some(vertex)
     }
 
-    fn meta(
-        &mut self,
-        given: Option<Box<raw::Given>>,
-        file: usize,
-        index: usize,
-    ) -> (Arc<Meta>, Also) {
+    fn meta(&mut self, given: Option<Box<raw::Given>>, file: usize, index: usize) -> Own {
         let (atlas, problems) = (&self.atlas, &mut *self.problems);
         let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
         let mut take = |text: &str, number| {
@@ -314,10 +339,11 @@ impl Checker<'_> {
                 Some(Vertex {
                     identity: candidate.identity,
                     resource: candidate.resource?,
+                    recipe: candidate.recipe,
                     definition: candidate.definition,
                     meta: candidate.meta,
-                    rewatch: candidate.also.rewatch,
-                    autogroup: candidate.also.autogroup,
+                    rewatch: candidate.rewatch,
+                    autogroup: candidate.autogroup,
                     place: (candidate.at.file, candidate.line),
                 })
             })

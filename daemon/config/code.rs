@@ -64,9 +64,12 @@ codes! {
     Reference = "C402", "Something that should name a resource and does not.";
     SelfEdge = "C403", "A resource that would wait for itself.";
     Cycle = "C404", "Resources that would wait for each other.";
+    Receive = "C405", "A value that cannot be received.";
+    Secret = "C406", "A secret that is declared wrongly, or not at all.";
     Selection = "C501", "A selection (--only, --skip, --sema) that selects nothing.";
     Ignored = "C901", "A field that is accepted and has no effect.";
     Doubt = "C902", "Something that is valid and most likely not what was meant.";
+    Automatic = "C903", "An automatic edge that was left out: it would have closed a cycle.";
 }
 
 /// What is said about each code at length.

@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 const SHOWN: usize = 200;
 
 impl Checker<'_> {
-    /// Says each cycle, with the place of each of its edges.
-    pub(super) fn refuse_cycles(&mut self, ties: &[Tie]) {
-        for cycle in cycles(self.vertices.len(), ties) {
-            let problem = self.cycle(ties, &cycle);
+    /// Says each cycle, with the place of each of its edges. Answers whether there is none.
+    pub(super) fn refuse_cycles(&mut self, ties: &[Tie]) -> bool {
+        let cycles = cycles(self.vertices.len(), ties);
+        for cycle in &cycles {
+            let problem = self.cycle(ties, cycle);
             self.problems.push(problem);
         }
+        cycles.is_empty()
     }
 
     /// `cycle` holds the numbers of its ties, each leading to the next.
@@ -64,6 +66,12 @@ impl<'a> Outgoing<'a> {
     fn range(&self, vertex: usize) -> std::ops::Range<usize> {
         self.starts[vertex]..self.starts[vertex + 1]
     }
+}
+
+/// The part of each vertex whose members all wait for each other, by number; none where there is no cycle.
+pub(super) fn knots(vertices: usize, ties: &[Tie]) -> Option<Vec<usize>> {
+    let outgoing = Outgoing::new(vertices, ties);
+    (!is_acyclic(vertices, &outgoing)).then(|| parts(vertices, &outgoing))
 }
 
 /// One cycle, as numbers of ties, for each strongly connected part with more than one vertex.
@@ -187,7 +195,7 @@ mod tests {
 
     fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<Tie> {
         let at = Where { file: 0, part: Part::Graph };
-        let tie = |(from, to)| Tie { from, to, notify: false, key: "after", at };
+        let tie = |(from, to)| Tie { from, to, notify: false, key: "after", because: None, at };
         let mut ties: Vec<Tie> = edges.into_iter().map(tie).collect();
         ties.sort_by_key(|tie| (tie.from, tie.to));
         ties

@@ -150,6 +150,7 @@ impl<'de> Entries<'de> for One<'_> {
             built: Some(built),
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
+            receives: Box::default(),
             line: self.reader.source.line(u32::try_from(at).unwrap_or(u32::MAX)),
             broken: false,
         })

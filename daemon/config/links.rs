@@ -15,6 +15,8 @@ pub(super) struct Tie {
     pub(super) notify: bool,
     /// The key that asks for it.
     pub(super) key: &'static str,
+    /// Why an automatic one is there.
+    pub(super) because: Option<&'static str>,
     pub(super) at: Where,
 }
 
@@ -36,7 +38,7 @@ impl Checker<'_> {
             let forward = link.relation.is_forward();
             let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
             let (notify, key) = (link.relation.notifies(), link.relation.key());
-            self.ties.push(Tie { from, to, notify, key, at });
+            self.ties.push(Tie { from, to, notify, key, because: None, at });
         }
     }
 
@@ -50,13 +52,14 @@ impl Checker<'_> {
             let to = end(&edge.to, Part::To(index));
             if let (Some(from), Some(to)) = (from, to) {
                 let at = Where { file, part: Part::From(index) };
-                self.ties.push(Tie { from, to, notify: edge.notify, key: "edges", at });
+                let (notify, key) = (edge.notify, "edges");
+                self.ties.push(Tie { from, to, notify, key, because: None, at });
             }
         }
     }
 
     /// The vertex that a name means; what names none is said.
-    fn find(&mut self, target: &str, at: Where) -> Option<usize> {
+    pub(super) fn find(&mut self, target: &str, at: Where) -> Option<usize> {
         if let Some(found) = self.numbers.get(target) {
             return Some(*found);
         }
@@ -92,19 +95,28 @@ impl Checker<'_> {
         Some(format!("did you mean `{}`?", quoted(found)))
     }
 
+    /// Where ties come from, if that is asked for.
+    pub(super) fn tell_origins(&mut self, ties: &[Tie]) {
+        if !self.wants_origins {
+            return;
+        }
+        let atlas = &self.atlas;
+        let origin = |tie: &Tie| Origin {
+            from: tie.from,
+            to: tie.to,
+            key: tie.key,
+            because: tie.because,
+            place: if tie.because.is_some() { None } else { atlas.place(tie.at) },
+        };
+        self.origins.extend(ties.iter().map(origin));
+        self.origins.sort_by_key(|origin| (origin.from, origin.to));
+    }
+
     /// Ties sorted by their ends, each pair once, without those that lead nowhere.
     pub(super) fn sorted_ties(&mut self) -> Vec<Tie> {
         let mut ties = std::mem::take(&mut self.ties);
         ties.sort_by_key(|tie| (tie.from, tie.to));
-        if self.wants_origins {
-            let origin = |tie: &Tie| Origin {
-                from: tie.from,
-                to: tie.to,
-                key: tie.key,
-                place: self.atlas.place(tie.at),
-            };
-            self.origins = ties.iter().map(origin).collect();
-        }
+        self.tell_origins(&ties);
         ties.dedup_by(|later, kept| {
             let same = (later.from, later.to) == (kept.from, kept.to);
             kept.notify |= same && later.notify;

@@ -52,11 +52,15 @@ pub(super) static LINKS: FieldSpec =
 /// Tells a problem with a metaparameter.
 pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
-/// What others obey than the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Also {
+/// What the metaparameters of one resource say.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// What the engine obeys.
+    pub(super) meta: Arc<Meta>,
     /// A watch that failed for good is tried again.
     pub(super) rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(super) autoedge: bool,
     /// It may be grouped with others.
     pub(super) autogroup: bool,
 }
@@ -108,21 +112,24 @@ impl Metas {
         u32::try_from(number).ok().map(WindowId)
     }
 
-    /// The metaparameters of one resource: what the engine obeys, and what others do.
+    /// The metaparameters of one resource.
     pub(super) fn make(
         &mut self,
         given: Option<Box<Given>>,
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
-    ) -> (Arc<Meta>, Also) {
+    ) -> Own {
         let Some(mut fields) = given.map(|given| given.fields) else {
-            return (Arc::clone(&self.usual), Also { rewatch: true, autogroup: true });
+            return Own {
+                meta: Arc::clone(&self.usual),
+                rewatch: true,
+                autoedge: true,
+                autogroup: true,
+            };
         };
-        fields.bool("autoedge");
-        let also = Also {
-            rewatch: fields.bool("rewatch").unwrap_or(true),
-            autogroup: fields.bool("autogroup").unwrap_or(true),
-        };
+        let autoedge = fields.bool("autoedge").unwrap_or(true);
+        let autogroup = fields.bool("autogroup").unwrap_or(true);
+        let rewatch = fields.bool("rewatch").unwrap_or(true);
         later(&mut fields, say);
         let (delay, delay_max) = delays(&mut fields, say);
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
@@ -147,10 +154,10 @@ impl Metas {
             realize: fields.bool("realize").unwrap_or_default(),
         };
         if meta == *self.usual {
-            return (Arc::clone(&self.usual), also);
+            return Own { meta: Arc::clone(&self.usual), rewatch, autoedge, autogroup };
         }
         let shared = self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone()));
-        (Arc::clone(shared), also)
+        Own { meta: Arc::clone(shared), rewatch, autoedge, autogroup }
     }
 }
 

@@ -3,11 +3,13 @@
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
 //! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
-//! slow one (`tree`, `read`, `read_resources`, `syntax`), the checks (`check`, `claims`, `meta`, `semaphore`, `links`, `cycle`,
-//! `select`), and what is said (`problem`, `render`, `code`).
+//! slow one (`tree`, `read`, `read_resources`, `read_receives`, `syntax`), the checks
+//! (`check`, `claims`, `receive`, `meta`, `semaphore`, `links`, `cycle`,
+//! `automatic`, `select`), and what is said (`problem`, `render`, `code`).
 
 #[cfg(test)]
 mod agreement;
+mod automatic;
 mod check;
 mod claims;
 mod code;
@@ -23,7 +25,9 @@ mod place;
 mod problem;
 mod raw;
 mod read;
+mod read_receives;
 mod read_resources;
+mod receive;
 mod render;
 mod scan;
 mod seed;
@@ -31,6 +35,7 @@ mod select;
 mod semaphore;
 mod source;
 mod syntax;
+mod template;
 mod tree;
 mod value;
 mod window;
@@ -97,6 +102,8 @@ pub struct Vertex {
     pub identity: Arc<str>,
     /// The resource itself.
     pub resource: Arc<dyn steadfast_resources::Resource>,
+    /// How it is made anew with what it receives, where it receives anything; then `resource` stands for it, and is never run.
+    pub recipe: Option<Arc<steadfast_resources::Recipe>>,
     /// A hash of what is declared, metaparams aside; the same in every process.
     pub definition: u64,
     /// How it is run; equal ones are shared.
@@ -127,8 +134,10 @@ pub struct Origin {
     pub from: usize,
     /// The dependent.
     pub to: usize,
-    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`.
+    /// The key that asks for it: `after`, `before`, `notify`, `subscribe`, or `edges`; `automatic` where none does.
     pub key: &'static str,
+    /// Why an automatic edge is there.
+    pub because: Option<&'static str>,
     /// Where it is written.
     pub place: Option<Place>,
 }

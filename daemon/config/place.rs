@@ -13,6 +13,8 @@ pub(super) enum Part {
     Meta(usize, &'static str),
     Semaphore(usize, usize),
     Link(usize, usize),
+    Receive(usize, usize),
+    Secret(usize),
     From(usize),
     To(usize),
 }
@@ -61,6 +63,10 @@ impl Atlas<'_> {
             Part::Link(index, link) => {
                 spots.resources.get(index).and_then(|spots| spots.links.get(link).copied())
             }
+            Part::Receive(index, number) => {
+                spots.resources.get(index).and_then(|spots| spots.receives.get(number).copied())
+            }
+            Part::Secret(index) => spots.secrets.get(index).copied(),
             Part::From(index) => spots.edges.get(index).map(|spots| spots.from),
             Part::To(index) => spots.edges.get(index).map(|spots| spots.to),
         };

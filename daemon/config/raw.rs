@@ -4,6 +4,7 @@ use super::hash::Stable;
 use super::source::Span;
 use super::value;
 use std::sync::Arc;
+use steadfast_resources::host::Supply;
 use steadfast_resources::{FieldSpec, Fields, Spec, Value};
 
 /// One file.
@@ -13,6 +14,8 @@ pub(super) struct File {
     pub(super) comment: Option<String>,
     pub(super) resources: Vec<Resource>,
     pub(super) edges: Vec<Edge>,
+    /// Where secrets come from.
+    pub(super) secrets: Vec<Supplied>,
     /// Identities that are declared but cannot be checked further (kinds that are not known): edges may name them.
     pub(super) strangers: Vec<String>,
     /// It holds something else than a graph: what it would have declared is not known.
@@ -31,6 +34,8 @@ pub(super) struct Resource {
     pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
     pub(super) meta: Option<Box<Given>>,
     pub(super) links: Box<[Link]>,
+    /// What it receives; the fast reader leaves those that do to the slow one.
+    pub(super) receives: Box<[Receive]>,
     /// The line it begins on.
     pub(super) line: u32,
     /// Something of it was refused while it was read: only its identity counts.
@@ -46,6 +51,7 @@ impl PartialEq for Resource {
             && self.given.relative == other.given.relative
             && self.meta == other.meta
             && self.links == other.links
+            && self.receives == other.receives
             && self.line == other.line
             && self.broken == other.broken
     }
@@ -97,6 +103,33 @@ impl Relation {
     pub(super) const fn notifies(self) -> bool {
         matches!(self, Self::Notify | Self::Subscribe)
     }
+}
+
+/// A field, or a part of one, that comes from elsewhere: an entry of `recv`, or a field that is `{secret: NAME}`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Receive {
+    /// As written: `content`, `env.NAME`, `args.2`.
+    pub(super) target: String,
+    /// A text with `${name}` in it.
+    pub(super) template: Option<String>,
+    /// The one value, or those of the template by their names.
+    pub(super) values: Vec<(String, Reference)>,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// Another resource sends it: `kind[name]` and key.
+    Sent(String, String),
+    /// A secret, by name.
+    Secret(String),
+}
+
+/// An entry of `secrets`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Supplied {
+    pub(super) name: String,
+    pub(super) supply: Supply,
 }
 
 /// An entry of `edges`.
@@ -164,6 +197,7 @@ pub(super) struct Spots {
     pub(super) name: Option<Span>,
     pub(super) resources: Vec<ResourceSpots>,
     pub(super) edges: Vec<EdgeSpots>,
+    pub(super) secrets: Vec<Span>,
 }
 
 /// Where the parts of a resource stand.
@@ -173,6 +207,7 @@ pub(super) struct ResourceSpots {
     pub(super) fields: Vec<(&'static str, Span)>,
     pub(super) meta: Vec<(&'static str, Span)>,
     pub(super) links: Vec<Span>,
+    pub(super) receives: Vec<Span>,
     pub(super) semaphores: Vec<Span>,
 }
 

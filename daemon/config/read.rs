@@ -32,7 +32,7 @@ pub(super) struct Entry<'t> {
     pub(super) value: usize,
 }
 
-const TOP: [&str; 4] = ["graph", "comment", "resources", "edges"];
+const TOP: [&str; 5] = ["graph", "comment", "secrets", "resources", "edges"];
 const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
 const END: [&str; 2] = ["kind", "name"];
 
@@ -61,6 +61,7 @@ impl<'t> Reader<'t, '_> {
                 "comment" => file.comment = self.text(entry, "`comment`"),
                 "resources" => self.resources(entry, &mut file),
                 "edges" => self.edges(entry, &mut file),
+                "secrets" => self.secrets(entry, &mut file),
                 key => self.unknown_top(key, entry.key_span),
             }
         }

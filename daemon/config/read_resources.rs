@@ -5,10 +5,11 @@ use super::near::nearest;
 use super::problem::{Problem, quoted};
 use super::raw::{File, Given, Link, Relation, Resource, ResourceSpots};
 use super::read::{Entry, Reader};
+use super::read_receives::Received;
 use super::source::Span;
 use super::tree::Node;
 use super::value::{self, Scalar};
-use steadfast_resources::{FieldSpec, FieldType, Spec, Value};
+use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, Value};
 
 impl<'t> Reader<'t, '_> {
     pub(super) fn resources(&mut self, entry: Entry<'t>, file: &mut File) {
@@ -72,6 +73,7 @@ impl<'t> Reader<'t, '_> {
             };
         let mut spots = ResourceSpots::default();
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
+        let mut receives = Vec::new();
         let mut given = Given::default();
         for entry in entries {
             if entry.key == "name" {
@@ -84,8 +86,13 @@ impl<'t> Reader<'t, '_> {
                     links.push(Link { relation, target });
                     spots.links.push(span);
                 }
+            } else if entry.key == "recv" {
+                let mut into = Received { list: &mut receives, spots: &mut spots };
+                self.receives(entry, &what, &mut into);
             } else if let Some(field) = spec.fields.iter().find(|field| field.name == entry.key) {
                 spots.fields.push((field.name, self.value_span(entry)));
+                let mut into = Received { list: &mut receives, spots: &mut spots };
+                let Some(entry) = self.secret_field(field, entry, &mut into) else { continue };
                 if let Some(value) = self.field(spec, field, entry, &what) {
                     given.insert(field, value);
                 }
@@ -107,6 +114,7 @@ impl<'t> Reader<'t, '_> {
             built: None,
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
+            receives: receives.into_boxed_slice(),
             line: self.source.line(self.first_byte(item)),
             broken: self.problems.errors() > problems,
         });
@@ -128,6 +136,9 @@ impl<'t> Reader<'t, '_> {
 
     fn unknown_field(&mut self, spec: &Spec, entry: Entry<'t>, what: &str) {
         let mut known: Vec<&str> = vec!["name", "meta"];
+        if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
+            known.push("recv");
+        }
         known
             .extend(spec.fields.iter().filter(|f| !f.later && f.ignored.is_none()).map(|f| f.name));
         known.extend(Relation::NAMES);
@@ -186,6 +197,9 @@ impl<'t> Reader<'t, '_> {
             (Some(Node::Map(_)), FieldType::TextMap) => {
                 let name = format!("`{}` of {what}", field.name);
                 let entries = self.map(entry.value, &name, "a map of texts")?;
+                // Entries that are secrets were taken before.
+                let is_plain = |entry: &Entry<'_>| self.secret_name(entry.value).is_none();
+                let entries: Vec<_> = entries.into_iter().filter(is_plain).collect();
                 let texts = entries.into_iter().filter_map(|entry| {
                     let text = self.text(entry, &format!("`{}` in {name}", quoted(entry.key)))?;
                     Some((entry.key.to_owned(), text))

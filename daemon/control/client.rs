@@ -3,9 +3,10 @@
 use super::address::Address;
 use super::line::{self, NoLine};
 use super::protocol::{Ask, PROTOCOL, Reply, Request};
+use super::rights::Peer;
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
@@ -49,15 +50,13 @@ impl Client {
     /// Connects and asks.
     pub async fn ask(address: &Address, ask: &Ask) -> Result<Self, Unanswered> {
         let path = address.path();
-        let stream = UnixStream::connect(path).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                Unanswered::NoDaemon(path.to_owned())
-            }
-            io::ErrorKind::PermissionDenied => {
-                Unanswered::Denied(format!("you may not connect to {}", path.display()))
-            }
-            _ => Unanswered::Broken(error.to_string()),
-        })?;
+        let stream = connect(path).await?;
+        let listener = stream.peer_cred().map_err(|why| Unanswered::Broken(why.to_string()))?;
+        let listener = Peer { uid: listener.uid() };
+        if !address.believes(listener) {
+            let (path, uid) = (path.display(), listener.uid);
+            return Err(Unanswered::Denied(format!("user {uid} listens at {path}, not yours")));
+        }
         let broken = |error: &dyn ToString| Unanswered::Broken(error.to_string());
         let ask = serde_json::to_value(ask).map_err(|error| broken(&error))?;
         let request = Request { protocol: PROTOCOL, ask };
@@ -91,5 +90,34 @@ impl Client {
             Reply::Refused(why) => Err(Unanswered::Refused(why)),
             Reply::Denied(why) => Err(Unanswered::Denied(why)),
         }
+    }
+}
+
+/// How long a daemon may be busy with others who connect.
+const BUSY: Duration = Duration::from_secs(5);
+
+async fn connect(path: &Path) -> Result<UnixStream, Unanswered> {
+    let began = Instant::now();
+    loop {
+        let error = match UnixStream::connect(path).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        return Err(match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                Unanswered::NoDaemon(path.to_owned())
+            }
+            io::ErrorKind::PermissionDenied => {
+                Unanswered::Denied(format!("you may not connect to {}", path.display()))
+            }
+            io::ErrorKind::WouldBlock if began.elapsed() < BUSY => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            io::ErrorKind::WouldBlock => {
+                Unanswered::Unavailable("too many wait to be heard".to_owned())
+            }
+            _ => Unanswered::Broken(error.to_string()),
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! The daemon's end: takes connections, a bounded number of them, and passes on what is asked.
 
-use super::address::{Address, Beside};
+use super::address::{Address, Beside, Place};
 use super::line::{self, NoLine};
 use super::protocol::{Ask, PROTOCOL, Reply, Request};
 use super::rights::Peer;
@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 /// Whoever knows the answers.
@@ -51,12 +51,24 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// No more connections than a quarter of the files that this process may have open: the rest is for its work.
+    fn within(self, files: u64) -> Self {
+        let most = usize::try_from(files / 4).unwrap_or(usize::MAX).max(8);
+        Self { clients: self.clients.min(most), ..self }
+    }
+}
+
+/// How many files this process may have open.
+fn open_files() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// A socket that is listened at.
 #[derive(Debug)]
 pub struct Server {
-    listener: UnixListener,
+    place: Place,
     address: Address,
-    inode: Option<u64>,
     limits: Limits,
     clients: Arc<Clients>,
 }
@@ -140,10 +152,9 @@ impl Server {
         group: Option<u32>,
         limits: Limits,
     ) -> Result<Self, Beside> {
-        let mode = if group.is_some() { 0o660 } else { 0o600 };
-        let listener = address.listen(mode, group).await?;
-        let inode = address.inode();
-        Ok(Self { listener, address, inode, limits, clients: Arc::default() })
+        let place = address.listen(group).await?;
+        let limits = limits.within(open_files());
+        Ok(Self { place, address, limits, clients: Arc::default() })
     }
 
     /// Takes connections until it is stopped; those that are being answered end then.
@@ -151,7 +162,7 @@ impl Server {
         let tasks = tokio_util::task::TaskTracker::new();
         loop {
             let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+                accepted = self.place.listener.accept() => accepted,
                 () = stopping.cancelled() => break,
             };
             match accepted {
@@ -172,7 +183,7 @@ impl Server {
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
-        self.address.leave(self.inode);
+        self.address.leave(&self.place);
         tasks.close();
         tasks.wait().await;
     }
@@ -197,12 +208,19 @@ async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
-            tokio::select! {
-                () = desk.answer(ask, peer, &mut replies) => {}
+            let left = tokio::select! {
+                () = desk.answer(ask, peer, &mut replies) => None,
                 // Who follows may leave when nothing happens.
-                () = gone(&mut read) => return,
-            }
-            replies.send(&Reply::Done).await;
+                left = left(&mut read) => Some(left),
+            };
+            match left {
+                None => replies.send(&Reply::Done).await,
+                Some(Left::Gone) => return,
+                Some(Left::SaidMore) => {
+                    let more = "a connection has one request: nothing may follow it".to_owned();
+                    replies.send(&Reply::Refused(more)).await
+                }
+            };
         }
         Ok(_) => {
             let denied = format!("user {} may read, not change; root may", peer.uid);
@@ -215,10 +233,18 @@ async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &
     }
 }
 
-/// Until the other side has ended. Whatever else it says is not listened to.
-async fn gone(read: &mut BufReader<OwnedReadHalf>) {
-    let mut waste = [0; 512];
-    while matches!(read.read(&mut waste).await, Ok(1..)) {}
+/// What ends an answer early.
+enum Left {
+    Gone,
+    SaidMore,
+}
+
+/// Until the other side has ended, or says what it may not.
+async fn left(read: &mut BufReader<OwnedReadHalf>) -> Left {
+    match read.fill_buf().await {
+        Ok([_, ..]) => Left::SaidMore,
+        Ok([]) | Err(_) => Left::Gone,
+    }
 }
 
 /// What is asked; or in words what is wrong with it; or nothing at all.

@@ -7,7 +7,7 @@ use crate::config::{Loaded, Vertex};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use steadfast_engine::{Candidate, Declared, Edge, VertexId, contract};
-use steadfast_resources::{Grouping, Part, Transaction};
+use steadfast_resources::{Grouping, Transaction};
 
 /// Several resources as one vertex.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Groups {
         let groupings: BTreeMap<VertexId, Grouping> = declared
             .iter()
             .zip(&loaded.vertices)
-            .filter(|(_, vertex)| vertex.autogroup)
+            .filter(|(_, vertex)| vertex.autogroup && vertex.recipe.is_none())
             .filter_map(|(declared, vertex)| Some((declared.id, grouping(vertex)?)))
             .collect();
         if groupings.len() < 2 {
@@ -131,7 +131,7 @@ fn grouping(vertex: &Vertex) -> Option<Grouping> {
 
 fn unite(parts: &[&Grouping]) -> Option<Arc<dyn Transaction>> {
     let first = parts.first()?;
-    Some((first.unite)(parts.iter().map(|it| Part::clone(&it.part)).collect()))
+    Some((first.unite)(parts.iter().map(|it| Arc::clone(&it.part)).collect()))
 }
 
 const FIRST: u64 = 0xcbf2_9ce4_8422_2325;

@@ -7,10 +7,12 @@ pub mod watch;
 
 mod asked;
 mod echo;
+mod exchange;
 mod face;
 mod groups;
 mod inbox;
 mod keeper;
+mod kept;
 mod lines;
 mod news;
 mod parts;
@@ -24,6 +26,7 @@ mod table;
 mod tell;
 mod times;
 mod units;
+mod values;
 mod watches;
 mod windows;
 
@@ -52,6 +55,7 @@ use sweep::Sweep;
 use table::Table;
 use times::Times;
 use units::HostUnits;
+use values::Values;
 use watch::{Hub, Sources};
 use watches::Watches;
 use windows::Windows;
@@ -68,6 +72,7 @@ pub struct Driver {
     host: Host,
     key: MintKey,
     pool: Pool,
+    values: Values,
     hub: Option<Hub>,
     keeper: Option<Keeper>,
     inbox: Inbox<Input>,
@@ -152,6 +157,7 @@ impl Driver {
             runs: Runs::default(),
             echo: Echo::default(),
             audience: parts.audience,
+            values: Values::new(&parts.recalled),
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
@@ -335,15 +341,19 @@ impl Driver {
                 return;
             }
         };
-        let recall = match self.recalled.take() {
-            Some(recalled) => {
-                self.forget_strangers(&recalled);
-                let recall = self.table.recall(&recalled.resources);
-                self.take_skipped_as_done(&recall);
-                recall
+        let silent = self.silent_senders();
+        let mut recall = BTreeMap::new();
+        if let Some(recalled) = self.recalled.take() {
+            self.forget_strangers(&recalled);
+            recall = self.table.recall(&recalled.resources);
+            self.take_skipped_as_done(&recall);
+            for id in silent.into_iter().chain(self.outdated_receivers()) {
+                // What is to be received was never sent, or something else was received: it is done again.
+                recall.entry(id).and_modify(|recall| recall.done = None);
             }
-            None => BTreeMap::new(),
-        };
+        } else {
+            self.ask_to_send(silent);
+        }
         self.look_at_clock();
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }

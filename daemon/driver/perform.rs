@@ -17,6 +17,7 @@ impl Driver {
             for id in installed.dropped {
                 self.forget(id);
             }
+            self.values.index(&self.table);
         }
         for action in actions {
             match action {
@@ -69,7 +70,10 @@ impl Driver {
     }
 
     fn watch(&mut self, id: VertexId) {
-        let sources = self.table.sources(id);
+        let mut sources = self.table.sources(id);
+        if let Some(entry) = self.table.get(id) {
+            sources.extend(entry.recipe.iter().flat_map(|recipe| recipe.watch()));
+        }
         match &self.hub {
             Some(_) if !sources.is_empty() => {
                 self.watches.ask(id);
@@ -174,6 +178,9 @@ impl Driver {
         self.times.forget(id);
         self.settling.forget(id);
         let identity = self.table.forget(id);
+        if let Some(identity) = &identity {
+            self.values.forget(identity);
+        }
         if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
             keeper.other(Entry::Forget(identity));
         }

@@ -2,15 +2,18 @@
 
 use super::parts::Part;
 use super::times::Moment;
+use super::values::Meal;
 use super::{Driver, Input, News};
+use crate::store::{Entry, Hidden};
 use futures_util::FutureExt as _;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use steadfast_engine::{Class, Event, RunId, Start, VertexId};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Outcome, Resource, Seat, Source, Trouble, Verdict,
+    Answer, Ask, Change, Difference, Host, Kept, Made, Outcome, Resource, Seal, Seat, Source,
+    Trouble, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +31,11 @@ pub(super) struct Live {
     refresh: bool,
     started: Instant,
     pub(super) cancel: CancellationToken,
+    /// What is run; where it receives values, what was made of them.
+    resource: Arc<dyn Resource>,
+    made: Arc<OnceLock<Made>>,
+    /// What it is made of, where it receives values.
+    origins: Option<Seal>,
     change: Option<Change>,
     /// Where several resources run as one: each of them.
     pub(super) parts: Vec<Part>,
@@ -57,7 +65,20 @@ impl Driver {
         };
         let cancel = CancellationToken::new();
         let ask = Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone() };
-        let (resource, seat) = (Arc::clone(&entry.resource), entry.nature.seat);
+        let seat = entry.nature.seat;
+        let recipe = entry.recipe.as_ref();
+        let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
+        let meal = match meal {
+            Ok(meal) => meal,
+            Err(trouble) => {
+                self.inbox.put(Input::Checked(start.run, Verdict::Unknown(trouble)));
+                None
+            }
+        };
+        let kept = self.values.kept(&entry.identity, entry.definition);
+        let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
+        let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
+        let is_missing = recipe.is_some() && meal.is_none();
         let group = self.table.groups().get(start.vertex);
         let transaction = group.map(|group| Arc::clone(&group.transaction));
         let live = Live {
@@ -69,6 +90,9 @@ impl Driver {
             refresh: start.refresh,
             started: Instant::now(),
             cancel,
+            resource: Arc::clone(&resource),
+            made: Arc::default(),
+            origins: meal.as_ref().map(|meal| meal.origins.clone()),
             change: None,
             differences: Vec::new(),
             destructive: false,
@@ -79,19 +103,19 @@ impl Driver {
             closing: false,
         };
         let seat_and_count = (seat, live.parts.len());
+        let made = Arc::clone(&live.made);
         self.runs.0.insert(start.run, live);
-        match transaction {
-            Some(transaction) => self.check_parts(transaction, seat_and_count, ask, start.run),
-            None => self.check(resource, seat, ask, start.run),
+        if is_missing {
+            return;
         }
-    }
-
-    fn check(&self, resource: Arc<dyn Resource>, seat: Seat, ask: Ask, run: RunId) {
-        let (host, inbox) = (self.host.clone(), self.inbox.clone());
+        if let Some(transaction) = transaction {
+            self.check_parts(transaction, seat_and_count, ask, start.run);
+            return;
+        }
+        let (host, inbox, run) = (self.host.clone(), self.inbox.clone(), start.run);
         self.spawn(seat, false, async move {
-            let verdict =
-                guarded(resource.check(&host, ask)).await.unwrap_or_else(Verdict::Unknown);
-            inbox.put_quietly(Input::Checked(run, verdict));
+            let checked = guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await;
+            inbox.put_quietly(Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown)));
         });
     }
 
@@ -108,7 +132,7 @@ impl Driver {
             return;
         };
         let permit = self.key.mint(live.cancel.clone());
-        let (resource, seat) = (Arc::clone(&entry.resource), entry.nature.seat);
+        let (resource, seat) = (live.resource(), entry.nature.seat);
         let (host, inbox) = (self.host.clone(), self.inbox.clone());
         self.echo.applying(id);
         self.spawn(seat, true, async move {
@@ -144,6 +168,9 @@ impl Driver {
         let (id, look) = (live.vertex, live.look);
         self.times.note(id, Moment::Checked);
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
+        if !look && matches!(verdict, Verdict::Same) {
+            self.exchange(run);
+        }
         self.found(run, verdict);
     }
 
@@ -223,8 +250,46 @@ impl Driver {
             self.restart_intervals(id);
         }
         self.echo.applied(id);
+        if well {
+            self.exchange(run);
+        }
         self.turn(Event::Ended(run, outcome));
         self.drop_unless_closing(run);
+    }
+
+    /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
+    /// it are marked before they may run.
+    fn exchange(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.get(&run) else { return };
+        let Some(entry) = self.table.get(live.vertex) else { return };
+        let (identity, definition) = (Arc::clone(&entry.identity), entry.definition);
+        if let (Some(made), Some(origins)) = (live.made.get(), &live.origins) {
+            let hashes = self.values.note_taken(&identity, origins.clone(), made);
+            if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
+                let identity = Arc::clone(&identity);
+                keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+            }
+        }
+        // A stand-in is nobody's value.
+        if live.made.get().is_some_and(|made| made.blind) {
+            return;
+        }
+        let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
+        if !self.values.is_wanted(&identity, is_kept) {
+            return;
+        }
+        let sent = live.resource().sends();
+        if sent.is_empty() {
+            return;
+        }
+        let noted = self.values.note_sent(&identity, definition, sent, &self.table);
+        let Some((values, receivers)) = noted else { return };
+        if let Some(keeper) = &mut self.keeper {
+            keeper.other(Entry::Sent { identity, values: Hidden(values.into()) });
+        }
+        for id in receivers {
+            self.turn(Event::Received(id));
+        }
     }
 
     /// A refresh of a timer begins its interval anew: its sources are armed again.
@@ -291,6 +356,37 @@ impl Driver {
         for id in self.concerned(id) {
             self.troubles.insert(id, trouble.clone());
         }
+    }
+}
+
+/// Checks a resource; one that receives values is made of them first.
+async fn check(
+    host: &Host,
+    resource: Arc<dyn Resource>,
+    (meal, made): (Option<Meal>, &OnceLock<Made>),
+    ask: Ask,
+) -> Verdict {
+    let Some(meal) = meal else { return resource.check(host, ask).await };
+    let new = match meal.make(host, &ask.cancel).await {
+        Ok(new) => new,
+        Err(trouble) => return Verdict::Unknown(trouble),
+    };
+    let (resource, blind) = (Arc::clone(&new.resource), new.blind);
+    drop(made.set(new));
+    match resource.check(host, ask).await {
+        // With a stand-in for what is not kept nothing can be done.
+        Verdict::Differs(_) if blind => Verdict::Unknown(
+            Trouble::new("what it receives is not kept in clear, and it is to run again")
+                .hint("notify the sender to make a new one, or keep it there with `saved: true`"),
+        ),
+        verdict => verdict,
+    }
+}
+
+impl Live {
+    /// What this run is of.
+    fn resource(&self) -> Arc<dyn Resource> {
+        Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
     }
 }
 

@@ -9,7 +9,7 @@ use steadfast_engine as engine;
 use steadfast_engine::{
     Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
 };
-use steadfast_resources::{Nature, OnInterrupt, Repeat, Resource, Seat, Source};
+use steadfast_resources::{Nature, OnInterrupt, Recipe, Repeat, Resource, Seat, Source};
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Entry {
     pub(super) identity: Arc<str>,
     /// The resource.
     pub(super) resource: Arc<dyn Resource>,
+    /// How it is made anew for each run, where it receives values.
+    pub(super) recipe: Option<Arc<Recipe>>,
     /// What its kind says of it.
     pub(super) nature: Nature,
     /// The deadline of one run.
@@ -74,6 +76,11 @@ impl Table {
     #[must_use]
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
         self.pending.as_ref()?.entries.get(&id)
+    }
+
+    /// What stands behind all vertices of the graph that waits.
+    pub(super) fn all_waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.pending.iter().flat_map(|pending| pending.entries.values())
     }
 
     /// The identity of a vertex.
@@ -313,6 +320,7 @@ fn entry(vertex: Vertex) -> Entry {
     Entry {
         identity: vertex.identity,
         resource: vertex.resource,
+        recipe: vertex.recipe,
         nature,
         timeout: vertex.meta.timeout.or(nature.timeout),
         definition: vertex.definition,

@@ -31,6 +31,14 @@ impl Engine {
         self.witness(id, true);
     }
 
+    /// another value. What its run in progress was made of is not it, so that this is never the echo of that run.
+    pub(crate) fn received(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.retries = 0;
+        self.attempt(id);
+        self.mark(id, Causes::EVENT);
+    }
+
     /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
     pub(crate) fn suspect(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(Vertex::is_checkable) {

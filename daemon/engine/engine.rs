@@ -145,6 +145,7 @@ impl Engine {
             Event::Watching(id) => self.watch_answered(id, true),
             Event::Unwatched(id) => self.watch_answered(id, false),
             Event::Changed(id) => self.changed(id),
+            Event::Received(id) => self.received(id),
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
             Event::Redo(id) => self.redo(id),

@@ -17,6 +17,8 @@ pub enum Event {
     Unwatched(VertexId),
     /// The source of a vertex reports a change made by somebody else.
     Changed(VertexId),
+    /// A value that a vertex receives is another one now: a reason to try again with a new budget, also while it runs.
+    Received(VertexId),
     /// The source lost events or was re-armed: what the vertex covers may differ. Ignored where nothing can be checked.
     Suspect(VertexId),
     /// Look at a vertex (sweep, or an event that may be the echo of our own write): check only, lowest priority.

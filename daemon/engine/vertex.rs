@@ -14,7 +14,7 @@ pub(crate) struct Causes(u8);
 impl Causes {
     /// Newly loaded, or with a new definition.
     pub(crate) const LOAD: Self = Self(1);
-    /// Its source reported a change, or lost track.
+    /// Its source reported a change, or lost track; or it receives another value.
     pub(crate) const EVENT: Self = Self(1 << 1);
     /// A poll tick: does not end convergence by itself (E-18).
     pub(crate) const POLL: Self = Self(1 << 2);

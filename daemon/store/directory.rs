@@ -1,6 +1,6 @@
 //! The state directory: ours alone (0700), and held by one process at a time.
 
-use super::StoreError;
+use super::{Key, StoreError};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// The names of the files that we put into it.
 pub(super) const LOCK: &str = "lock";
 pub(super) const DATABASE: &str = "state.db";
+const KEY: &str = "values.key";
 
 /// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
 pub(super) fn prepare(directory: &Path) -> Result<(), StoreError> {
@@ -132,6 +133,38 @@ fn name_holder(file: &mut File) -> std::io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
+}
+
+/// The key of the hashes, made where there is none: in a file of its own, so that a copy of the database tells nothing.
+pub(super) fn key(directory: &Path) -> Result<Key, StoreError> {
+    if let Some(key) = peek_key(directory) {
+        return Ok(key);
+    }
+    let refuse =
+        |error: std::io::Error| refusal(directory, format!("{KEY}: {error}"), is_denied(&error));
+    let mut key = [0; 32];
+    let mut filled = 0;
+    while let Some(rest) = key.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += rustix::rand::getrandom(rest, flags).map_err(|errno| refuse(errno.into()))?;
+    }
+    // Whole or not at all: half a key would be taken for another one.
+    let (new, path) = (directory.join(format!("{KEY}.new")), directory.join(KEY));
+    let write = || {
+        let mut file = private(&new)?;
+        file.set_len(0)?;
+        file.write_all(&key)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        sync(directory)
+    };
+    write().map_err(refuse)?;
+    Ok(Key(key))
+}
+
+/// The key of the hashes, if there is one.
+pub(super) fn peek_key(directory: &Path) -> Option<Key> {
+    std::fs::read(directory.join(KEY)).ok()?.try_into().ok().map(Key)
 }
 
 /// Opens a file that only we may read and write; made where it is missing.

@@ -1,6 +1,6 @@
 //! The meaning of each entry, in one place: both stores keep what this says.
 
-use super::{Ended, Entry, PauseRecord, Recalled, Remembered, StoreError};
+use super::{Ended, Entry, Hidden, PauseRecord, Recalled, Remembered, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub(super) struct Record {
     /// The definition under which a run was cut off.
     pub(super) interrupted: Option<u64>,
     pub(super) flight: Option<Flight>,
+    pub(super) sent: Option<Hidden>,
+    pub(super) taken: Option<Arc<str>>,
 }
 
 /// A begin without an end so far.
@@ -68,11 +70,14 @@ impl Kept {
             done: record.done,
             owed: record.owed,
             interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
+            sent: record.sent,
+            taken: record.taken,
         };
         Recalled {
             resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
             pause: self.whole.pause,
             stamp: self.whole.stamp,
+            key: None,
         }
     }
 
@@ -106,6 +111,16 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             rows.save(identity, record);
             let owes: Vec<&str> = owes.iter().map(Arc::as_ref).collect();
             raise(&owes, *stamp, identity, rows)?;
+        }
+        Entry::Sent { identity, values } => {
+            let mut record = rows.load(identity)?;
+            record.sent = Some(values.clone());
+            rows.save(identity, record);
+        }
+        Entry::Taken { identity, hashes } => {
+            let mut record = rows.load(identity)?;
+            record.taken = Some(Arc::clone(hashes));
+            rows.save(identity, record);
         }
         Entry::Forget(identity) => {
             // What it owes outlives it (E-9); only what is owed to it goes.

@@ -49,10 +49,44 @@ pub enum Entry {
         /// What was owed to this identity up to this stamp is paid.
         paid: Option<u64>,
     },
+    /// What a resource sends from now on. It comes before the end of the run that made it.
+    Sent {
+        /// Whose.
+        identity: Arc<str>,
+        /// The values, in a form that only their writer reads.
+        values: Hidden,
+    },
+    /// What a resource has received by a run that ends well next.
+    Taken {
+        /// Whose.
+        identity: Arc<str>,
+        /// Hashes, in a form that only their writer reads.
+        hashes: Arc<str>,
+    },
     /// The identity has left the graph; only this ends what is owed to it.
     Forget(Arc<str>),
     /// The daemon is paused, or not any more.
     Pause(Option<PauseRecord>),
+}
+
+/// A text that is kept and never shown: it may hold a secret that is declared as `saved`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub Arc<str>);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<hidden>")
+    }
+}
+
+/// What keyed hashes are made with: random, made once for a state directory.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(pub [u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<key>")
+    }
 }
 
 /// How a run ended, as kept.
@@ -84,6 +118,8 @@ pub struct Recalled {
     pub pause: Option<PauseRecord>,
     /// The largest stamp ever kept.
     pub stamp: u64,
+    /// The key of the hashes; none where nothing is kept for longer than this process.
+    pub key: Option<Key>,
 }
 
 /// What is kept of one identity.
@@ -96,6 +132,10 @@ pub struct Remembered {
     /// A run under this definition has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of
     /// the others).
     pub interrupted: Option<u64>,
+    /// What it has sent.
+    pub sent: Option<Hidden>,
+    /// What it has received by its last good run.
+    pub taken: Option<Arc<str>>,
 }
 
 /// Why something could not be kept, or told back.

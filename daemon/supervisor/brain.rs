@@ -97,6 +97,13 @@ impl Node {
         matches!(self.phase, Phase::Running { .. } | Phase::Stopping { published: true, .. })
     }
 
+    /// Who ran for long has not failed in a row.
+    fn forgive(&mut self, ran: Duration, delays: &Delays) {
+        if ran >= delays.reset {
+            self.failures = 0;
+        }
+    }
+
     fn waits_for(&self, name: &str) -> bool {
         let inputs = self.declared.inputs.iter();
         inputs.filter(|(_, need)| *need != Need::Handle).any(|(input, _)| &**input == name)
@@ -213,20 +220,22 @@ impl Brain {
             Phase::Running { since, .. } => self.now.saturating_sub(since),
             _ => Duration::ZERO,
         };
-        if ran >= self.delays.reset {
-            node.failures = 0;
-        }
+        node.forgive(ran, &self.delays);
         let kind = failure.as_ref().map(|(kind, _)| *kind);
         node.error = failure.map(|(_, text)| text);
         let name = Name::clone(&node.declared.name);
-        let is_fatal = self.is_fatal(&name, kind);
-        if is_fatal {
-            self.begin_stop(None);
-        }
         let then = match before {
             Phase::Stopping { then, .. } => Some(then),
             _ => None,
         };
+        // However one ends that was asked to, that is no failure to be counted.
+        let is_fatal = match kind {
+            Some(Kind::Again) if then.is_some() => false,
+            _ => self.is_fatal(&name, kind),
+        };
+        if is_fatal {
+            self.begin_stop(None);
+        }
         self.follow(&name, kind, then);
         if published {
             self.bounce_dependents(&name);
@@ -351,6 +360,9 @@ impl Brain {
                 *before = then;
             }
             return;
+        }
+        if let Phase::Running { since, .. } = node.phase {
+            node.forgive(now.saturating_sub(since), &self.delays);
         }
         let (published, until) = (node.is_published(), now + node.declared.grace);
         node.phase = Phase::Stopping { attempt, published, until, cut_off: false, then };

@@ -66,11 +66,13 @@ impl Board {
     }
 
     pub(super) fn put(&self, name: &Name, outputs: Outputs) {
+        // Nothing was there: a worker's offer is taken before it is started again.
         self.lock().insert(Arc::clone(name), outputs);
     }
 
-    pub(super) fn take(&self, name: &Name) {
-        self.lock().remove(name);
+    /// Returned, since dropping it is foreign code, which must run neither with the lock held nor on the loop.
+    pub(super) fn take(&self, name: &Name) -> Option<Outputs> {
+        self.lock().remove(name)
     }
 
     /// What a worker with these inputs is given.
@@ -134,9 +136,9 @@ pub struct Handle<T> {
 impl<T: Clone + Send + Sync + 'static> Handle<T> {
     /// The value, as long as its worker runs.
     pub fn get(&self) -> Result<T, Missing> {
-        let offered = self.board.lock();
-        let outputs =
-            offered.get(&self.name).ok_or_else(|| Missing::NotRunning(Arc::clone(&self.name)))?;
+        // A copy, since cloning the value is foreign code, which must not run with the lock held.
+        let outputs = self.board.lock().get(&self.name).cloned();
+        let outputs = outputs.ok_or_else(|| Missing::NotRunning(Arc::clone(&self.name)))?;
         outputs.get().ok_or_else(|| not_exposed::<T>(&self.name))
     }
 }

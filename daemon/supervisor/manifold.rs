@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 type Start = Arc<dyn Fn(Inputs, Life) -> Work + Send + Sync>;
-type Filter = Arc<dyn Fn(Failure) -> Failure + Send + Sync>;
+pub(super) type Filter = Arc<dyn Fn(Failure) -> Failure + Send + Sync>;
 
 /// How much a worker needs an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Manifold {
         self
     }
 
-    /// Every failure of it goes through this first. Called in its own task.
+    /// Every failure of it goes through this first. Called in a task of its own.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(Failure) -> Failure + Send + Sync + 'static) -> Self {
         self.filter = Arc::new(filter);

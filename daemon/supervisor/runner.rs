@@ -5,7 +5,7 @@ use super::backoff::Delays;
 use super::brain::{Action, Attempt, Brain, Declared, Node, Phase};
 use super::failure::{Failure, Kind};
 use super::inputs::{Board, Outputs};
-use super::manifold::{Life, Manifold, Need, Says, Work};
+use super::manifold::{Filter, Life, Manifold, Need, Says, Work};
 use super::order::Refused;
 use super::report::{Report, State, WorkerReport};
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,8 @@ enum Order {
     Remove(Name, Answer),
     Stop(Option<Duration>),
     Ready(Name, Attempt, Outputs),
-    Ended(Name, Attempt, Result<(), Failure>),
+    /// With the failure in words: to find them is foreign code.
+    Ended(Name, Attempt, Result<(), (Failure, String)>),
 }
 
 /// What a report is made of: data, and what workers say, which is read when somebody asks.
@@ -150,10 +151,14 @@ impl Supervisor {
     /// Waits until all have ended.
     pub async fn ended(&self) -> Arc<Ended> {
         let mut ended = self.ended.clone();
-        let none = || Arc::new(Ended { fatal: None, late: Vec::new() });
+        // It ends without a word only when its own loop breaks.
+        let broken = || {
+            let fatal = Failure::fatal(u8::MAX, "the supervisor itself broke");
+            Arc::new(Ended { fatal: Some(("supervisor".into(), fatal)), late: Vec::new() })
+        };
         match ended.wait_for(Option::is_some).await {
-            Ok(how) => how.clone().unwrap_or_else(none),
-            Err(_) => none(),
+            Ok(how) => how.clone().unwrap_or_else(broken),
+            Err(_) => broken(),
         }
     }
 
@@ -190,7 +195,9 @@ impl Runner {
         }
         let late = self.brain.stop.take().map(|stop| stop.late).unwrap_or_default();
         let fatal = self.fatal.take().map(|(_, name, failure)| (name, failure));
-        Ended { fatal, late: late.into_iter().collect() }
+        let ended = Ended { fatal, late: late.into_iter().collect() };
+        discard(self);
+        ended
     }
 
     fn take(&mut self, order: Order) {
@@ -225,19 +232,19 @@ impl Runner {
         }
     }
 
-    fn ended(&mut self, name: Name, attempt: Attempt, result: Result<(), Failure>) {
+    fn ended(&mut self, name: Name, attempt: Attempt, result: Result<(), (Failure, String)>) {
         if self.live.get(&name).is_some_and(|live| live.attempt == attempt) {
             self.live.remove(&name);
-            self.board.take(&name);
+            discard(self.board.take(&name));
             self.started.remove(&name);
             if let Some(says) = self.says.get(&name) {
                 says.put(None);
             }
         }
         let failure = result.err();
-        let told = failure.as_ref().map(|failure| (failure.kind, failure.to_string()));
+        let told = failure.as_ref().map(|(failure, words)| (failure.kind, words.clone()));
         self.brain.ended(&name, attempt, told);
-        let Some(failure) = failure else { return };
+        let Some((failure, _)) = failure else { return };
         if let Some((rank, whose)) = &self.brain.fatal
             && *whose == name
             && self.fatal.as_ref().is_none_or(|(before, ..)| before < rank)
@@ -261,7 +268,7 @@ impl Runner {
                 }
             }
             Action::Forget(name) => {
-                self.manifolds.remove(&name);
+                discard(self.manifolds.remove(&name));
                 self.says.remove(&name);
                 let waiting = self.removals.remove(&name).unwrap_or_default();
                 self.answers.extend(waiting.into_iter().map(|answer| (answer, Ok(()))));
@@ -289,10 +296,15 @@ impl Runner {
         tokio::spawn(async move {
             let result = match task.await {
                 Ok(result) => result,
-                Err(error) if error.is_panic() => Err(Failure::again(panicked(error))),
+                Err(error) if error.is_panic() => {
+                    Err(Failure::again(format!("it panicked: {}", panic_words(error))))
+                }
                 Err(_) => Err(Failure::new(Kind::Again, "it was cut off")),
             };
-            let result = result.map_err(|failure| filter(failure));
+            let result = match result {
+                Ok(()) => Ok(()),
+                Err(failure) => Err(judge(failure, filter).await),
+            };
             drop(mouth.send(Order::Ended(whose, attempt, result)));
         });
         self.live.insert(name, Live { attempt, stopping, abort });
@@ -349,11 +361,33 @@ async fn work(work: Work) -> Result<(), Failure> {
     work.await
 }
 
-fn panicked(error: tokio::task::JoinError) -> String {
+/// What the filter makes of a failure, in words too. Both are foreign code, which may panic.
+async fn judge(failure: Failure, filter: Filter) -> (Failure, String) {
+    let judging = tokio::spawn(async move {
+        let failure = filter(failure);
+        let words = failure.to_string();
+        (failure, words)
+    });
+    match judging.await {
+        Ok(judged) => judged,
+        Err(error) if error.is_panic() => {
+            let words = format!("what judges its failures panicked: {}", panic_words(error));
+            (Failure::again(words.clone()), words)
+        }
+        Err(_) => (Failure::again("it was cut off"), "it was cut off".to_owned()),
+    }
+}
+
+/// Drops what came from a worker, in a task of its own: to drop it is foreign code.
+fn discard(foreign: impl Send + 'static) {
+    drop(tokio::spawn(async move { drop(foreign) }));
+}
+
+fn panic_words(error: tokio::task::JoinError) -> String {
     let panic = error.into_panic();
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("without words"))
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without words".to_owned())
 }
 
 fn milliseconds(span: Duration) -> u64 {

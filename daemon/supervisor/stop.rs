@@ -100,6 +100,10 @@ impl Brain {
             // Another one of the same name must never run beside it: only at the very end it is left behind.
             if stopping && (over || *until <= now) {
                 node.phase = Phase::Idle;
+                // Also one that was cut off before the stop began.
+                if let Some(stop) = &mut self.stop {
+                    stop.late.insert(name);
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A command as declared: what is run, where, as whom, with which surroundings.
 
+use crate::secret::Secret;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +15,13 @@ pub struct Command {
     /// Working directory; `/` where none is given.
     pub cwd: Option<PathBuf>,
     /// Variables besides the fixed ones.
-    pub env: Vec<(String, String)>,
+    pub env: Vec<(String, Secret)>,
     /// User to run as, by name or number.
     pub user: Option<String>,
     /// Group to run as, by name or number.
     pub group: Option<String>,
     /// What it reads; nothing where none is given.
-    pub stdin: Option<String>,
+    pub stdin: Option<Secret>,
     /// Its umask; 022 where none is given.
     pub umask: Option<u32>,
     /// How long it may take; without one it takes as long as it likes. A watch has none.

@@ -12,6 +12,7 @@ mod look;
 pub mod packages;
 mod prepare;
 mod process;
+mod secrets;
 mod spawner;
 mod supervise;
 pub mod systemd;
@@ -22,6 +23,7 @@ pub use descriptors::close_inherited;
 pub use files::Files;
 pub use lines::{Line, Lines};
 pub use process::{End, Finished};
+pub use secrets::Supply;
 pub use systemd::Systemd;
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.

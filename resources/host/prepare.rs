@@ -69,12 +69,12 @@ fn surround(process: &mut Process, command: &Command, account: &Account) {
         .env("LOGNAME", &account.name)
         .env("SHELL", &account.shell)
         .env("LANG", "C.UTF-8")
-        .envs(command.env.iter().map(|(name, value)| (name, value)));
+        .envs(command.env.iter().map(|(name, value)| (name, value.reveal())));
 }
 
 fn variable<'a>(command: &'a Command, wanted: &str) -> Option<&'a str> {
     let found = command.env.iter().rev().find(|(name, _)| name == wanted);
-    found.map(|(_, value)| value.as_str())
+    found.map(|(_, value)| value.reveal())
 }
 
 fn directory(cwd: &Path) -> Result<(), Trouble> {

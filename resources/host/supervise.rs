@@ -4,6 +4,7 @@ use super::group::{Group, is_alive};
 use super::lines::{Line, Splitter};
 use super::spawner::spawn;
 use super::{Captured, Command, End, Finished};
+use crate::secret::Secret;
 use crate::trouble::Trouble;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use std::io::{self, ErrorKind};
@@ -186,7 +187,7 @@ impl Pipes {
     /// Until everybody has closed them.
     async fn drain(self, output: &mut Output, job: &Job) {
         let Output { stdout, stderr } = output;
-        let feed = feed(self.stdin, job.command.stdin.as_deref().unwrap_or_default());
+        let feed = feed(self.stdin, job.command.stdin.as_ref().map_or("", Secret::reveal));
         let complaints = keep(self.stderr, stderr);
         match &job.lines {
             None => {

@@ -7,6 +7,7 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::printable::printable;
+use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
 use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ pub static SPEC: Spec = Spec {
     kind: "msg",
     doc: "Logs a message once, and again when it is notified.",
     fields: &[
-        FieldSpec::new("body", FieldType::Text, "The message; default: the name."),
+        FieldSpec::new("body", FieldType::Text, "The message; default: the name.")
+            .receives(Receives::Shown),
         FieldSpec::new(
             "priority",
             FieldType::Text,
@@ -30,6 +32,7 @@ pub static SPEC: Spec = Spec {
         FieldSpec::new("journal", FieldType::Bool, "Send it to the journal too; default: false."),
         FieldSpec::later("syslog", "Send it to syslog too."),
     ],
+    sends: &[],
     build,
 };
 

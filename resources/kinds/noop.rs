@@ -8,8 +8,13 @@ use crate::spec::{Fields, Invalid, Place, Spec};
 use std::sync::Arc;
 
 /// The kind.
-pub static SPEC: Spec =
-    Spec { kind: "noop", doc: "Always as declared: a place to tie edges to.", fields: &[], build };
+pub static SPEC: Spec = Spec {
+    kind: "noop",
+    doc: "Always as declared: a place to tie edges to.",
+    fields: &[],
+    sends: &[],
+    build,
+};
 
 #[derive(Debug)]
 struct Noop;

@@ -6,6 +6,7 @@ use crate::change::{Change, Difference, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::printable::{printable, short};
+use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
 use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use std::sync::Arc;
 pub static SPEC: Spec = Spec {
     kind: "print",
     doc: "Says a text once, and again when it is notified.",
-    fields: &[FieldSpec::new("msg", FieldType::Text, "What is said; default: the name.")],
+    fields: &[FieldSpec::new("msg", FieldType::Text, "What is said; default: the name.")
+        .receives(Receives::Shown)],
+    sends: &[],
     build,
 };
 

@@ -21,6 +21,7 @@ pub static SPEC: Spec = Spec {
         FieldType::Float,
         "Seconds between two ticks, with a fraction; the first comes one interval after the start.",
     )],
+    sends: &[],
     build,
 };
 

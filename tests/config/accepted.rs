@@ -271,3 +271,19 @@ resources:
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].ends_with(expected), "{}", said[0]);
 }
+
+/// Of two files that are copied from each other one waits; the other edge is left out, and that is said.
+#[test]
+fn an_automatic_edge_never_makes_a_cycle() {
+    let text = "graph: g\nresources:\n  file:\n  - {name: a, path: /a/x, source: /b/x}\n  - {name: b, path: /b/x, source: /a/x}\n";
+    let files = Files::new().with("graph.yaml", text);
+    let path = [files.path("graph.yaml")];
+    let loaded = config::load(&path, &Options::default()).unwrap();
+    assert_eq!(loaded.edges.len(), 1);
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("`file[b]` waits for `file[a]`: no automatic edge the other way [C903]"),
+        "{said:?}"
+    );
+}

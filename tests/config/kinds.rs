@@ -9,7 +9,7 @@ use steadfast_resources::{
 
 pub(crate) static KINDS: &[&Spec] = &[&FILE, &EXEC, &NOOP];
 
-static NOOP: Spec = Spec { kind: "noop", doc: "nothing", fields: &[], build };
+static NOOP: Spec = Spec { kind: "noop", doc: "nothing", fields: &[], sends: &[], build };
 
 static EXEC: Spec = Spec {
     kind: "exec",
@@ -22,6 +22,7 @@ static EXEC: Spec = Spec {
         FieldSpec::ignored("pollint", "commands are watched, never polled"),
         FieldSpec::ignored("state", "an exec has no state"),
     ],
+    sends: &[],
     build,
 };
 
@@ -41,6 +42,7 @@ static FILE: Spec = Spec {
         FieldSpec::new("ratio", FieldType::Float, ""),
         FieldSpec::later("recurse", ""),
     ],
+    sends: &[],
     build,
 };
 

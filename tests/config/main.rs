@@ -7,6 +7,7 @@ mod bounds;
 mod kinds;
 mod refused;
 mod selection;
+mod values;
 
 use kinds::KINDS;
 use std::path::PathBuf;

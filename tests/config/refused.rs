@@ -55,6 +55,9 @@ fn every_code_is_shown() {
         Code::Selection,   // selection::a_selection_of_nothing_is_refused
         Code::Ignored,     // accepted::old_keys_warn_once
         Code::Doubt,       // accepted::what_is_most_likely_a_mistake_warns
+        Code::Receive,     // values::what_cannot_be_received_is_refused_at_once
+        Code::Secret,      // values::what_cannot_be_received_is_refused_at_once
+        Code::Automatic,   // accepted::an_automatic_edge_never_makes_a_cycle
     ];
     for code in Code::ALL {
         let shown = answers.contains(&format!("[{code}]"));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, MemoryStore, PauseRecord, Recalled, Remembered, SqliteStore, Store,
+    Ended, Entry, Hidden, MemoryStore, PauseRecord, Recalled, Remembered, SqliteStore, Store,
 };
 
 /// Opens the same store again each time it is called; the one before has been dropped.
@@ -34,6 +34,19 @@ fn begin_and_end(open: Open<'_>) {
     let failed = after(open, &[&[begin("a", 2, &["b"]), end("a", 2, Ended::Failed, &["b"], None)]]);
     assert_eq!(remembered(&failed, "a"), expected, "B-2: a failure keeps what was done");
     assert_eq!(remembered(&failed, "b").owed, Some((2, "a".to_owned())));
+}
+
+fn values(open: Open<'_>) {
+    let sent = |text: &str| Entry::Sent { identity: "v".into(), values: Hidden(text.into()) };
+    let taken = |text: &str| Entry::Taken { identity: "v".into(), hashes: text.into() };
+    let kept = after(open, &[&[sent("one"), taken("x")], &[sent("two")]]);
+    assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())), "the last counts");
+    assert_eq!(remembered(&kept, "v").taken.as_deref(), Some("x"));
+    // What a run adds leaves them alone, and they leave when the identity does.
+    let kept = after(open, &[&[begin("v", 40, &[]), end("v", 40, Ended::Well, &[], None)]]);
+    assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())));
+    let kept = after(open, &[&[Entry::Forget("v".into())]]);
+    assert_eq!(remembered(&kept, "v"), Remembered::default());
 }
 
 fn begin_without_end(open: Open<'_>) {
@@ -133,6 +146,7 @@ fn suite(fresh: &mut dyn FnMut() -> Box<dyn FnMut() -> Box<dyn Store>>) {
         forget,
         pause,
         extremes,
+        values,
     ] {
         case(&mut *fresh());
     }

@@ -4,7 +4,7 @@ use super::{begin, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use steadfast::store::{Ended, SqliteStore, Store as _, StoreError};
+use steadfast::store::{Ended, Entry, Hidden, Recalled, SqliteStore, Store as _, StoreError};
 
 fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
@@ -81,11 +81,61 @@ fn a_newer_schema_is_refused() {
     drop(SqliteStore::open(&path).expect("opened"));
     let database = path.join("state.db");
     rusqlite::Connection::open(&database)
-        .and_then(|connection| connection.pragma_update(None, "user_version", 2))
+        .and_then(|connection| connection.pragma_update(None, "user_version", 99))
         .expect("changed");
     let before = std::fs::read(&database).expect("read");
     let refused = SqliteStore::open(&path).expect_err("refused").to_string();
     assert!(refused.contains("newer steadfast"), "{refused}");
     assert_eq!(std::fs::read(&database).expect("read"), before);
     assert_eq!(std::fs::read_dir(&path).expect("listed").count(), 2, "lock and database only");
+}
+
+/// A database of the first schema, which knew nothing of values, is read by one who only looks and brought up by one who writes.
+#[test]
+fn the_first_schema_is_brought_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let mut store = SqliteStore::open(&path).expect("opened");
+    let end = |identity: &str| Entry::End {
+        identity: identity.into(),
+        definition: 7,
+        outcome: Ended::Well,
+        begun: None,
+        stamp: 3,
+        owes: Vec::new(),
+        paid: None,
+    };
+    store.commit(&[end("exec[a]")]).expect("kept");
+    drop(store);
+    let old = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;
+               PRAGMA user_version = 1";
+    rusqlite::Connection::open(path.join("state.db"))
+        .and_then(|connection| connection.execute_batch(old))
+        .expect("made old");
+    let done = |recalled: &Recalled| recalled.resources.get("exec[a]").and_then(|r| r.done);
+    assert_eq!(done(&SqliteStore::peek(&path).expect("read")), Some(7));
+    let mut store = SqliteStore::open(&path).expect("opened");
+    assert!(store.moved_aside().is_none());
+    let sent = Entry::Sent { identity: "exec[a]".into(), values: Hidden("{}".into()) };
+    store.commit(&[sent]).expect("kept");
+    drop(store);
+    let recalled = SqliteStore::open(&path).and_then(|mut store| store.recall()).expect("told");
+    assert_eq!(done(&recalled), Some(7));
+    assert_eq!(recalled.resources["exec[a]"].sent, Some(Hidden("{}".into())));
+}
+
+/// S-7: the key of the hashes is made once, and nobody else may read it.
+#[test]
+fn the_key_is_made_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    assert_eq!(SqliteStore::peek_key(&path), None);
+    let _store = SqliteStore::open(&path).expect("opened");
+    let key = SqliteStore::key(&path).expect("made");
+    assert_eq!(SqliteStore::key(&path).expect("the same"), key);
+    assert_eq!(SqliteStore::peek_key(&path), Some(key.clone()));
+    assert_ne!(key.0, [0; 32]);
+    let mode = std::fs::metadata(path.join("values.key")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(format!("{key:?}"), "<key>");
 }

@@ -9,3 +9,4 @@ mod install;
 mod random;
 mod report;
 mod stage;
+mod strange;

@@ -259,7 +259,25 @@ fn r11_a_swap_in_a_pause_starts_nothing() {
     sound(&world);
 }
 
-/// what is owed is not used up by a run that fails. (Received values are the driver's events; they mark alike.)
+/// another value makes one run, with a new budget, also where it comes during a run or after the last failure.
+#[test]
+fn r12_a_received_value_is_run_with() {
+    let mut world = settled(&[Shape::of(1).meta(0, |meta| meta.retry = Some(1))]);
+    world.steps(&[Step::Received(v(0)), Step::Received(v(0))]);
+    check(&mut world, 0, Verdict::Unknown);
+    world.steps(&[Step::Wake]);
+    check(&mut world, 0, Verdict::Unknown);
+    world.steps(&[Step::Wait(ms(600_000))]);
+    assert!(matches!(standing(&world, 0), Standing::Failed), "no retries are left");
+    assert_eq!(started(&world), [0, 0], "what came during the first run is in the second");
+    world.steps(&[Step::Received(v(0))]);
+    assert_eq!(started(&world), [0, 0, 0]);
+    check(&mut world, 0, Verdict::Unknown);
+    assert!(matches!(standing(&world, 0), Standing::Delayed(_)), "a new budget");
+    sound(&world);
+}
+
+/// what is owed is not used up by a run that fails.
 #[test]
 fn r12_a_failed_run_pays_nothing() {
     let shape = Shape::of(2).notify(0, 1).meta(1, |meta| meta.retry = Some(5));

@@ -14,6 +14,8 @@ pub(crate) enum Step {
     Unwatched(VertexId),
     /// Somebody else changes it.
     Changed(VertexId),
+    /// A value that it receives is another one.
+    Received(VertexId),
     /// Its source lost events.
     Suspect(VertexId),
     /// A sweep comes by.

@@ -125,6 +125,7 @@ impl World {
             Step::Watching(id) => self.answer_watch(id, Watch::Open),
             Step::Unwatched(id) => self.answer_watch(id, Watch::Absent),
             Step::Changed(id) => self.changed(id),
+            Step::Received(id) => self.deliver(Event::Received(id)),
             Step::Suspect(id) => self.known(id) && self.deliver(Event::Suspect(id)),
             Step::Look(id) => self.known(id) && self.deliver(Event::Look(id)),
             Step::Redo(id) => self.known(id) && self.deliver(Event::Redo(id)),

@@ -7,7 +7,7 @@ mod rows;
 
 use super::directory::{self, Lock};
 use super::fold::{Kept, fold, settle};
-use super::{Entry, Recalled, Store, StoreError};
+use super::{Entry, Key, Recalled, Store, StoreError};
 use rows::{Batch, Fault};
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -92,6 +92,17 @@ impl SqliteStore {
             settle(&identity, &mut kept)?;
         }
         Ok(kept.recalled())
+    }
+
+    /// The key of the hashes of this state directory: made where there is none.
+    pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
+        directory::key(state_directory)
+    }
+
+    /// The same, for one who only looks: none where there is none.
+    #[must_use]
+    pub fn peek_key(state_directory: &Path) -> Option<Key> {
+        directory::peek_key(state_directory)
     }
 
     /// Where the damaged database was put that was found at the start, if one was: nothing is remembered then.
@@ -226,6 +237,9 @@ fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
     }
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
+    }
+    if version == 1 {
+        rows::upgrade(&mut connection, SCHEMA)?;
     }
     let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     if answer != "ok" {

@@ -2,7 +2,7 @@
 
 use super::super::StoreError;
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
-use crate::store::PauseRecord;
+use crate::store::{Hidden, PauseRecord};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
 use thiserror::Error;
@@ -49,7 +49,9 @@ CREATE TABLE resource (
     begun INTEGER,
     definition INTEGER,
     owes TEXT,
-    sum INTEGER NOT NULL
+    sum INTEGER NOT NULL,
+    sent TEXT,
+    taken TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE whole (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -61,7 +63,22 @@ CREATE TABLE whole (
     sum INTEGER NOT NULL
 ) STRICT;";
 
-const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum";
+const COLUMNS: &str =
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken";
+
+/// The same of the first schema, which knew nothing of values.
+const COLUMNS_1: &str =
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL";
+
+/// Brings the tables of the first schema to this one. Rows stay as they are, with their sums.
+pub(super) fn upgrade(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(
+        "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
+    )?;
+    transaction.pragma_update(None, "user_version", schema)?;
+    Ok(transaction.commit()?)
+}
 
 /// Makes the tables of a new database; with something already in it, it is not new but damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
@@ -82,7 +99,9 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     let (whole, expected) = read_whole(connection)?;
     let mut kept = Kept { whole, ..Kept::default() };
     let mut found = Tally::default();
-    let mut select = connection.prepare(&format!("SELECT {COLUMNS} FROM resource"))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    let columns = if version == 1 { COLUMNS_1 } else { COLUMNS };
+    let mut select = connection.prepare(&format!("SELECT {columns} FROM resource"))?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
         let (identity, record, sum) = read_record(row)?;
@@ -150,7 +169,7 @@ impl<'t> Batch<'t> {
     /// Writes what was touched.
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(&format!(
-            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)"
+            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
         ))?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
@@ -180,6 +199,8 @@ impl<'t> Batch<'t> {
                 flight.map(|flight| flight.definition.cast_signed()),
                 flight.map(|flight| join(&flight.owes)),
                 sum.cast_signed(),
+                record.sent.as_ref().map(|Hidden(values)| values.as_ref()),
+                record.taken.as_deref(),
             ])?;
         }
         write_whole(self.transaction, &self.whole, self.tally)
@@ -231,7 +252,9 @@ fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
         (None, None, None) => None,
         _ => return Err(damaged("half of a begin")),
     };
-    let record = Record { done: number(1)?, owed, interrupted: number(4)?, flight };
+    let text = |index: usize| row.get::<_, Option<String>>(index);
+    let (sent, taken) = (text(9)?.map(|text| Hidden(text.into())), text(10)?.map(Into::into));
+    let record = Record { done: number(1)?, owed, interrupted: number(4)?, flight, sent, taken };
     let sum = row.get::<_, i64>(8)?.cast_unsigned();
     if sum != sum_of(&identity, &record) {
         return Err(damaged("its checksum does not match"));
@@ -290,6 +313,11 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
     sum.number(record.flight.as_ref().map(|flight| flight.definition));
     for owes in record.flight.iter().flat_map(|flight| &flight.owes) {
         sum.text(Some(owes));
+    }
+    // Rows of the first schema have neither, and the same sum.
+    if record.sent.is_some() || record.taken.is_some() {
+        sum.text(record.sent.as_ref().map(|Hidden(values)| values.as_ref()));
+        sum.text(record.taken.as_deref());
     }
     sum.0
 }

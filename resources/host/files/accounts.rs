@@ -106,7 +106,7 @@ fn look_up(kind: AccountKind, text: &str) -> Result<u32, Trouble> {
     match found {
         Ok(Some(number)) => Ok(number),
         Ok(None) => Err(Trouble::new(format!("there is no {word} \"{text}\" on this host"))
-            .hint(format!("declare the {word}, with an edge from it to this file"))),
+            .hint(format!("make the {word} first, or give its number"))),
         Err(errno) => {
             Err(Trouble::new(format!("the {word} \"{text}\" could not be looked up: {errno}")))
         }

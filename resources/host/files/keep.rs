@@ -99,7 +99,7 @@ impl Files {
 fn no_directory(directory: &Path) -> Fault {
     Fault::refused(
         said("keep a copy in", directory, "the directory does not exist")
-            .hint("declare it too, with an edge from it to this file"),
+            .hint("declare it too: it then comes first"),
     )
 }
 

@@ -204,5 +204,5 @@ fn has_acl(directory: &OwnedFd) -> bool {
 /// The parent directory is not there.
 pub(super) fn no_parent(path: &Path) -> Trouble {
     said("reach", path, "its directory does not exist")
-        .hint("declare the directory too, with an edge from it to this file")
+        .hint("declare the directory too: it then comes first")
 }

@@ -190,8 +190,11 @@ fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
         ("NEEDRESTART_MODE", "l"),
         ("LC_ALL", "C.UTF-8"),
     ];
-    let env = fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Command { argv, env, stdin, ..Command::default() }
+    let env = fixed
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()))
+        .collect();
+    Command { argv, env, stdin: stdin.map(Into::into), ..Command::default() }
 }
 
 /// Nobody owns it: it goes on although its run, or the daemon, may end.

@@ -4,11 +4,13 @@ use super::guards::Guards;
 use super::{Exec, words};
 use crate::host::Command;
 use crate::printable::short;
+use crate::receive::Words;
 use crate::resource::{OnInterrupt, Resource};
+use crate::secret::Secret;
 use crate::source::Source;
 use crate::spec::{Fields, Invalid, Place};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(super) fn build(
@@ -29,6 +31,7 @@ struct Reader {
 
 impl Reader {
     fn exec(&mut self, name: &str) -> Exec {
+        let secret = self.fields.holds_secret();
         let common = self.common();
         let shell = self.shell("shell");
         let command = self.command(name, shell.as_deref(), &common);
@@ -52,6 +55,8 @@ impl Reader {
             refresh_only: self.fields.bool("refresh_only").unwrap_or_default(),
             always: self.fields.bool("always").unwrap_or_default(),
             on_interrupt: self.on_interrupt(),
+            secret,
+            printed: Mutex::default(),
             doubts: Vec::new(),
         };
         self.contradictions(&exec);
@@ -104,7 +109,11 @@ impl Reader {
             }
         };
         self.vector("cmd", &argv);
-        let stdin = self.fields.text("stdin");
+        let stdin = match self.fields.words("stdin") {
+            Some(Words::Shown(text)) => Some(text.into()),
+            Some(Words::Secret(secret)) => Some(secret),
+            Some(Words::Sealed(_)) | None => None,
+        };
         Command { argv, stdin, ..common.clone() }
     }
 
@@ -188,8 +197,8 @@ impl Reader {
         }
     }
 
-    fn environment(&mut self) -> Vec<(String, String)> {
-        let variables = self.fields.text_map("env").unwrap_or_default();
+    fn environment(&mut self) -> Vec<(String, Secret)> {
+        let variables = self.fields.secret_map("env");
         for (name, value) in &variables {
             let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
             let is_name = name.bytes().next().is_some_and(is_start)
@@ -197,7 +206,7 @@ impl Reader {
             if !is_name {
                 let what = format!("a name of a variable is expected, found {name:?}");
                 self.wrong("env", what, "letters, digits and _, not starting with a digit");
-            } else if value.contains('\0') {
+            } else if value.reveal().contains('\0') {
                 let what = format!("the value of {name} holds a NUL byte");
                 self.wrong("env", what, "no variable can: use `stdin` or a file");
             }

@@ -6,28 +6,44 @@
 
 mod declared;
 mod guards;
+mod needs;
 mod run;
 mod words;
 
 use crate::change::{Change, Difference, Outcome, Verdict};
 use crate::host::{Command, Host};
 use crate::permit::Permit;
+use crate::receive::{Receives, SendSpec, Sent};
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 use crate::source::Source;
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::token::Need;
 use guards::Guards;
+use std::sync::{Mutex, PoisonError};
 
 /// The kind.
 pub static SPEC: Spec = Spec {
     kind: "exec",
     doc: "Runs a command, where its guards say that there is something to do.",
     fields: FIELDS,
+    sends: SENDS,
     build: declared::build,
 };
 
 const fn text(name: &'static str, doc: &'static str) -> FieldSpec {
     FieldSpec::new(name, FieldType::Text, doc)
 }
+
+const SENDS: &[SendSpec] = &[
+    SendSpec::new(
+        "output",
+        FieldType::Text,
+        "What it printed, stdout before stderr; one newline at the end is left out.",
+    ),
+    SendSpec::new("stdout", FieldType::Text, "What it printed, without one newline at the end."),
+    SendSpec::new("stderr", FieldType::Text, "Its complaints, without one newline at the end."),
+    SendSpec::new("exit", FieldType::Int, "Its exit code."),
+];
 
 const FIELDS: &[FieldSpec] = &[
     text(
@@ -38,14 +54,16 @@ const FIELDS: &[FieldSpec] = &[
         "args",
         FieldType::Texts,
         "Beside `cmd` and no `shell`: its exact arguments. Alone: the exact argument vector. Beside `shell`: $1, $2, …",
-    ),
+    )
+    .receives(Receives::Shown),
     text("shell", "A shell that reads `cmd` (`/bin/sh`); default: none."),
     text("cwd", "Working directory, absolute; default: /."),
     FieldSpec::new(
         "env",
         FieldType::TextMap,
-        "Variables, besides PATH, HOME, USER, LOGNAME, SHELL and LANG; nothing is inherited. For all its commands.",
-    ),
+        "Variables, besides PATH, HOME, USER, LOGNAME, SHELL and LANG; nothing is inherited. For all its commands; `watchcmd` gets none that is received.",
+    )
+    .receives(Receives::Secrets),
     text(
         "user",
         "User to run as, name or number, with its supplementary groups; default: the daemon's.",
@@ -93,7 +111,8 @@ const FIELDS: &[FieldSpec] = &[
         "changed_when",
         "Runs after the command went well, by the same shell: exit 0 means that it changed something, else it did not.",
     ),
-    text("stdin", "What the command reads; default: nothing. It is never shown."),
+    text("stdin", "What the command reads; default: nothing. It is never shown.")
+        .receives(Receives::Secrets),
     text("umask", "Its umask, octal; default: 022."),
     FieldSpec::new(
         "always",
@@ -120,6 +139,10 @@ struct Exec {
     refresh_only: bool,
     always: bool,
     on_interrupt: OnInterrupt,
+    /// It was given secrets: nothing of what it prints is shown.
+    secret: bool,
+    /// What its last run printed, until that is sent.
+    printed: Mutex<Sent>,
     doubts: Vec<Invalid>,
 }
 
@@ -161,6 +184,10 @@ impl Resource for Exec {
         &self.doubts
     }
 
+    fn needs(&self) -> Vec<Need> {
+        self.needed()
+    }
+
     fn watch(&self) -> Vec<Source> {
         self.watch.clone()
     }
@@ -172,6 +199,10 @@ impl Resource for Exec {
             on_interrupt: self.on_interrupt,
             ..Nature::default()
         }
+    }
+
+    fn sends(&self) -> Sent {
+        std::mem::take(&mut *self.printed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {

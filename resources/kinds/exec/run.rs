@@ -4,8 +4,11 @@ use super::{Exec, words};
 use crate::change::Outcome;
 use crate::host::{Command, End, Finished, Host};
 use crate::permit::Permit;
+use crate::receive::{Datum, Sent};
+use crate::spec::Value;
 use crate::trouble::Trouble;
 use std::fmt::Write as _;
+use std::sync::PoisonError;
 
 /// Runs the command of an exec, then `donecmd`, then `changed_when`.
 pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
@@ -18,64 +21,102 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
         Ok(finished) => finished,
         Err(trouble) => return Outcome::Failed { trouble, touched: false },
     };
-    if let Some(outcome) = not_well("", &exec.command, &finished, &exec.returns) {
+    if let Some(outcome) = exec.not_well("", &exec.command, &finished, &exec.returns) {
         return outcome;
     }
     if let Some(done) = &exec.done
-        && let Err(outcome) = follow_up("donecmd: ", done, host, permit, &[0]).await
+        && let Err(outcome) = exec.follow_up("donecmd: ", done, (host, permit), &[0]).await
     {
         return outcome;
     }
+    let mut changed = true;
     if let Some(question) = &exec.changed_when {
-        match follow_up("changed_when: ", question, host, permit, &[]).await {
-            Ok(answer) if !answer.is_success() => return Outcome::Unchanged,
-            Ok(_) => {}
+        match exec.follow_up("changed_when: ", question, (host, permit), &[]).await {
+            Ok(answer) => changed = answer.is_success(),
             Err(outcome) => return outcome,
         }
     }
-    Outcome::Changed(notes(&finished))
+    *exec.printed.lock().unwrap_or_else(PoisonError::into_inner) = printed(exec, &finished);
+    if changed { Outcome::Changed(notes(exec, &finished)) } else { Outcome::Unchanged }
 }
 
-/// A command after the first; whatever happens, the first has changed something.
-async fn follow_up(
-    field: &str,
-    command: &Command,
-    host: &Host,
-    permit: &Permit,
-    returns: &[i32],
-) -> Result<Finished, Outcome> {
-    match host.run(command, permit).await {
-        Ok(finished) => match not_well(field, command, &finished, returns) {
-            Some(outcome) => Err(outcome),
-            None => Ok(finished),
-        },
-        Err(mut trouble) => {
-            trouble.what.insert_str(0, field);
-            Err(Outcome::Failed { trouble, touched: true })
+/// What it sends: a stream that was too long to be kept is left out.
+fn printed(exec: &Exec, finished: &Finished) -> Sent {
+    let End::Exited(code) = finished.end else { return Sent::new() };
+    let datum = |text: String| {
+        if exec.secret {
+            Datum::Secret { secret: text.into(), saved: false }
+        } else {
+            Datum::Shown(Value::Text(text))
         }
+    };
+    let without_end = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+    let (out, err) = (&finished.stdout, &finished.stderr);
+    let mut sent = vec![("exit", Datum::Shown(Value::Int(code.into())))];
+    for (key, stream) in [("stdout", out), ("stderr", err)] {
+        if !stream.truncated() {
+            sent.push((key, datum(without_end(&stream.text()))));
+        }
+    }
+    if !out.truncated() && !err.truncated() {
+        let all = format!("{}{}", out.text(), err.text());
+        sent.push(("output", datum(without_end(&all))));
+    }
+    sent
+}
+
+impl Exec {
+    /// A command after the first; whatever happens, the first has changed something.
+    async fn follow_up(
+        &self,
+        field: &str,
+        command: &Command,
+        (host, permit): (&Host, &Permit),
+        returns: &[i32],
+    ) -> Result<Finished, Outcome> {
+        match host.run(command, permit).await {
+            Ok(finished) => match self.not_well(field, command, &finished, returns) {
+                Some(outcome) => Err(outcome),
+                None => Ok(finished),
+            },
+            Err(mut trouble) => {
+                trouble.what.insert_str(0, field);
+                Err(Outcome::Failed { trouble, touched: true })
+            }
+        }
+    }
+
+    /// How a run ended that did not end well; with no codes given, any will do.
+    fn not_well(
+        &self,
+        field: &str,
+        command: &Command,
+        finished: &Finished,
+        returns: &[i32],
+    ) -> Option<Outcome> {
+        let argv = words::shown(&command.argv, 50);
+        let trouble = match finished.end {
+            End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
+            End::Exited(code) => {
+                Trouble::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
+                    .hint(advice(code))
+            }
+            End::Killed(signal) => {
+                Trouble::new(format!("{field}killed by signal {signal}: {argv}"))
+            }
+            End::TimedOut => Trouble::new(format!("{field}took longer than its timeout: {argv}"))
+                .hint("raise `timeout`, or find out what it waits for"),
+            End::Cancelled { .. } => return Some(Outcome::Interrupted),
+        };
+        let trouble = if self.secret { silenced(trouble) } else { with_output(trouble, finished) };
+        Some(Outcome::Failed { trouble, touched: true })
     }
 }
 
-/// How a run ended that did not end well; with no codes given, any will do.
-fn not_well(
-    field: &str,
-    command: &Command,
-    finished: &Finished,
-    returns: &[i32],
-) -> Option<Outcome> {
-    let argv = words::shown(&command.argv, 50);
-    let trouble = match finished.end {
-        End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
-        End::Exited(code) => {
-            Trouble::new(format!("{field}exit {code}, not {}: {argv}", codes(returns)))
-                .hint(advice(code))
-        }
-        End::Killed(signal) => Trouble::new(format!("{field}killed by signal {signal}: {argv}")),
-        End::TimedOut => Trouble::new(format!("{field}took longer than its timeout: {argv}"))
-            .hint("raise `timeout`, or find out what it waits for"),
-        End::Cancelled { .. } => return Some(Outcome::Interrupted),
-    };
-    Some(Outcome::Failed { trouble: with_output(trouble, finished), touched: true })
+/// S-6: a command that was given a secret may print it.
+fn silenced(mut trouble: Trouble) -> Trouble {
+    trouble.what.push_str("\nwhat it said is not shown: it was given a secret");
+    trouble
 }
 
 fn codes(returns: &[i32]) -> String {
@@ -103,12 +144,14 @@ fn with_output(mut trouble: Trouble, finished: &Finished) -> Trouble {
     trouble
 }
 
-fn notes(finished: &Finished) -> Vec<String> {
+fn notes(exec: &Exec, finished: &Finished) -> Vec<String> {
     let mut notes = Vec::new();
     if let End::Exited(code) = finished.end {
         notes.push(format!("ran: exit {code}"));
     }
-    notes.extend(finished.stderr.last_lines(1).iter().map(|line| format!("stderr: {line}")));
+    if !exec.secret {
+        notes.extend(finished.stderr.last_lines(1).iter().map(|line| format!("stderr: {line}")));
+    }
     if finished.held {
         notes.push("a process it left behind holds its output, which is lost".to_owned());
     }

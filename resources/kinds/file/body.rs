@@ -2,6 +2,7 @@
 
 use super::File;
 use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
+use crate::secret::{Sealed, Secret};
 use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,10 @@ pub(super) enum Body {
     Any,
     /// This text.
     Text(String),
+    /// This text, of which nothing is shown.
+    Secret(Secret),
+    /// A text of which only a hash is kept: whether it is there can be told, and no more.
+    Sealed(Sealed),
     /// That of another file.
     Source(PathBuf),
     /// Those of other files, joined.
@@ -27,8 +32,9 @@ impl Body {
     pub(super) fn content(&self, files: &Files) -> Result<Option<Content<'_>>, Fault> {
         let mut content = Content::default();
         match self {
-            Self::Any => return Ok(None),
+            Self::Any | Self::Sealed(_) => return Ok(None),
             Self::Text(text) => return Ok(Some(Content::text(text))),
+            Self::Secret(text) => return Ok(Some(Content::text(text.reveal()))),
             Self::Source(path) => content.push(regular(files, path)?),
             Self::Fragments(paths) => {
                 for path in paths {
@@ -93,7 +99,7 @@ fn there(files: &Files, path: &Path) -> Result<Origin, Fault> {
     origin.ok_or_else(|| {
         Fault::refused(
             said("copy", path, "it does not exist")
-                .hint("paths are relative to the graph file; declare it, with an edge from it"),
+                .hint("paths are relative to the graph file; declare it: it then comes first"),
         )
     })
 }

@@ -1,22 +1,31 @@
 //! What is there against what is declared, the thing itself and all below it: nothing is changed.
 
+use super::body::Body;
 use super::look::{Look, Want};
 use super::plan::{Found, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
 use crate::change::{Change, Verdict};
-use crate::host::files::{Content, Fault, Files, Seen, Why};
+use crate::host::files::{Content, Fault, Files, Seen, Why, said};
+use crate::secret::Sealed;
 use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;
+
+/// No text that is received is longer.
+const SEALED_AT_MOST: usize = 16 << 20;
 
 /// How often it is looked again at something that moves.
 const LOOKS: usize = 3;
 
 impl File {
     pub(super) fn verdict(&self, files: &Files, cancel: &CancellationToken) -> Verdict {
-        match self.inspect(files, cancel) {
+        let known = match &self.shape {
+            Shape::Regular(Body::Sealed(sealed)) => self.is_sealed_there(sealed, files),
+            _ => Ok(()),
+        };
+        match known.and_then(|()| self.inspect(files, cancel)) {
             Ok(None) => Verdict::Same,
             Ok(Some(found)) => Verdict::Differs(Change {
                 differences: found.differences,
@@ -24,6 +33,25 @@ impl File {
                 premise: Box::new(found.premise),
             }),
             Err(trouble) => Verdict::Unknown(trouble),
+        }
+    }
+
+    /// Of its content only a hash is kept: whether it is there can be told, and it cannot be made.
+    fn is_sealed_there(&self, sealed: &Sealed, files: &Files) -> Result<(), Trouble> {
+        let content = || -> Result<Option<Vec<u8>>, Fault> {
+            let Some(origin) = files.origin(&self.path)? else { return Ok(None) };
+            if origin.seen().kind != FileType::RegularFile {
+                return Ok(None);
+            }
+            let mut content = Content::default();
+            content.push(origin);
+            content.bytes(SEALED_AT_MOST)
+        };
+        match content() {
+            Ok(Some(bytes)) if sealed.is_of(&bytes) => Ok(()),
+            Ok(_) => Err(said("restore", &self.path, "the secret that it held is not kept")
+                .hint("notify the sender to make a new one, or keep it there with `saved: true`")),
+            Err(fault) => Err(files.trouble(fault, &self.path)),
         }
     }
 

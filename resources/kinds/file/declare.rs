@@ -5,6 +5,7 @@ use super::declare_more::{self, Known, Origins, Thing};
 use super::mode::Mode;
 use super::{File, Shape};
 use crate::host::files::{is_sacred, printable};
+use crate::receive::Words;
 use crate::resource::Resource;
 use crate::spec::{Fields, Invalid, Place};
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +20,7 @@ pub(super) fn build(
     let path = compose(name, &mut fields, &mut wrong).and_then(|text| plain(&text, &mut wrong));
     let (path, is_directory) = path.unwrap_or_default();
     let state = state(&mut fields, &mut wrong);
-    let content = fields.text("content");
+    let content = fields.words("content");
     let symlink = fields.text("symlink");
     if let Some(target) = &symlink {
         check_target(target, &path, &mut wrong);
@@ -42,7 +43,8 @@ pub(super) fn build(
         );
     }
     let force = fields.bool("force").unwrap_or(false);
-    let sensitive = fields.bool("sensitive").unwrap_or(false);
+    let is_secret = matches!(given.content, Some(Words::Secret(_) | Words::Sealed(_)));
+    let sensitive = fields.bool("sensitive").unwrap_or(false) || is_secret;
     let known = Known {
         path: &path,
         thing: match state {
@@ -89,7 +91,7 @@ enum State {
 struct Given {
     state: State,
     is_directory: bool,
-    content: Option<String>,
+    content: Option<Words>,
     symlink: Option<String>,
     source: Option<Origins>,
     fragments: Option<Vec<PathBuf>>,
@@ -161,7 +163,9 @@ impl Given {
             }
             (State::Exists, None) => {
                 Shape::Regular(match (self.content, self.source, self.fragments) {
-                    (Some(text), _, _) => Body::Text(text),
+                    (Some(Words::Shown(text)), _, _) => Body::Text(text),
+                    (Some(Words::Secret(text)), _, _) => Body::Secret(text),
+                    (Some(Words::Sealed(sealed)), _, _) => Body::Sealed(sealed),
                     (None, Some(source), _) => Body::Source(source.path),
                     (None, None, Some(paths)) => Body::Fragments(paths),
                     (None, None, None) => Body::Any,

@@ -10,6 +10,7 @@ mod diff;
 mod known;
 mod look;
 mod mode;
+mod needs;
 mod plan;
 mod report;
 mod tree;
@@ -18,9 +19,11 @@ mod validate;
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
+use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::token::{Need, Token};
 use body::Body;
 use claims::{Claims, Pattern};
 use known::Known;
@@ -34,6 +37,7 @@ pub static SPEC: Spec = Spec {
     kind: "file",
     doc: "A file, a directory (a path that ends in /) or a link, with content, owner, group and mode; or none.",
     fields: FIELDS,
+    sends: &[],
     build: declare::build,
 };
 
@@ -62,7 +66,8 @@ const FIELDS: &[FieldSpec] = &[
         "content",
         FieldType::Text,
         "The whole content. Default: whatever it is; empty when created.",
-    ),
+    )
+    .receives(Receives::Seals),
     FieldSpec::new("symlink", FieldType::Text, "Makes it a symbolic link with this target."),
     FieldSpec::new(
         "owner",
@@ -230,6 +235,14 @@ impl Resource for File {
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
+    }
+
+    fn offers(&self) -> Vec<Token> {
+        self.tokens()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.needed()
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -16,7 +16,7 @@ use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
 use crate::source::Source;
 use crate::spec::{FieldSpec, FieldType, Spec};
-use crate::transaction::{Grouping, Part, Transaction};
+use crate::transaction::{Grouping, Member, Transaction};
 use crate::trouble::Trouble;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +70,7 @@ pub static SPEC: Spec = Spec {
         FieldSpec::ignored("allownonfree", "the repositories decide what there is"),
         FieldSpec::ignored("allowunsupported", "the repositories decide what there is"),
     ],
+    sends: &[],
     build: declare::build,
 };
 
@@ -128,7 +129,7 @@ struct Pkg {
 #[derive(Debug)]
 struct Together(Vec<Arc<Declared>>);
 
-fn unite(parts: Vec<Part>) -> Arc<dyn Transaction> {
+fn unite(parts: Vec<Member>) -> Arc<dyn Transaction> {
     let declared = parts.into_iter().filter_map(|part| part.downcast::<Declared>().ok());
     Arc::new(Together(declared.collect()))
 }

@@ -15,6 +15,7 @@ use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::token::{Need, Token};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ pub static SPEC: Spec = Spec {
             "Let systemd read changed unit files: true at once, false never; default: before it acts on the unit.",
         ),
     ],
+    sends: &[],
     build: declare::build,
 };
 
@@ -101,6 +103,13 @@ impl Resource for Svc {
 
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let session = self.bus == Bus::Session;
+        let unit = |name| Need::exact(Token::Unit { session, name }, "it defines the unit");
+        let template = name::template(&self.unit);
+        std::iter::once(self.unit.clone()).chain(template).map(unit).collect()
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -39,13 +39,20 @@ pub(super) fn is_template(whole: &str) -> bool {
     whole.rsplit_once('.').is_some_and(|(stem, _)| stem.ends_with('@'))
 }
 
+/// The template that a unit is made of: `getty@.service` of `getty@tty1.service`.
+pub(super) fn template(whole: &str) -> Option<String> {
+    let (stem, suffix) = whole.rsplit_once('.')?;
+    let (name, instance) = stem.split_once('@')?;
+    (!instance.is_empty()).then(|| format!("{name}@.{suffix}"))
+}
+
 fn shown(name: &str) -> String {
     format!("`{}`", short(name, 40))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_template, whole};
+    use super::{is_template, template, whole};
 
     #[test]
     fn a_name_without_type_is_a_service() {
@@ -78,5 +85,8 @@ mod tests {
     fn templates_are_known() {
         assert!(is_template("getty@.service"));
         assert!(!is_template("getty@tty1.service"));
+        assert_eq!(template("getty@tty1.service").as_deref(), Some("getty@.service"));
+        assert_eq!(template("getty.service"), None);
+        assert_eq!(template("getty@.service"), None);
     }
 }

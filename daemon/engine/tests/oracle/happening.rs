@@ -16,6 +16,8 @@ impl Books {
                     vertex.watched = Watched::Answered;
                 }
             }
+            // A value is of somebody else, also while the run is its own.
+            Event::Received(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(Check::State) {

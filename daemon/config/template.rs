@@ -1,0 +1,84 @@
+//! Templates of values: a text in which `${name}` stands for a value, and `$${` for `${` itself.
+
+use super::code::Code;
+use super::problem::{Problem, quoted};
+use steadfast_resources::Piece;
+
+/// The pieces of a template, given its values by their names and numbers; each must be used.
+pub(super) fn pieces(text: &str, values: &[(&str, usize)]) -> Result<Vec<Piece>, Problem> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$') {
+            put(&mut pieces, before);
+            put(&mut pieces, "${");
+            rest = after;
+            continue;
+        }
+        put(&mut pieces, before);
+        let Some((name, after)) = after.split_once('}') else {
+            let what = "the template has `${` without `}`".to_owned();
+            return Err(wrong(what).hint("write ${name}; for the characters themselves $${"));
+        };
+        let Some((_, number)) = values.iter().find(|(value, _)| *value == name) else {
+            let names: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
+            let names = names.join(", ");
+            let hint = format!("its values: {names}; for the characters themselves write $${{");
+            return Err(wrong(format!("`${{{}}}` is none of the values", quoted(name))).hint(hint));
+        };
+        pieces.push(Piece::Value(*number));
+        rest = after;
+    }
+    put(&mut pieces, rest);
+    let is_used = |number: usize| pieces.contains(&Piece::Value(number));
+    if let Some((name, _)) = values.iter().find(|(_, number)| !is_used(*number)) {
+        let what = format!("the template does not use the value `{}`", quoted(name));
+        return Err(wrong(what).hint("name it as ${name}, or leave it out"));
+    }
+    Ok(pieces)
+}
+
+fn wrong(what: String) -> Problem {
+    Problem::new(Code::Receive, what)
+}
+
+fn put(pieces: &mut Vec<Piece>, words: &str) {
+    match pieces.last_mut() {
+        _ if words.is_empty() => {}
+        Some(Piece::Text(before)) => before.push_str(words),
+        Some(Piece::Value(_)) | None => pieces.push(Piece::Text(words.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces;
+    use steadfast_resources::Piece::{self, Text, Value};
+
+    fn text(words: &str) -> Piece {
+        Text(words.to_owned())
+    }
+
+    #[test]
+    fn values_stand_where_they_are_named() {
+        let values = [("a", 3), ("b", 4)];
+        let found = pieces("u=${a} p=${b}${a}\n", &values).unwrap();
+        assert_eq!(found, [text("u="), Value(3), text(" p="), Value(4), Value(3), text("\n")]);
+        let found = pieces("${a}$5 $${a} ${b}", &values).unwrap();
+        assert_eq!(found, [Value(3), text("$5 ${a} "), Value(4)]);
+        // A dollar before the escape stays what it is.
+        assert_eq!(pieces("$$${b}", &[]).unwrap(), [text("$${b}")]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (wrong, values) in [
+            ("${", vec![]),
+            ("${a", vec![("a", 0)]),
+            ("${x}", vec![("a", 0)]),
+            ("", vec![("a", 0)]),
+        ] {
+            assert!(pieces(wrong, &values).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Values between resources: what each has sent, what each has received by its last good run, and who must hear of a change.
+//!
+//! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
+//! outlives the process.
+
+use super::kept::{Snapshot, Taken};
+use super::table::Table;
+use crate::store::Recalled;
+use std::collections::HashMap;
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+use steadfast_resources::host::Supply;
+use steadfast_resources::{Datum, Host};
+use steadfast_resources::{
+    Given, Kept, Made, Origin, Recipe, Seal, SealKey, Secret, Sent, Trouble,
+};
+use tokio_util::sync::CancellationToken;
+
+/// All values of this daemon.
+#[derive(Debug)]
+pub(super) struct Values {
+    key: SealKey,
+    sent: HashMap<Arc<str>, Snapshot>,
+    taken: HashMap<Arc<str>, Taken>,
+    /// Who receives of whom, in the running graph.
+    receivers: HashMap<Arc<str>, Vec<VertexId>>,
+}
+
+/// What one run of a receiver is made of.
+#[derive(Debug)]
+pub(super) struct Meal {
+    recipe: Arc<Recipe>,
+    courses: Vec<Course>,
+    key: SealKey,
+    /// What its last good run was made of, if the values are the same still.
+    before: HashMap<String, Seal>,
+    /// What the values are, by their hashes.
+    pub(super) origins: Seal,
+}
+
+#[derive(Debug)]
+enum Course {
+    Given(Given),
+    /// It is asked for when the run is made.
+    Secret(Supply),
+}
+
+impl Values {
+    /// With what the store told back.
+    pub(super) fn new(recalled: &Recalled) -> Self {
+        let key = recalled.key.as_ref().map_or_else(one_time_key, |key| key.0);
+        let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
+        // Without the key no hash says anything.
+        for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
+            let name: Arc<str> = identity.as_str().into();
+            let snapshot = kept.sent.as_ref().and_then(|hidden| Snapshot::parse(&hidden.0));
+            sent.extend(snapshot.map(|snapshot| (Arc::clone(&name), snapshot)));
+            let hashes = kept.taken.as_deref().and_then(Taken::parse);
+            taken.extend(hashes.map(|hashes| (name, hashes)));
+        }
+        Self { key: SealKey::new(key), sent, taken, receivers: HashMap::new() }
+    }
+
+    /// Takes note of who receives of whom.
+    pub(super) fn index(&mut self, table: &Table) {
+        self.receivers.clear();
+        for id in table.ids() {
+            let recipe = table.get(id).and_then(|entry| entry.recipe.as_ref());
+            for by in recipe.into_iter().flat_map(|recipe| senders(recipe)) {
+                let receivers = self.receivers.entry(Arc::clone(by)).or_default();
+                if receivers.last() != Some(&id) {
+                    receivers.push(id);
+                }
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, identity: &str) {
+        self.sent.remove(identity);
+        self.taken.remove(identity);
+    }
+
+    /// Whether this value has been sent.
+    pub(super) fn has(&self, by: &str, key: &str) -> bool {
+        self.sent.get(by).is_some_and(|snapshot| snapshot.values.contains_key(key))
+    }
+
+    /// What is kept of what a resource has sent under this definition.
+    pub(super) fn kept(&self, identity: &str, definition: u64) -> Option<Kept> {
+        let snapshot = self.sent.get(identity).filter(|s| s.definition == definition)?;
+        let known = snapshot.values.values().all(|value| value.datum.is_some());
+        Some(if known { Kept::Known } else { Kept::Sealed })
+    }
+
+    /// What a run of a receiver is made of, or what is missing.
+    pub(super) fn meal(&self, identity: &str, recipe: &Arc<Recipe>) -> Result<Meal, Trouble> {
+        let mut courses = Vec::new();
+        for origin in &recipe.origins {
+            courses.push(match origin {
+                Origin::Secret(supply) => Course::Secret(supply.clone()),
+                Origin::Sent { by, key } => {
+                    let snapshot = self.sent.get(by);
+                    let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
+                    let Some(value) = value else { return Err(missing(by, key)) };
+                    Course::Given(value.datum.clone().map_or(Given::Sealed, Given::Value))
+                }
+            });
+        }
+        let origins = self.fingerprint(recipe);
+        let last = self.taken.get(identity).filter(|taken| taken.origins == origins);
+        let before = last.map(|taken| taken.fields.clone()).unwrap_or_default();
+        let (recipe, key) = (Arc::clone(recipe), self.key.clone());
+        Ok(Meal { recipe, courses, key, before, origins })
+    }
+
+    /// A hash of all values that a recipe takes.
+    fn fingerprint(&self, recipe: &Recipe) -> Seal {
+        let mut text = String::new();
+        for origin in &recipe.origins {
+            if let Origin::Sent { by, key } = origin {
+                let snapshot = self.sent.get(by);
+                let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
+                let seal = value.map(|value| value.seal.to_hex()).unwrap_or_default();
+                text.push_str(&format!("{by}.{key}={seal}\n"));
+            }
+        }
+        self.key.seal(text.as_bytes())
+    }
+
+    /// whether what a receiver's last good run was made of is something else than what it would be made of now.
+    pub(super) fn is_outdated(&self, identity: &str, recipe: &Recipe) -> bool {
+        let is_there = |origin: &Origin| match origin {
+            Origin::Sent { by, key } => self.has(by, key),
+            Origin::Secret(_) => true,
+        };
+        let taken = self.taken.get(identity);
+        taken.is_some_and(|taken| taken.origins != self.fingerprint(recipe))
+            && recipe.origins.iter().all(is_there)
+    }
+
+    /// Notes what a good run of a receiver was made of; answers what is to be kept, if it is another thing than before.
+    pub(super) fn note_taken(
+        &mut self,
+        identity: &Arc<str>,
+        origins: Seal,
+        made: &Made,
+    ) -> Option<String> {
+        let taken = Taken { origins, fields: made.seals.iter().cloned().collect() };
+        if self.taken.get(identity) == Some(&taken) {
+            return None;
+        }
+        let text = taken.to_text();
+        self.taken.insert(Arc::clone(identity), taken);
+        Some(text)
+    }
+
+    /// Whether anybody would hear of what a resource sends.
+    pub(super) fn is_wanted(&self, identity: &str, is_kept: bool) -> bool {
+        is_kept || self.receivers.contains_key(identity)
+    }
+
+    /// Notes what a resource has sent. Answers what is to be kept and who must hear of it, if it is another thing than before.
+    pub(super) fn note_sent(
+        &mut self,
+        identity: &Arc<str>,
+        definition: u64,
+        sent: Sent,
+        table: &Table,
+    ) -> Option<(String, Vec<VertexId>)> {
+        let snapshot = Snapshot::new(definition, sent, &self.key);
+        let before = self.sent.get(identity);
+        if before == Some(&snapshot) {
+            return None;
+        }
+        let differs = |key: &str| {
+            let old = before.and_then(|before| before.values.get(key));
+            old.map(|old| &old.seal) != snapshot.values.get(key).map(|new| &new.seal)
+        };
+        let is_new = |origin: &Origin| match origin {
+            Origin::Sent { by, key } => by == identity && differs(key),
+            Origin::Secret(_) => false,
+        };
+        let hears = |id: &VertexId| {
+            let recipe = table.get(*id).and_then(|entry| entry.recipe.as_ref());
+            recipe.is_some_and(|recipe| recipe.origins.iter().any(is_new))
+        };
+        let receivers = self.receivers.get(identity).into_iter().flatten();
+        let receivers = receivers.copied().filter(hears).collect();
+        let text = snapshot.to_text();
+        self.sent.insert(Arc::clone(identity), snapshot);
+        Some((text, receivers))
+    }
+}
+
+/// The senders that a recipe names.
+pub(super) fn senders(recipe: &Recipe) -> impl Iterator<Item = &Arc<str>> {
+    recipe.origins.iter().filter_map(|origin| match origin {
+        Origin::Sent { by, .. } => Some(by),
+        Origin::Secret(_) => None,
+    })
+}
+
+fn missing(by: &str, key: &str) -> Trouble {
+    Trouble::new(format!("{by} has not sent its {key} yet")).hint(
+        "it sends when a run of it has ended well; a guard that finds nothing to do sends nothing",
+    )
+}
+
+/// For a process that keeps nothing.
+fn one_time_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    // Hashes that outlive no process need no more than to differ.
+    if Host::default().random(&mut key).is_err() {
+        tracing::warn!("no randomness: hashes of values are made without a key");
+    }
+    key
+}
+
+impl Meal {
+    /// The resource, with its secrets as they are now.
+    pub(super) async fn make(
+        self,
+        host: &Host,
+        cancel: &CancellationToken,
+    ) -> Result<Made, Trouble> {
+        let mut given = Vec::new();
+        for course in self.courses {
+            given.push(match course {
+                Course::Given(given) => given,
+                Course::Secret(supply) => {
+                    let secret: Secret = host.secret(&supply, cancel).await?;
+                    Given::Value(Datum::Secret { secret, saved: false })
+                }
+            });
+        }
+        self.recipe.make(&given, &self.key, &|slot| self.before.get(slot).cloned())
+    }
+}

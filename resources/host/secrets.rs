@@ -1,0 +1,120 @@
+//! Where secrets come from: credentials of systemd, a file of root's alone, a command.
+
+use super::files::Why;
+use super::{Command, Host, spawner};
+use crate::secret::Secret;
+use crate::trouble::Trouble;
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// No secret is longer.
+const LONGEST: usize = 1 << 20;
+
+/// A command that supplies a secret is asked for each run: it must be quick.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Who supplies a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// A credential that systemd gives to the daemon's unit (`LoadCredential=`), by name.
+    Credential(String),
+    /// A file that only its owner may read, who is root or the user of the daemon; exactly as it is.
+    File(PathBuf),
+    /// What a command prints, without one newline at its end; as an argument vector.
+    Command(Vec<String>),
+}
+
+impl Host {
+    /// A secret, as it is now. The words of a trouble hold nothing of it.
+    pub async fn secret(
+        &self,
+        supply: &Supply,
+        cancel: &CancellationToken,
+    ) -> Result<Secret, Trouble> {
+        let path = match supply {
+            Supply::Command(argv) => return self.printed(argv, cancel).await,
+            Supply::File(path) => path.clone(),
+            Supply::Credential(name) => credentials()?.join(name),
+        };
+        let host = self.clone();
+        let reading = spawner::handle()?.spawn_blocking(move || host.private(&path));
+        reading.await.map_err(|why| Trouble::new(format!("a secret cannot be read: {why}")))?
+    }
+
+    async fn printed(
+        &self,
+        argv: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<Secret, Trouble> {
+        let command =
+            Command { argv: argv.to_vec(), timeout: Some(PATIENCE), ..Command::default() };
+        let finished = self.query(&command, cancel).await?;
+        let refuse = |why: &str| {
+            Trouble::new(format!("the command that supplies a secret {why}"))
+                .hint("run it by hand; nothing that it prints is shown here")
+        };
+        if !finished.is_success() {
+            return Err(refuse("did not exit with 0"));
+        }
+        if finished.stdout.truncated() {
+            return Err(refuse("printed more than 1 MiB"));
+        }
+        let text = std::str::from_utf8(finished.stdout.bytes());
+        let text = text.map_err(|_not_shown| refuse("printed no UTF-8"))?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        if text.is_empty() {
+            return Err(refuse("printed nothing"));
+        }
+        Ok(text.into())
+    }
+
+    /// A file that nobody else may read or write.
+    fn private(&self, path: &Path) -> Result<Secret, Trouble> {
+        let shown = crate::printable::short(&path.to_string_lossy(), 60);
+        let refuse = |why: &str| Trouble::new(format!("the secret {shown} {why}"));
+        let missing = || refuse("does not exist").hint("make it: root's alone, mode 0600");
+        let files = self.files();
+        let found = files.origin(path).map_err(|fault| {
+            if matches!(fault.why, Why::Moved) { missing() } else { files.trouble(fault, path) }
+        })?;
+        let origin = found.ok_or_else(missing)?;
+        let seen = *origin.seen();
+        if seen.kind != FileType::RegularFile {
+            return Err(refuse("is no regular file"));
+        }
+        if !(seen.uid == 0 || files.owns(&seen)) {
+            return Err(refuse("belongs to somebody else").hint("chown root: it must be root's"));
+        }
+        if seen.mode & 0o077 != 0 {
+            return Err(refuse("can be read by others").hint("chmod 0600"));
+        }
+        let mut content = super::files::Content::default();
+        content.push(origin);
+        let bytes = content.bytes(LONGEST).map_err(|fault| files.trouble(fault, path))?;
+        let bytes = bytes.ok_or_else(|| refuse("is longer than 1 MiB"))?;
+        let text = String::from_utf8(bytes).map_err(|_not_shown| refuse("is not UTF-8"))?;
+        Ok(text.into())
+    }
+
+    /// Random bytes of the system.
+    #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
+    pub fn random(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let flags = rustix::rand::GetRandomFlags::empty();
+            let got = rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags));
+            filled += got.map_err(|why| Trouble::new(format!("no randomness: {why}")))?;
+        }
+        Ok(())
+    }
+}
+
+fn credentials() -> Result<PathBuf, Trouble> {
+    let folder = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    folder.filter(|folder| folder.is_absolute()).ok_or_else(|| {
+        Trouble::new("systemd gave no credentials: CREDENTIALS_DIRECTORY is not set")
+            .hint("add LoadCredential= or SetCredentialEncrypted= to the unit of the daemon")
+    })
+}

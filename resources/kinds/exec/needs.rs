@@ -1,0 +1,39 @@
+//! What an exec needs before it can run: the files that hold its commands, what it watches, where and as whom it runs.
+
+use super::Exec;
+use crate::host::Command;
+use crate::source::Source;
+use crate::token::Need;
+
+impl Exec {
+    pub(super) fn needed(&self) -> Vec<Need> {
+        let mut needs = Vec::new();
+        for command in self.commands() {
+            let program = command.argv.first().filter(|program| program.starts_with('/'));
+            needs.extend(program.map(|program| Need::path(program, "it holds the command")));
+            needs.extend(command.cwd.iter().map(|path| Need::path(path, "it runs there")));
+        }
+        for source in &self.watch {
+            match source {
+                Source::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
+                Source::Path { path, below: true } => needs.push(Need::tree(path, "it is watched")),
+                Source::Path { path, .. } => needs.push(Need::path(path, "it is watched")),
+                Source::Tree(_) | Source::Every(_) | Source::Lines(_) | Source::Unit { .. } => {}
+            }
+        }
+        needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "it runs as")));
+        needs.extend(self.command.group.iter().filter_map(|name| Need::group(name, "it runs as")));
+        needs
+    }
+
+    /// Every command of it.
+    fn commands(&self) -> impl Iterator<Item = &Command> {
+        let watch = self.watch.iter().filter_map(|source| match source {
+            Source::Lines(command) => Some(command),
+            Source::Path { .. } | Source::Tree(_) | Source::Every(_) | Source::Unit { .. } => None,
+        });
+        let guards = self.guards.only_if.iter().chain(&self.guards.unless);
+        let more = guards.chain(&self.done).chain(&self.changed_when);
+        std::iter::once(&self.command).chain(more).chain(watch)
+    }
+}

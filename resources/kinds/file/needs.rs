@@ -1,0 +1,39 @@
+//! What a file gives to others, and what it needs before it can be made: its directory, what it is copied from, its owners.
+
+use super::body::Body;
+use super::{File, Shape};
+use crate::token::{Need, Token};
+
+impl File {
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        let is_there =
+            matches!(self.shape, Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_));
+        let path = is_there.then(|| Token::Path(self.path.clone()));
+        path.into_iter().chain(Token::unit_of(&self.path)).collect()
+    }
+
+    pub(super) fn needed(&self) -> Vec<Need> {
+        let parent = self.path.parent().filter(|parent| parent.parent().is_some());
+        let mut needs: Vec<Need> =
+            parent.map(|parent| Need::path(parent, "its directory")).into_iter().collect();
+        match &self.shape {
+            Shape::Regular(Body::Source(path)) => needs.push(Need::path(path, "its source")),
+            Shape::Regular(Body::Fragments(paths)) => {
+                needs.extend(paths.iter().map(|path| Need::tree(path, "its fragments")));
+            }
+            Shape::Directory(Some(path)) => needs.push(Need::tree(path, "its source")),
+            Shape::Regular(_)
+            | Shape::Directory(None)
+            | Shape::Link(_)
+            | Shape::Absent
+            | Shape::IfThere { .. } => {}
+        }
+        needs.extend(self.owner.iter().filter_map(|name| Need::user(name, "its owner")));
+        needs.extend(self.group.iter().filter_map(|name| Need::group(name, "its group")));
+        let rare = self.rare();
+        let validator = rare.validate.first().filter(|program| program.starts_with('/'));
+        needs.extend(validator.map(|program| Need::path(program, "what validates it")));
+        needs.extend(rare.backup.iter().map(|path| Need::path(path, "where its copies are kept")));
+        needs
+    }
+}

@@ -1,0 +1,214 @@
+//! `password`: a secret made once from the system's randomness, sent to others, and made anew when it is notified.
+//!
+//! Its state is what is kept of what it has sent: in clear only with `saved`, else as a keyed hash. So a restart never makes
+//! another one; who receives it compares what is there with the hash.
+
+use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::receive::{Datum, Kept, SendSpec, Sent};
+use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::secret::Secret;
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::trouble::Trouble;
+use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::{Zeroize as _, Zeroizing};
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "password",
+    doc: "A random text that other resources receive; made once, and made anew when it is notified or declared otherwise.",
+    fields: &[
+        FieldSpec::new(
+            "length",
+            FieldType::Int,
+            "How many characters, from 1 to 1024; default: 32.",
+        ),
+        FieldSpec::new(
+            "charset",
+            FieldType::Text,
+            "The characters that it is made of; default: the letters and digits of ASCII.",
+        ),
+        FieldSpec::new(
+            "saved",
+            FieldType::Bool,
+            "Keep it in clear in the state directory (0700), so that a receiver can be repaired after a restart; default: false, only a keyed hash is kept.",
+        ),
+    ],
+    sends: &[SendSpec {
+        key: "password",
+        gives: FieldType::Text,
+        secret: true,
+        doc: "The password, a secret.",
+    }],
+    build,
+};
+
+const CHARSET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const LONGEST: i64 = 1024;
+
+/// Passwords that can be guessed with less work than this are doubted.
+const BITS: f64 = 64.0;
+
+#[derive(Debug)]
+struct Password {
+    length: usize,
+    charset: Vec<char>,
+    saved: bool,
+    /// It was made before.
+    exists: bool,
+    made: Mutex<Option<Secret>>,
+    doubts: Vec<Invalid>,
+}
+
+fn build(
+    _name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let mut problems = Vec::new();
+    let given = fields.int("length").unwrap_or(32);
+    let length = usize::try_from(given).ok().filter(|_| (1..=LONGEST).contains(&given));
+    if length.is_none() {
+        let what = format!("1 to {LONGEST} characters are expected, found {given}");
+        problems.push(Invalid::field("length", what));
+    }
+    let text = fields.text("charset").unwrap_or_else(|| CHARSET.to_owned());
+    let mut charset: Vec<char> = text.chars().collect();
+    charset.sort_unstable();
+    charset.dedup();
+    if charset.len() < 2 || charset.iter().any(|c| c.is_control()) {
+        let what = "at least two different visible characters are expected";
+        problems.push(Invalid::field("charset", what).hint("leave it out for letters and digits"));
+    }
+    let Some(length) = length.filter(|_| problems.is_empty()) else { return Err(problems) };
+    let saved = fields.bool("saved").unwrap_or_default();
+    let doubts = doubt(length, charset.len()).into_iter().collect();
+    let made = Mutex::default();
+    Ok(Arc::new(Password { length, charset, saved, exists: false, made, doubts }))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 1024 characters of some millions")]
+fn doubt(length: usize, choices: usize) -> Option<Invalid> {
+    let bits = length as f64 * (choices as f64).log2();
+    (bits < BITS).then(|| {
+        let what =
+            format!("{bits:.0} bits of randomness can be guessed: at least {BITS} are better");
+        Invalid::field("length", what).hint("make it longer, or of more characters")
+    })
+}
+
+impl Password {
+    /// Each character equally likely: numbers that would favour some are drawn again.
+    fn draw(&self, host: &Host) -> Result<Secret, Trouble> {
+        let count = u32::try_from(self.charset.len()).unwrap_or(u32::MAX);
+        let fair = u32::MAX - u32::MAX % count;
+        let mut text = Zeroizing::new(String::with_capacity(self.length * 4));
+        let mut drawn = 0;
+        while drawn < self.length {
+            let mut bytes = [0; 4];
+            host.random(&mut bytes)?;
+            let number = u32::from_ne_bytes(bytes);
+            bytes.zeroize();
+            let chosen = self.charset.get((number % count) as usize);
+            if let Some(character) = chosen.filter(|_| number < fair) {
+                text.push(*character);
+                drawn += 1;
+            }
+        }
+        Ok(text.as_str().into())
+    }
+}
+
+impl Resource for Password {
+    fn doubts(&self) -> &[Invalid] {
+        &self.doubts
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, ..Nature::default() }
+    }
+
+    fn sends(&self) -> Sent {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let saved = self.saved;
+        made.into_iter().map(|secret| ("password", Datum::Secret { secret, saved })).collect()
+    }
+
+    fn with_sent(&self, _kept: Kept) -> Option<Arc<dyn Resource>> {
+        Some(Arc::new(Self {
+            length: self.length,
+            charset: self.charset.clone(),
+            saved: self.saved,
+            exists: true,
+            made: Mutex::default(),
+            doubts: Vec::new(),
+        }))
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move {
+            if self.exists && !ask.refresh {
+                return Verdict::Same;
+            }
+            let from = if self.exists { "not shown" } else { "" };
+            let (from, to) = (from.to_owned(), "not shown, new".to_owned());
+            let difference = Difference { aspect: "password", from, to, diff: None };
+            let (differences, premise) = (vec![difference], Box::new(()));
+            Verdict::Differs(Change { differences, destructive: false, premise })
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            if permit.check().is_err() {
+                return Outcome::Interrupted;
+            }
+            match self.draw(host) {
+                Ok(secret) => {
+                    *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(secret);
+                    Outcome::Changed(vec![format!("made: {} characters", self.length)])
+                }
+                Err(trouble) => Outcome::Failed { trouble, touched: false },
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Password, doubt};
+    use crate::host::Host;
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    #[test]
+    fn every_character_is_as_likely() {
+        let password = Password {
+            length: 6000,
+            charset: "abc".chars().collect(),
+            saved: false,
+            exists: false,
+            made: Mutex::default(),
+            doubts: Vec::new(),
+        };
+        let drawn = password.draw(&Host::default()).unwrap();
+        let mut counts: HashMap<char, u32> = HashMap::new();
+        drawn.reveal().chars().for_each(|c| *counts.entry(c).or_default() += 1);
+        // Twelve standard deviations: once in 10^32 runs.
+        assert_eq!(counts.values().sum::<u32>(), 6000);
+        assert!(counts.len() == 3 && counts.values().all(|n| n.abs_diff(2000) < 440), "{counts:?}");
+        assert_ne!(drawn, password.draw(&Host::default()).unwrap());
+    }
+
+    #[test]
+    fn what_can_be_guessed_is_doubted() {
+        assert!(doubt(8, 62).is_some() && doubt(63, 2).is_some());
+        assert!(doubt(11, 62).is_none() && doubt(32, 62).is_none());
+    }
+}

@@ -1,0 +1,146 @@
+//! `test`: every type of field, sent on as it is, and faults on request: for trying out a graph, not for a host.
+
+use super::value::literals;
+use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::receive::{Datum, Receives, SendSpec, Sent, Words};
+use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+use crate::trouble::Trouble;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "test",
+    doc: "For trying out a graph: takes and sends every type, and fails, sleeps, panics or changes on request.",
+    fields: &[
+        FieldSpec::new("text", FieldType::Text, "A text, sent on.").receives(Receives::Secrets),
+        FieldSpec::new("bool", FieldType::Bool, "true or false, sent on.")
+            .receives(Receives::Shown),
+        FieldSpec::new("int", FieldType::Int, "A whole number, sent on.").receives(Receives::Shown),
+        FieldSpec::new("float", FieldType::Float, "A number, sent on.").receives(Receives::Shown),
+        FieldSpec::new("texts", FieldType::Texts, "A list of texts, sent on.")
+            .receives(Receives::Shown),
+        FieldSpec::new("map", FieldType::TextMap, "A map of texts.").receives(Receives::Secrets),
+        FieldSpec::new("changed", FieldType::Bool, "Its runs change something; default: false."),
+        FieldSpec::new("fail", FieldType::Int, "So many runs fail, then all are well; default: 0."),
+        FieldSpec::new("sleep", FieldType::Float, "Seconds that a run takes; default: 0."),
+        FieldSpec::new("panic", FieldType::Bool, "Its runs panic; default: false."),
+    ],
+    sends: &[
+        SendSpec::new("text", FieldType::Text, "`text`; a secret where it was received as one."),
+        SendSpec::new("bool", FieldType::Bool, "`bool`."),
+        SendSpec::new("int", FieldType::Int, "`int`."),
+        SendSpec::new("float", FieldType::Float, "`float`."),
+        SendSpec::new("texts", FieldType::Texts, "`texts`."),
+    ],
+    build,
+};
+
+/// How often each has failed in this process, by name: a resource is made anew for each value that it receives.
+static FAILED: LazyLock<Mutex<HashMap<String, i64>>> = LazyLock::new(Mutex::default);
+
+#[derive(Debug)]
+struct Test {
+    name: String,
+    sent: Sent,
+    #[expect(dead_code, reason = "shown by Debug when it panics, secrets as such")]
+    map: Vec<(String, crate::secret::Secret)>,
+    changed: bool,
+    fail: i64,
+    sleep: Duration,
+    panic: bool,
+}
+
+fn build(
+    name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let seconds = fields.float("sleep").unwrap_or_default();
+    let Ok(sleep) = Duration::try_from_secs_f64(seconds) else {
+        let what = format!("seconds are expected, found {seconds}");
+        return Err(vec![Invalid::field("sleep", what)]);
+    };
+    let text = fields.words("text").map(|words| match words {
+        Words::Shown(text) => Datum::Shown(Value::Text(text)),
+        Words::Secret(secret) => Datum::Secret { secret, saved: false },
+        Words::Sealed(_) => Datum::Shown(Value::Text(String::new())),
+    });
+    let mut sent = literals(&mut fields);
+    sent.extend(text.map(|datum| ("text", datum)));
+    Ok(Arc::new(Test {
+        name: name.to_owned(),
+        sent,
+        map: fields.secret_map("map"),
+        changed: fields.bool("changed").unwrap_or_default(),
+        fail: fields.int("fail").unwrap_or_default(),
+        sleep,
+        panic: fields.bool("panic").unwrap_or_default(),
+    }))
+}
+
+impl Test {
+    /// Something is asked of its runs: it is a deed.
+    fn is_deed(&self) -> bool {
+        self.changed || self.panic || self.fail > 0 || !self.sleep.is_zero()
+    }
+
+    fn fails(&self) -> bool {
+        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failed.entry(self.name.clone()).or_default();
+        *count += 1;
+        *count <= self.fail
+    }
+
+    async fn run(&self, permit: &Permit) -> Outcome {
+        tokio::select! {
+            () = tokio::time::sleep(self.sleep) => {}
+            () = permit.revoked() => return Outcome::Interrupted,
+        }
+        assert!(!self.panic, "as declared: {self:?}");
+        if self.fails() {
+            let trouble = Trouble::new("it fails, as declared").hint("lower `fail`");
+            return Outcome::Failed { trouble, touched: false };
+        }
+        if self.changed { Outcome::Changed(Vec::new()) } else { Outcome::Unchanged }
+    }
+}
+
+impl Resource for Test {
+    fn nature(&self) -> Nature {
+        let repeat = if self.is_deed() { Repeat::Once } else { Repeat::State };
+        Nature { seat: Seat::Command, repeat, ..Nature::default() }
+    }
+
+    fn sends(&self) -> Sent {
+        self.sent.clone()
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        self.sent.iter().any(|(own, _)| *own == key)
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move {
+            if !self.is_deed() || !(ask.run || ask.refresh) {
+                return Verdict::Same;
+            }
+            let (from, to) = (String::new(), "as asked".to_owned());
+            let differences = vec![Difference { aspect: "test", from, to, diff: None }];
+            Verdict::Differs(Change { differences, destructive: false, premise: Box::new(()) })
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(self.run(permit))
+    }
+}

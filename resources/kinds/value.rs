@@ -1,0 +1,86 @@
+//! `value`: a literal that others receive; always as declared.
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::permit::Permit;
+use crate::receive::{Datum, Receives, SendSpec, Sent};
+use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+use std::sync::Arc;
+
+/// The kind.
+pub static SPEC: Spec = Spec {
+    kind: "value",
+    doc: "Values that other resources receive, each under the name of its type.",
+    fields: &[
+        FieldSpec::new("text", FieldType::Text, "A text; it may be a template of other values.")
+            .receives(Receives::Shown),
+        FieldSpec::new("bool", FieldType::Bool, "true or false."),
+        FieldSpec::new("int", FieldType::Int, "A whole number."),
+        FieldSpec::new("float", FieldType::Float, "A number."),
+        FieldSpec::new("texts", FieldType::Texts, "A list of texts."),
+    ],
+    sends: &[
+        SendSpec::new("text", FieldType::Text, "`text`."),
+        SendSpec::new("bool", FieldType::Bool, "`bool`."),
+        SendSpec::new("int", FieldType::Int, "`int`."),
+        SendSpec::new("float", FieldType::Float, "`float`."),
+        SendSpec::new("texts", FieldType::Texts, "`texts`."),
+    ],
+    build,
+};
+
+#[derive(Debug)]
+struct Literal(Sent);
+
+fn build(
+    _name: &str,
+    mut fields: Fields,
+    _place: &Place,
+) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+    let given = literals(&mut fields);
+    if given.is_empty() {
+        let hint = "give text, bool, int, float or texts";
+        return Err(vec![Invalid::whole("a value is expected, found none").hint(hint)]);
+    }
+    Ok(Arc::new(Literal(given)))
+}
+
+/// What stands in fields that are named by their types, as it is sent.
+pub(super) fn literals(fields: &mut Fields) -> Sent {
+    let all = [
+        ("text", fields.text("text").map(Value::Text)),
+        ("bool", fields.bool("bool").map(Value::Bool)),
+        ("int", fields.int("int").map(Value::Int)),
+        ("float", fields.float("float").map(Value::Float)),
+        ("texts", fields.texts("texts").map(Value::Texts)),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key, Datum::Shown(value?)))).collect()
+}
+
+impl Resource for Literal {
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, ..Nature::default() }
+    }
+
+    fn sends(&self) -> Sent {
+        self.0.clone()
+    }
+
+    fn sends_key(&self, key: &str) -> bool {
+        self.0.iter().any(|(own, _)| *own == key)
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async { Verdict::Same })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        _permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async { Outcome::Unchanged })
+    }
+}

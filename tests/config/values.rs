@@ -1,0 +1,148 @@
+//! What resources receive, checked at load: with the kinds of this build.
+
+use crate::Files;
+use steadfast::config::{self, Loaded, Options, Rejected};
+
+fn load(text: &str) -> Result<Loaded, Rejected> {
+    let files = Files::new().with("graph.yaml", text);
+    config::load(&[files.path("graph.yaml")], &Options::default())
+}
+
+#[track_caller]
+fn refused(resources: &str, words: &[&str]) {
+    let text = format!("graph: g\nresources:\n{resources}");
+    let said = match load(&text) {
+        Ok(_) => panic!("it loads:\n{text}"),
+        Err(rejected) => rejected.to_string(),
+    };
+    for words in words {
+        assert!(said.contains(words), "`{words}` should be said:\n{said}");
+    }
+}
+
+const SENDERS: &str = "  exec:\n  - {name: a, cmd: 'true'}\n  password:\n  - {name: p}\n  value:\n  - {name: v, int: 1, texts: [x]}\n";
+
+/// All at once, each with its code, its place and what to do.
+#[test]
+fn what_cannot_be_received_is_refused_at_once() {
+    let receivers = [
+        ("recv: {contents: 'exec[a].output'}", "there is no field `contents` [C405]"),
+        ("recv: {mode: 'exec[a].output'}", "`mode` cannot be received [C405]"),
+        ("recv: {content: 'exec[b].output'}", "there is no resource `exec[b]` [C401]"),
+        ("recv: {content: 'exec[a].outputs'}", "`exec[a]` sends no `outputs` [C405]"),
+        ("recv: {content: 'value[v].text'}", "`value[v]` sends no `text` [C405]"),
+        (
+            "recv: {content: 'value[v].texts'}",
+            "`content` should be a text, and `value[v].texts` is",
+        ),
+        ("recv: {content: 'output'}", "should be kind[name].key, found `output` [C405]"),
+        ("content: x, recv: {content: 'exec[a].output'}", "`content` is given twice [C405]"),
+        ("recv: {content.x: 'exec[a].output'}", "`content` has no parts [C405]"),
+        ("recv: {content: {from: 'exec[a]'}}", "should be `from` and `key`, or `template` and"),
+        (
+            "recv: {content: {template: '${x}', values: {y: 'exec[a].exit'}}}",
+            "is none of the values",
+        ),
+        (
+            "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",
+            "does not use the value `y`",
+        ),
+        ("content: {secret: s}", "the secret `s` is not declared [C406]"),
+        ("mode: {secret: s}", "`mode` cannot be received [C405]"),
+    ];
+    let files = receivers.iter().zip(0..).fold(String::new(), |text, ((fields, _), n)| {
+        text + &format!("  - {{name: /f{n}, {fields}}}\n")
+    });
+    let words: Vec<&str> = receivers.iter().map(|(_, words)| *words).collect();
+    refused(&format!("{SENDERS}  file:\n{files}"), &words);
+    refused(
+        &format!("{SENDERS}  msg:\n  - {{name: m, recv: {{body: 'password[p].password'}}}}\n"),
+        &["`body` takes no secret, and `password[p].password` is one [C405]"],
+    );
+}
+
+/// S-18: load error for a value in the text of a command.
+#[test]
+fn values_never_go_into_the_text_of_a_command() {
+    for field in ["cmd", "ifcmd", "nifcmd", "donecmd", "watchcmd", "shell", "changed_when"] {
+        refused(
+            &format!(
+                "  exec:\n  - {{name: a, cmd: id}}\n  - {{name: b, args: [x], recv: {{{field}: 'exec[a].output'}}}}\n"
+            ),
+            &[
+                &format!("`{field}` cannot be received [C405]"),
+                "values never go into the text of a command; these can receive: args, env, stdin",
+            ],
+        );
+    }
+    // In an argument a secret would be seen by everybody.
+    refused(
+        "  password:\n  - {name: p}\n  exec:\n  - {name: b, args: [x], recv: {args.1: 'password[p].password'}}\n",
+        &["`args` takes no secret"],
+    );
+    refused(
+        "  exec:\n  - {name: a, cmd: id}\n  - {name: b, args: [x], recv: {args.2: 'exec[a].exit', env.A: 'exec[a].exit', env: 'exec[a].exit'}}\n",
+        &["`args.2` has 1 elements before it", "`env` is a map: one entry of it is expected"],
+    );
+}
+
+/// The receiver runs after the sender; where it cannot, the whole way round is told.
+#[test]
+fn the_edge_is_added_or_its_cycle_told() {
+    let graph = "graph: g\nresources:\n  exec:\n  - {name: b, args: [x], recv: {env.A: 'exec[a].exit'}}\n  - {name: a, cmd: id}\n";
+    let loaded = load(graph).unwrap();
+    assert_eq!(loaded.edges.len(), 1);
+    assert_eq!((loaded.edges[0].from, loaded.edges[0].to), (1, 0));
+    assert!(!loaded.edges[0].notify);
+    refused(
+        "  exec:\n  - {name: b, args: [x], before: 'noop[n]', recv: {env.A: 'exec[a].exit'}}\n  - {name: a, cmd: id, after: 'noop[n]'}\n  noop:\n  - {name: n}\n",
+        &["3 resources wait for each other", "exec[b] → noop[n] → exec[a] → exec[b]", "[C404]"],
+    );
+    refused(
+        "  exec:\n  - {name: a, args: [x], recv: {env.A: 'exec[a].exit'}}\n",
+        &["`exec[a]` would wait for itself"],
+    );
+}
+
+#[test]
+fn secrets_are_declared_once_and_rightly() {
+    let said = |secrets: &str| {
+        load(&format!("graph: g\nsecrets: {secrets}\nresources: {{}}\n")).map_err(|r| r.to_string())
+    };
+    for good in ["{a: {file: x}, b: {credential: y}, c: {command: pass show c}}", "{}", "~"] {
+        assert!(said(good).is_ok(), "{good}");
+    }
+    for (wrong, words) in [
+        ("{a: {}}", "the secret `a` should have one of credential, file, command [C406]"),
+        ("{a: {file: x, command: y}}", "should have one of"),
+        ("{a: {credential: ../x}}", "`../x` is no name of a credential [C406]"),
+        ("{a: {files: x}}", "did you mean `file`?"),
+        ("{a: x}", "should be a map with credential, file or command"),
+        ("{a: {command: [[x]]}}", "should have one of"),
+    ] {
+        let said = said(wrong).unwrap_err();
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// What is received belongs to the definition.
+#[test]
+fn another_sender_is_another_definition() {
+    let graph = |recv: &str| {
+        let loaded = load(&format!(
+            "graph: g\nresources:\n  exec:\n  - {{name: a, cmd: id}}\n  file:\n  - {{name: /f, recv: {{content: {recv}}}}}\n"
+        ));
+        loaded.unwrap().vertices[1].definition
+    };
+    let first = graph("'exec[a].output'");
+    assert_eq!(first, graph("{from: 'exec[a]', key: output}"));
+    assert_ne!(first, graph("'exec[a].stdout'"));
+    assert_ne!(first, graph("{template: '${x}', values: {x: 'exec[a].output'}}"));
+}
+
+/// A variable may be called `secret`.
+#[test]
+fn in_a_map_secret_is_a_key_like_any_other() {
+    let loaded = load("graph: g\nresources:\n  exec:\n  - {name: a, cmd: id, env: {secret: x}}\n");
+    assert!(loaded.unwrap().vertices[0].recipe.is_none());
+}

@@ -1,0 +1,203 @@
+//! Where a server listens, what it replaces, and who gets through (S-12).
+
+use crate::{Echo, LONG, short};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Gid, Uid, geteuid};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast::control::{Address, Ask, Beside, Client, Limits, PROTOCOL, Server};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run/control.socket");
+    std::fs::create_dir(directory.path().join("run")).expect("made");
+    (directory, path)
+}
+
+async fn bind(path: &Path, group: Option<u32>) -> Result<Server, Beside> {
+    Server::bind(Address::at(path.to_owned()), group, Limits::default()).await
+}
+
+/// What is no socket is never taken away, whoever gave its path.
+#[tokio::test]
+async fn a_file_is_not_replaced() {
+    let (_directory, path) = place();
+    std::fs::write(&path, "somebody's").expect("written");
+    let refused = bind(&path, None).await;
+    assert!(matches!(refused, Err(Beside::Other(_))), "{refused:?}");
+    assert_eq!(std::fs::read(&path).expect("still there"), b"somebody's");
+}
+
+/// A daemon that does not keep up with those who connect is a living one.
+#[tokio::test]
+async fn a_busy_daemon_keeps_its_place() {
+    let (_directory, path) = place();
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = || {
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .expect("a socket")
+    };
+    let name = SocketAddrUnix::new(&path).expect("a name");
+    let busy = socket();
+    rustix::net::bind(&busy, &name).expect("bound");
+    rustix::net::listen(&busy, 1).expect("listens");
+    let mut waiting = Vec::new();
+    loop {
+        let one = socket();
+        match rustix::net::connect(&one, &name) {
+            Ok(()) => waiting.push(one),
+            Err(error) => {
+                assert_eq!(error, rustix::io::Errno::AGAIN);
+                break;
+            }
+        }
+    }
+    let inode = std::fs::metadata(&path).expect("there").ino();
+    let refused = bind(&path, None).await;
+    assert!(matches!(refused, Err(Beside::Alive(_))), "{refused:?}");
+    assert_eq!(std::fs::metadata(&path).expect("there").ino(), inode);
+}
+
+/// Of many that start at the same moment over what a dead one left, one listens, and stays reachable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_start_at_once_one_listens() {
+    for _ in 0..6 {
+        let (_directory, path) = place();
+        drop(UnixListener::bind(&path).expect("bound"));
+        let starting: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                tokio::spawn(async move { bind(&path, None).await })
+            })
+            .collect();
+        let mut listening = Vec::new();
+        for one in starting {
+            match one.await.expect("no panic") {
+                Ok(server) => listening.push(server),
+                Err(why) => assert!(matches!(why, Beside::Alive(_)), "{why}"),
+            }
+        }
+        assert_eq!(listening.len(), 1);
+        let stopping = CancellationToken::new();
+        let server = listening.remove(0);
+        let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+        let address = Address::at(path.clone());
+        let mut client = Client::ask(&address, &Ask::Status { most: 1 }).await.expect("there");
+        assert!(client.next(Some(LONG)).await.expect("answered").is_some());
+        stopping.cancel();
+        serving.await.expect("no panic");
+    }
+}
+
+/// The directory that is made is for its user alone, also the hidden name and the lock in it.
+#[tokio::test]
+async fn a_directory_that_is_made_is_ours_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("new/control.socket");
+    let server = bind(&path, None).await.expect("listens");
+    let mode = |path: &Path| std::fs::symlink_metadata(path).expect("there").mode() & 0o777;
+    assert_eq!(mode(path.parent().expect("a directory")), 0o700);
+    let lock = path.with_file_name(".control.socket.lock");
+    assert_eq!((mode(&path), mode(&lock)), (0o600, 0o600));
+    drop(server);
+}
+
+/// What this user is told first when it connects and sends this; none where it cannot connect. On a thread of its own, since a user and its
+/// groups are a thread's.
+fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
+    let path = path.to_owned();
+    let asking = std::thread::spawn(move || {
+        rustix::thread::set_thread_groups(&[]).expect("no groups");
+        rustix::thread::set_thread_gid(Gid::from_raw(gid)).expect("a group");
+        rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
+        let mut stream = UnixStream::connect(path).ok()?;
+        stream.write_all(line.as_bytes()).ok()?;
+        stream.set_read_timeout(Some(LONG)).expect("set");
+        let mut answer = String::new();
+        let _cut = BufReader::new(stream).read_line(&mut answer);
+        Some(answer)
+    });
+    asking.join().expect("no panic")
+}
+
+fn requests() -> [(Ask, bool); 11] {
+    let resource = "file[a]".to_owned();
+    let resources = vec![resource.clone()];
+    [
+        (Ask::Status { most: 1 }, false),
+        (Ask::Show { resource: resource.clone() }, false),
+        (Ask::Why { resource }, false),
+        (Ask::Events { follow: false, resource: None, from: Some(u64::MAX) }, false),
+        (Ask::Pause { seconds: None, reason: String::new() }, true),
+        (Ask::Resume, true),
+        (Ask::Reload, true),
+        (Ask::Retry { resources: resources.clone() }, true),
+        (Ask::Check { resources }, true),
+        (Ask::Stop { now: true }, true),
+        (Ask::LogLevel { filter: "trace".to_owned() }, true),
+    ]
+}
+
+/// S-12: who is in the socket's group may read, verb by verb, and change nothing; whoever is not cannot even connect. Needs root.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_may_read_and_nothing_else() {
+    const NOBODY: u32 = 65534;
+    const GROUP: u32 = 64123;
+    if !geteuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let pass = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), pass).expect("set");
+    let path = directory.path().join("new/control.socket");
+    let address = Address::at(path.clone());
+    let server = Server::bind(address, Some(GROUP), short()).await.expect("listens");
+    let stopping = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+    let found = std::fs::symlink_metadata(&path).expect("there");
+    assert_eq!((found.mode() & 0o777, found.uid(), found.gid()), (0o660, 0, GROUP));
+    for (ask, changes) in requests() {
+        let ask = serde_json::to_string(&ask).expect("JSON");
+        let line = format!("{{\"protocol\":{PROTOCOL},\"ask\":{ask}}}\n");
+        let told = |uid, gid| {
+            let (path, line) = (path.clone(), line.clone());
+            tokio::task::spawn_blocking(move || as_user(uid, gid, &path, line))
+        };
+        let member = told(NOBODY, GROUP).await.expect("no panic").expect("connects");
+        assert_eq!(member.contains("\"denied\""), changes, "{ask}: {member}");
+        assert_eq!(told(NOBODY, NOBODY).await.expect("no panic"), None, "{ask}: a stranger");
+        let root = told(0, 0).await.expect("no panic").expect("connects");
+        assert!(!root.contains("denied"), "{ask}: {root}");
+    }
+    stopping.cancel();
+    serving.await.expect("no panic");
+}
+
+/// A connection has one request: what follows it is refused, and ends the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_may_follow_a_request() {
+    let (_directory, path) = place();
+    let server = bind(&path, None).await.expect("listens");
+    let stopping = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut stream = UnixStream::connect(path).expect("connects");
+        let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"report\"}}}}\n");
+        stream.write_all(report.as_bytes()).expect("sent");
+        std::thread::sleep(Duration::from_millis(50));
+        stream.write_all(b"more").expect("sent");
+        stream.set_read_timeout(Some(LONG)).expect("set");
+        let mut answer = String::new();
+        let _cut = stream.read_to_string(&mut answer);
+        answer
+    });
+    assert!(answer.await.expect("no panic").contains("nothing may follow"));
+    stopping.cancel();
+    serving.await.expect("no panic");
+}

@@ -1,0 +1,102 @@
+//! Automatic edges: who gets one and why, what is left out, and that they order what is done.
+
+use crate::host::Host;
+
+/// A service with everything that it stands on, written in the wrong order and without a single edge.
+const STACK: &str = r#"graph: stack
+resources:
+  svc:
+  - {name: web, state: running}
+  - {name: worker@one, state: running}
+  exec:
+  - {name: build, args: [$DIR/bin/build, x], cwd: $DIR/site, creates: $DIR/site/made, watchfiles: $DIR/site/conf/}
+  file:
+  - {name: made, path: $DIR/site/conf/deep/a, content: x}
+  - {name: copy, path: $DIR/copy, source: $DIR/site/conf/deep/a}
+  - {name: tree, path: $DIR/tree/, source: $DIR/site/conf/, recurse: true}
+  - {name: joined, path: $DIR/joined, fragments: [$DIR/site/conf/]}
+  - {name: builder, path: $DIR/bin/build, content: x, mode: 0755}
+  - {name: conf, path: $DIR/site/conf/}
+  - {name: site, path: $DIR/site/}
+  - {name: bin, path: $DIR/bin/}
+  - {name: unit, path: /etc/systemd/system/web.service, content: "[Service]\n"}
+  - {name: drop-in, path: /run/systemd/system/web.service.d/x.conf, content: "[Service]\n"}
+  - {name: template, path: /etc/systemd/system/worker@.service, content: "[Service]\n"}
+  - {name: aside, path: $DIR/site/aside, content: x, meta: {autoedge: false}}
+"#;
+
+#[test]
+fn every_sort_of_edge_is_made_and_explained() {
+    let shown = Host::with(STACK).ask(&["graph"]);
+    let edges: Vec<&str> =
+        shown.exits(0).stdout.lines().filter(|line| line.contains(" -> ")).map(str::trim).collect();
+    let mut expected = vec![
+        "file[made] -> file[copy]: automatic: its source",
+        "file[made] -> file[tree]: automatic: its source",
+        "file[conf] -> file[tree]: automatic: its source",
+        "file[made] -> file[joined]: automatic: its fragments",
+        "file[conf] -> file[joined]: automatic: its fragments",
+        "file[conf] -> file[made]: automatic: its directory",
+        "file[site] -> file[conf]: automatic: its directory",
+        "file[bin] -> file[builder]: automatic: its directory",
+        "file[builder] -> exec[build]: automatic: it holds the command",
+        "file[site] -> exec[build]: automatic: it runs there",
+        "file[conf] -> exec[build]: automatic: it is watched",
+        "file[made] -> exec[build]: automatic: it is watched",
+        "file[unit] -> svc[web]: automatic: it defines the unit",
+        "file[drop-in] -> svc[web]: automatic: it defines the unit",
+        "file[template] -> svc[worker@one]: automatic: it defines the unit",
+    ];
+    let mut edges = edges;
+    edges.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(edges, expected);
+}
+
+#[test]
+fn what_is_written_is_kept_and_refreshes() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: $DIR/d/a, content: x, subscribe: 'file[$DIR/d/]'}\n  - {name: $DIR/d/}\n",
+    );
+    let shown = host.ask(&["graph"]);
+    shown.exits(0).prints("1 edge").prints("file[$DIR/d/] => file[$DIR/d/a]: `subscribe` at");
+    assert!(!shown.stdout.contains("automatic"), "{shown}");
+}
+
+#[test]
+fn in_json_they_say_why() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: $DIR/d/a, content: x}\n  - {name: $DIR/d/}\n",
+    );
+    let json = host.ask(&["plan", "--json", "--explain-edges"]).exits(0).json();
+    let origin = &json["edges"][0]["origins"][0];
+    assert_eq!(origin["key"], "automatic");
+    assert_eq!(origin["because"], "its directory");
+}
+
+#[test]
+fn a_directory_comes_before_what_is_in_it() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: $DIR/a/b/c, content: x}\n  - {name: $DIR/a/b/}\n  - {name: $DIR/a/}\n",
+    );
+    host.apply().exits(0);
+    assert_eq!(host.read("a/b/c"), "x");
+}
+
+/// What was written goes before what was guessed: left out, with the reason and the place, and the graph runs.
+#[test]
+fn none_makes_a_cycle() {
+    let graph = "graph: g\nresources:\n  file:\n  - {name: $DIR/d/}\n  - {name: $DIR/d/run, content: x, mode: 0755}\n  exec:\n  - {name: make, args: [mkdir, -p, $DIR/d], creates: $DIR/d, before: 'file[$DIR/d/]', cwd: $DIR/d}\n";
+    let host = Host::with(graph);
+    let said = host.check();
+    for words in [
+        "waits for `exec[make]`: no automatic edge the other way [C903]",
+        "(it runs there); turn the other edges round, or write meta: { autoedge: false }",
+    ] {
+        assert!(said.exits(0).stderr.contains(words), "{said}");
+    }
+    let shown = host.ask(&["graph"]);
+    shown.exits(0).prints("file[$DIR/d/] -> file[$DIR/d/run]: automatic: its directory");
+    host.graph(&graph.replace(", cwd: $DIR/d", ", cwd: $DIR/d, meta: {autoedge: false}"));
+    assert!(host.check().exits(0).stderr.is_empty());
+}

@@ -1,0 +1,116 @@
+//! The control socket of the real daemon: who gets through, whom it believes, and what a siege of it costs (S-12).
+
+use crate::host::{Host, is_root};
+use crate::output::Output;
+use rustix::process::{Resource, Rlimit, Uid, getrlimit, setrlimit};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const GRAPH: &str = r#"
+graph: besieged
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+/// Runs the program as this user, who is in this group.
+fn as_user(host: &Host, (uid, gid): (u32, u32), words: &[&str]) -> Output {
+    // Where the program was built, others may not be allowed to go.
+    let program = host.path("ours");
+    if !program.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).expect("a copy");
+        host.chmod("ours", 0o755).chmod("", 0o755);
+    }
+    let mut command = Command::new(program);
+    command.args(words.iter().map(|word| host.full(word)));
+    command.env_clear().current_dir("/").uid(uid).gid(gid);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    host.finish(command)
+}
+
+/// S-12: members of the socket's group may read and not change; others do not get through. Needs root.
+#[test]
+fn a_group_may_look() {
+    if !is_root() {
+        return;
+    }
+    let host = Host::with(GRAPH);
+    host.chmod("", 0o755);
+    let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("run/socket"));
+    let (member, stranger) = ((65534, 64123), (65534, 65534));
+    let socket = ["--socket", "$DIR/run/socket"];
+    let with = |words: &[&'static str]| [words, &socket[..]].concat();
+    as_user(&host, member, &with(&["status"])).exits(0).prints("besieged: as declared");
+    for words in [&["pause"][..], &["stop"], &["reload"], &["check", "file[a]"]] {
+        as_user(&host, member, &with(words)).exits(77).says("may read, not change");
+    }
+    as_user(&host, stranger, &with(&["status"])).exits(77).says("you may not connect");
+    daemon.has_not_said("paused");
+    as_user(&host, (0, 0), &with(&["status"])).exits(0);
+}
+
+/// Where anybody could have been first, only root and oneself are believed. Needs root.
+#[test]
+fn who_listens_must_be_ours() {
+    const OWN: u32 = 64321;
+    const THIEF: u32 = 64322;
+    if !is_root() {
+        return;
+    }
+    let host = Host::with(GRAPH);
+    let directory = format!("/tmp/steadfast-{OWN}");
+    let directory = Path::new(&directory);
+    let _leftover = std::fs::remove_dir_all(directory);
+    std::fs::create_dir(directory).expect("made");
+    chown(directory, Some(THIEF), Some(THIEF)).expect("given away");
+    let path = directory.join("control.socket");
+    // Whose a listener is, the kernel notes when it begins to listen.
+    let listening = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(Uid::from_raw(THIEF)).expect("a user");
+        let listener = UnixListener::bind(&path).expect("bound");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("set");
+        listener
+    });
+    let listener = listening.join().expect("no panic");
+    let answer = as_user(&host, (OWN, OWN), &["status"]);
+    std::fs::remove_dir_all(directory).expect("removed");
+    answer.exits(77).says("user 64322 listens at /tmp/steadfast-64321/control.socket, not yours");
+    drop(listener);
+}
+
+/// S-12: ten thousand idle connections, to a daemon that may have a thousand files open: it does its work, and answers soon again.
+#[test]
+fn a_siege_moves_nothing() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let soft = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: most });
+    let host = Host::with(GRAPH);
+    soft(Some(1024)).expect("narrowed");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("state/control.socket"));
+    soft(most).expect("widened");
+    let room = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let number = 10_000.min(room - 500);
+    let mut idle = Vec::new();
+    for n in 0..number {
+        idle.push(UnixStream::connect(host.path("state/control.socket")).expect("connects"));
+        if n % (number / 5) == 0 {
+            host.write("a", "edited");
+            host.wait_until("it is put back", || host.read("a") == "x");
+        }
+    }
+    host.remove("a");
+    host.wait_until("it is made again", || host.exists("a") && host.read("a") == "x");
+    assert_eq!(daemon.count("failed"), 0);
+    host.wait_until("it answers", || {
+        let mut command = host.bare(&["status"]);
+        command.arg("--state-dir").arg(host.path("state"));
+        command.output().expect("ran").status.code() == Some(0)
+    });
+    drop(idle);
+}

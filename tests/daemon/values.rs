@@ -1,0 +1,199 @@
+//! Values between resources: what is received, when it is received again, and what a restart knows of it.
+
+use crate::host::Host;
+
+/// A command whose output goes into a file and into another command, in each way there is.
+const GRAPH: &str = r#"graph: values
+resources:
+  exec:
+  - {name: ask, args: [cat, $DIR/in], watchfiles: $DIR/in}
+  - name: tell
+    shell: /bin/sh
+    cmd: 'printf "%s|%s|%s|" "$GREETING" "$1" "$2" >> $DIR/told; cat >> $DIR/told; echo >> $DIR/told'
+    args: [first]
+    recv:
+      env.GREETING: "exec[ask].output"
+      args.1: {from: "exec[ask]", key: exit}
+      stdin: {template: "in=${a} port=${b}", values: {a: "exec[ask].stdout", b: "value[port].int"}}
+  file:
+  - {name: copy, path: $DIR/copy, recv: {content: "exec[ask].output"}}
+  - name: joined
+    path: $DIR/joined
+    recv: {content: {template: "a=${a}\n", values: {a: {from: "exec[ask]", key: output}}}}
+  value:
+  - {name: port, int: 80}
+"#;
+
+fn host(input: &str) -> Host {
+    let host = Host::with(GRAPH);
+    host.write("in", input);
+    host
+}
+
+#[test]
+fn values_go_into_every_sort_of_field() {
+    let host = host("one two\n");
+    host.apply().exits(0);
+    assert_eq!(host.read("copy"), "one two");
+    assert_eq!(host.read("joined"), "a=one two\n");
+    assert_eq!(host.read("told"), "one two|first|0|in=one two port=80\n");
+}
+
+/// S-18: a value is data, whatever it holds.
+#[test]
+fn a_value_is_never_read_by_a_shell() {
+    let host = host("$(touch $DIR/no); `touch $DIR/no` \"'; touch $DIR/no #\n");
+    host.write("in", host.full("$(touch $DIR/no); `touch $DIR/no` \"'; touch $DIR/no #"));
+    host.apply().exits(0);
+    assert!(!host.exists("no"));
+    assert_eq!(host.read("copy"), host.read("in"));
+    assert!(host.read("told").starts_with(&host.read("in")));
+}
+
+#[test]
+fn a_change_reaches_those_that_receive_it_and_nobody_else() {
+    let host = host("one\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.write("in", "two\n");
+    daemon.wait_for_all("changed", &["exec[ask]", "file[copy]", "file[joined]", "exec[tell]"]);
+    daemon.wait_for("converged");
+    assert_eq!((host.read("copy").as_str(), host.lines("told").len()), ("two", 2));
+    // The same value again is no change for anybody.
+    host.write("in", "two\n");
+    daemon.wait_for_of("changed", "exec[ask]");
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("told").len(), 2);
+    daemon.has_not_said("failed");
+}
+
+/// Values are kept: a restart runs nothing again, and a change that came meanwhile is found by its hash.
+#[test]
+fn a_restart_makes_no_needless_change() {
+    let host = host("one\n");
+    host.apply().exits(0);
+    let again = host.ask(&["apply", "--detailed-exitcode"]);
+    again.exits(0);
+    host.plan().exits(0).prints("0 resources to change");
+    assert_eq!(host.lines("told").len(), 1);
+    // Repaired with the value that was kept, although its sender does not run.
+    host.write("copy", "drifted");
+    host.ask(&["plan", "--only", "file[copy]"]).exits(0).prints("~ file[copy]");
+    host.ask(&["apply", "--only", "file[copy]"]).exits(0);
+    assert_eq!((host.read("copy").as_str(), host.lines("told").len()), ("one", 1));
+}
+
+/// R-12: a value whose receiver fails stays marked until a run with it succeeds, across a restart too.
+#[test]
+fn a_changed_value_stays_marked_until_a_run_with_it_succeeds() {
+    let graph = r#"graph: g
+resources:
+  exec:
+  - {name: ask, args: [cat, $DIR/in], watchfiles: $DIR/in}
+  - name: tell
+    args: [sh, -c, 'test -e $DIR/ok && echo "$V" >> $DIR/told']
+    recv: {env.V: "exec[ask].output"}
+"#;
+    let host = Host::with(graph);
+    host.write("in", "one\n").write("ok", "");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.remove("ok").write("in", "two\n");
+    daemon.wait_for_of("failed", "exec[tell]");
+    // The value is not forgotten by the failure: the next attempt has it.
+    host.write("ok", "").write("in", "three\n");
+    daemon.wait_for_of("changed", "exec[tell]");
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("told"), ["one", "three"]);
+    host.remove("ok").write("in", "four\n");
+    daemon.wait_for_of("failed", "exec[tell]");
+    daemon.kill();
+    host.write("ok", "");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("told"), ["one", "three", "four"]);
+    drop(daemon);
+    host.apply().exits(0);
+    assert_eq!(host.lines("told").len(), 3);
+}
+
+#[test]
+fn what_is_not_sent_yet_is_unknown_until_then() {
+    let host = Host::with(
+        "graph: g\nresources:\n  exec:\n  - {name: ask, args: [echo, x]}\n  file:\n  - {name: $DIR/f, recv: {content: 'exec[ask].output'}}\n  password:\n  - {name: p}\n  test:\n  - {name: t, recv: {text: 'password[p].password'}}\n",
+    );
+    host.plan()
+        .exits(0)
+        .prints("~ exec[ask]")
+        .prints("? file[$DIR/f]: cannot be told before exec[ask] is changed")
+        .prints("    password: not shown, new")
+        .prints("? test[t]: cannot be told before password[p] is changed");
+    host.apply().exits(0);
+    host.plan().exits(0).prints("0 resources to change");
+}
+
+#[test]
+fn a_receiver_that_comes_later_gets_the_value_too() {
+    let graph = "graph: g\nresources:\n  exec:\n  - {name: ask, args: [sh, -c, 'echo x >> $DIR/asked; echo y']}\n  value:\n  - {name: v, text: z}\n";
+    let more = "  file:\n  - {name: $DIR/f, recv: {content: {template: '${a}${b}', values: {a: 'exec[ask].output', b: 'value[v].text'}}}}\n";
+    let host = Host::with(graph);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph(&format!("{graph}{more}"));
+    daemon.wait_for_of("changed", "file[$DIR/f]");
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f"), "yz");
+    drop(daemon);
+    // Another command sends now, and nothing of it was kept.
+    let host = Host::with(graph);
+    host.apply().exits(0);
+    host.graph(&format!("{graph}{more}"));
+    host.apply().exits(0);
+    assert_eq!(host.read("f"), "yz");
+}
+
+#[test]
+fn an_invalid_value_is_a_failed_run() {
+    let host = Host::with(
+        "graph: g\nresources:\n  exec:\n  - {name: ask, args: [printf, 'a\\0b']}\n  - {name: tell, args: ['true'], recv: {env.V: 'exec[ask].output'}}\n",
+    );
+    host.apply().exits(1).prints("what was received is not valid for `env`");
+}
+
+#[test]
+fn every_type_is_sent_and_received() {
+    let host = Host::with(
+        r#"graph: g
+resources:
+  value:
+  - {name: v, text: a, bool: true, int: -7, float: 0.5, texts: [x, y]}
+  test:
+  - name: t
+    changed: true
+    recv: {text: "value[v].text", bool: "value[v].bool", int: "value[v].int", float: "value[v].int", texts: "value[v].texts", map.k: "value[v].float"}
+  file:
+  - name: $DIR/f
+    recv:
+      content: {template: "${a} ${b} ${c} ${d} $${e}", values: {a: "test[t].text", b: "test[t].bool", c: "test[t].int", d: "test[t].float"}}
+  exec:
+  - {name: list, shell: /bin/sh, cmd: 'echo "$1 $2" > $DIR/list', recv: {args: "test[t].texts"}}
+"#,
+    );
+    host.apply().exits(0);
+    assert_eq!(host.read("f"), "a true -7 -7 ${e}");
+    assert_eq!(host.read("list"), "x y\n");
+}
+
+#[test]
+fn faults_come_on_request() {
+    let host = Host::with(
+        "graph: g\nresources:\n  test:\n  - {name: fails, fail: 2, changed: true, meta: {retry: 2, delay: 100}}\n  - {name: panics, panic: true}\n  - {name: sleeps, sleep: 0.01}\n",
+    );
+    let applied = host.apply();
+    assert!(applied.code == 1 && applied.stderr.contains("panicked"), "{applied}");
+    applied.prints("failed test[panics]").prints_in_order(&[
+        "retrying test[fails]",
+        "retrying test[fails]",
+        "changed test[fails]",
+    ]);
+}
