@@ -53,6 +53,8 @@ pub enum Command {
     Stop(Stop),
     /// Change how much the daemon logs
     LogLevel(LogLevel),
+    /// Say whether this machine lets a daemon do its work; ends with 0 ok, 1 problems, 2 warnings only
+    Doctor(Doctor),
 }
 
 /// Which graph, and how much of it.
@@ -257,6 +259,20 @@ pub struct LogLevel {
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
+}
+
+/// `steadfast doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Graphs whose permissions are looked at [default: /etc/steadfast/graph.yaml, if it is there]
+    #[arg(value_name = "GRAPH")]
+    pub graphs: Vec<PathBuf>,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Show it as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How lines of log look.

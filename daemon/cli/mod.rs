@@ -7,6 +7,7 @@ mod apply;
 mod asking;
 mod check;
 mod desk;
+mod doctor;
 mod drift;
 mod edges;
 mod explain;
@@ -59,6 +60,7 @@ pub fn main() -> Exit {
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Plan(args) => plan::plan(&args, key),

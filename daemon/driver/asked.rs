@@ -125,6 +125,7 @@ impl Driver {
                 .collect(),
             more,
             up_for: self.began.elapsed().as_secs(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 

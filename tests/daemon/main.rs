@@ -13,6 +13,7 @@ mod asked;
 mod automatic;
 mod clock;
 mod crashes;
+mod doctor;
 mod drift;
 mod examples;
 mod execs;
