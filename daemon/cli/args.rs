@@ -55,6 +55,10 @@ pub enum Command {
     LogLevel(LogLevel),
     /// Say whether this machine lets a daemon do its work; ends with 0 ok, 1 problems, 2 warnings only
     Doctor(Doctor),
+    /// Print the script by which a shell completes this command line
+    Completions(Completions),
+    /// Write the manual pages to a directory
+    Man(Man),
 }
 
 /// Which graph, and how much of it.
@@ -273,6 +277,33 @@ pub struct Doctor {
     /// Show it as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `steadfast completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// The shells that can complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU bash, 4.4 or later.
+    Bash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly interactive shell.
+    Fish,
+}
+
+/// `steadfast man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to; a page for each command
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// How lines of log look.

@@ -7,6 +7,7 @@ mod daemon;
 mod host;
 mod output;
 mod process;
+mod terminal;
 
 mod applied;
 mod asked;
@@ -30,6 +31,7 @@ mod planned;
 mod refused;
 mod reloaded;
 mod secrets;
+mod shells;
 mod shown;
 mod silence;
 mod socket;
