@@ -31,6 +31,8 @@ pub enum Command {
     Explain(Explain),
     /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 69 no daemon
     Status(Status),
+    /// Watch the running daemon over the whole screen: all resources, what differs, what happens
+    Top(Top),
     /// Show one resource of the running daemon in full
     Show(OfResource),
     /// Show what stands in the way of a resource, up to the cause
@@ -115,6 +117,14 @@ pub struct Status {
     /// At most so many resources that are not as declared
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub most: usize,
+}
+
+/// `steadfast top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
 }
 
 /// `steadfast show`, `steadfast why`.

@@ -3,7 +3,7 @@
 use super::log::LogFilter;
 use super::reload::Reloader;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::driver::status::{ResourceDetails, ResourceStatus, Wanted};
 use crate::driver::{Inbox, Input, Question};
 use crate::events::{Event, Next, Stream};
 use crate::supervisor::Supervisor;
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a reload may take until it is known whether it was taken.
 const RELOAD: Duration = Duration::from_mins(1);
+
+/// How long it may take to look at what is to be changed.
+const LOOKS: Duration = Duration::from_mins(2);
 
 /// How far `why` goes.
 const STEPS: usize = 100;
@@ -60,6 +63,16 @@ impl Clerk {
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
             }
+            Ask::List { filter, order, from, most } => {
+                let order = serde_json::from_value(order.into());
+                let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
+                let wanted = Wanted { filter, order, from, most };
+                replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
+            }
+            Ask::Diff { resources } => {
+                let found = self.of_driver_in(LOOKS, |to| Question::Inspect(resources, to)).await?;
+                replies.data(&found.map_err(Reply::Unknown)?).await;
+            }
             Ask::Names { prefix, most } => {
                 let names = self.of_driver(|to| Question::Names(prefix, most, to)).await?;
                 replies.data(&names).await;
@@ -93,9 +106,18 @@ impl Clerk {
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Question,
     ) -> Result<T, Reply> {
+        self.of_driver_in(PATIENCE, question).await
+    }
+
+    /// The same for what takes its time.
+    async fn of_driver_in<T>(
+        &self,
+        within: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
         self.inbox.put(Input::Ask(question(to)));
-        match timeout(PATIENCE, answer).await {
+        match timeout(within, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(Reply::Unavailable("the daemon is ending".to_owned())),
             Err(_) => Err(Reply::Unavailable(

@@ -34,6 +34,22 @@ pub enum Ask {
         /// At most so many.
         most: usize,
     },
+    /// A part of the list of all resources.
+    List {
+        /// Only those whose name has this in it.
+        filter: String,
+        /// `state`, `name`, `changed` or `repairs`.
+        order: String,
+        /// Without so many.
+        from: usize,
+        /// At most so many.
+        most: usize,
+    },
+    /// What differs now of these; of all that must be processed where none is named. It makes work, and shows contents.
+    Diff {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
     /// From a resource to what stands in its way.
     Why {
         /// `kind[name]`.
@@ -91,6 +107,7 @@ impl Ask {
             Self::Status { .. }
             | Self::Show { .. }
             | Self::Names { .. }
+            | Self::List { .. }
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Report => false,
@@ -99,6 +116,7 @@ impl Ask {
             | Self::Reload
             | Self::Retry { .. }
             | Self::Check { .. }
+            | Self::Diff { .. }
             | Self::Stop { .. }
             | Self::LogLevel { .. } => true,
         }

@@ -5,10 +5,10 @@ mod orders;
 mod show;
 mod status;
 
-pub(super) use events::events;
+pub(super) use events::{events, now, words};
 pub(super) use orders::{check, log_level, pause, reload, resume, retry, stop, wait};
-pub(super) use show::{report, show, why};
-pub(super) use status::status;
+pub(super) use show::{describe, differences, report, show, why};
+pub(super) use status::{headline, line, paused, status};
 
 use super::args::Socket;
 use super::exit::Exit;
@@ -69,7 +69,7 @@ fn refuse(why: &Unanswered) -> Exit {
 }
 
 /// A span of time as people say it, from whole seconds.
-fn span(seconds: u64) -> String {
+pub(super) fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),

@@ -2,11 +2,11 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{out, plain};
+use super::super::text::{difference, out, plain};
 use super::status::line;
 use super::{ask_for, asking, span};
 use crate::control::Ask;
-use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::driver::status::{Inspection, ResourceDetails, ResourceStatus};
 use crate::supervisor::Report;
 
 /// One resource in full.
@@ -18,23 +18,49 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
             out(serde_json::to_string(&details).unwrap_or_default());
             return Ok(Exit::Well);
         }
-        out(line(&details.status).trim_start());
-        let names = |names: &[String]| match names {
-            [] => "nothing".to_owned(),
-            names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
-        };
-        out(format!("  needs: {}", names(&details.needs)));
-        out(format!("  needed by: {}", names(&details.needed_by)));
-        out(format!("  events: {}", details.watch));
-        let ages = details.status.ages;
-        for (what, age) in
-            [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
-        {
-            let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
-            out(format!("  {what}: {age}"));
+        for line in describe(&details) {
+            out(line);
         }
         Ok(Exit::Well)
     })
+}
+
+/// One resource in full, line by line.
+pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
+    let names = |names: &[String]| match names {
+        [] => "nothing".to_owned(),
+        names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
+    };
+    let mut lines = vec![
+        line(&details.status).trim_start().to_owned(),
+        format!("  needs: {}", names(&details.needs)),
+        format!("  needed by: {}", names(&details.needed_by)),
+        format!("  events: {}", plain(&details.watch)),
+    ];
+    let ages = details.status.ages;
+    for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
+    {
+        let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
+        lines.push(format!("  {what}: {age}"));
+    }
+    lines
+}
+
+/// What a look has found, line by line: of texts a diff, of all else what is and what is declared.
+pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
+    let mut lines = vec![plain(&found.resource)];
+    for one in &found.differences {
+        let both = (one.from.as_str(), one.to.as_str());
+        let each = difference(&one.aspect, both, one.diff.as_deref());
+        lines.extend(each.into_iter().map(|line| format!("  {line}")));
+    }
+    if found.destructive {
+        lines.push("  something that exists will be gone".to_owned());
+    }
+    if let Some(trouble) = &found.trouble {
+        lines.push(format!("  it cannot be told: {}", plain(trouble)));
+    }
+    lines
 }
 
 /// From a resource to what stands in its way.

@@ -63,7 +63,8 @@ fn show(status: &Status) {
     }
 }
 
-fn headline(status: &Status) -> String {
+/// The verdict in words.
+pub(in crate::cli) fn headline(status: &Status) -> String {
     let all = count(status.counts.total as usize, "resource");
     let graph = plain(&status.graph);
     let counts = status.counts;
@@ -92,14 +93,15 @@ fn headline(status: &Status) -> String {
     }
 }
 
-fn paused(pause: &PauseStatus) -> String {
+/// Why it rests, and how long.
+pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
     let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
     let rest = if pause.at_rest { "" } else { "; something still runs" };
     format!("  paused: {}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
 /// One resource in one line.
-pub(super) fn line(resource: &ResourceStatus) -> String {
+pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     let mut line = format!("  {}: {}", plain(&resource.resource), resource.says);
     if !resource.waits_for.is_empty() {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();

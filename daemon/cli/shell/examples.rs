@@ -72,6 +72,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast status --json | jq .verdict", "for a program"),
         ],
     ),
+    ("top", &[("steadfast top", "all resources, worst first; ? shows the keys")]),
     (
         "show",
         &[(
