@@ -48,7 +48,9 @@ fn the_status_says_what_stands_in_the_way() {
     ask(&host, &["show", "file[bad]"])
         .exits(0)
         .prints("needs: file[a]")
-        .prints("needed by: file[below]");
+        .prints("needed by: file[below]")
+        .prints("differs:  it cannot be told: cannot reach")
+        .prints("failed file[bad]: cannot reach");
     ask(&host, &["show", "file[none]"]).exits(64).says("no such resource: file[none]");
     ask(&host, &["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
 

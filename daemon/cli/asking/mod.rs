@@ -44,6 +44,16 @@ async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) ->
     serde_json::from_value(value).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
 }
 
+/// All pieces of an answer that is no great loss if there is none: those that could be read.
+async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Vec<T> {
+    let mut pieces = Vec::new();
+    let Ok(mut client) = Client::ask(&address(socket), what).await else { return pieces };
+    while let Ok(Some(piece)) = client.next(Some(PATIENCE)).await {
+        pieces.extend(serde_json::from_value(piece));
+    }
+    pieces
+}
+
 /// Does something that asks, and ends as it says.
 fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
     on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))

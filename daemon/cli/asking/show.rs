@@ -4,10 +4,14 @@ use super::super::args;
 use super::super::exit::Exit;
 use super::super::text::{difference, out, plain};
 use super::status::line;
-use super::{ask_for, asking, span};
+use super::{ask_for, asking, now, pieces, span, words};
 use crate::control::Ask;
-use crate::driver::status::{Inspection, ResourceDetails, ResourceStatus};
+use crate::driver::status::{Inspection, Inspections, ResourceDetails, ResourceStatus};
+use crate::events::Event;
 use crate::supervisor::Report;
+
+/// So many events are shown of one resource.
+const LAST: usize = 5;
 
 /// One resource in full.
 pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
@@ -21,8 +25,28 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         for line in describe(&details) {
             out(line);
         }
+        tell_differences(args).await;
+        tell_events(args).await;
         Ok(Exit::Well)
     })
+}
+
+/// What is against what is declared; nothing for who may not ask.
+async fn tell_differences(args: &args::OfResource) {
+    let ask = Ask::Diff { resources: vec![args.resource.clone()] };
+    let found: Option<Inspections> = pieces(&args.socket, &ask).await.pop();
+    for line in found.iter().flat_map(|found| &found.of).flat_map(differences).skip(1) {
+        out(format!("  differs:{line}"));
+    }
+}
+
+/// The last events of it.
+async fn tell_events(args: &args::OfResource) {
+    let ask = Ask::Events { follow: false, resource: Some(args.resource.clone()), from: None };
+    let events: Vec<Event> = pieces(&args.socket, &ask).await;
+    for event in events.iter().skip(events.len().saturating_sub(LAST)) {
+        out(words(event, now()));
+    }
 }
 
 /// One resource in full, line by line.
