@@ -86,11 +86,17 @@ impl Clerk {
             Ask::Report => {
                 replies.data(&self.supervisor.report()).await;
             }
-            Ask::Pause { seconds, reason } => {
+            Ask::Pause { seconds, reason, resources } => {
                 let limit = seconds.map(Duration::from_secs);
-                self.inbox.put(Input::Pause { reason, limit });
+                if resources.is_empty() {
+                    self.inbox.put(Input::Pause { reason, limit });
+                } else {
+                    let park = |names, to| Question::Park { names, limit, reason, to };
+                    self.order(resources, park).await?;
+                }
             }
-            Ask::Resume => self.inbox.put(Input::Resume),
+            Ask::Resume { resources } if resources.is_empty() => self.inbox.put(Input::Resume),
+            Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
             Ask::Reload => self.reload(replies).await?,
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
@@ -149,7 +155,7 @@ impl Clerk {
     async fn order(
         &self,
         resources: Vec<String>,
-        question: fn(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
+        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
         if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }

@@ -72,9 +72,16 @@ pub enum Ask {
         seconds: Option<u64>,
         /// Shown in status.
         reason: String,
+        /// Only these: `kind[name]`, each; the whole where none is named.
+        #[serde(default)]
+        resources: Vec<String>,
     },
     /// Go on.
-    Resume,
+    Resume {
+        /// Only these; the whole where none is named.
+        #[serde(default)]
+        resources: Vec<String>,
+    },
     /// Read the graph again.
     Reload,
     /// Run these again, also what runs once or has failed.
@@ -112,7 +119,7 @@ impl Ask {
             | Self::Events { .. }
             | Self::Report => false,
             Self::Pause { .. }
-            | Self::Resume
+            | Self::Resume { .. }
             | Self::Reload
             | Self::Retry { .. }
             | Self::Check { .. }

@@ -25,6 +25,19 @@ pub enum Question {
     List(Wanted, oneshot::Sender<List>),
     /// What differs now of these, or of all that must be processed; or the names that are none.
     Inspect(Vec<String>, oneshot::Sender<Result<Inspections, Vec<String>>>),
+    /// Pause these by themselves: the names that are none, if any, and then nothing is done.
+    Park {
+        /// Which.
+        names: Vec<String>,
+        /// For how long; the usual time where none is given.
+        limit: Option<Duration>,
+        /// Shown in status.
+        reason: String,
+        /// Where the answer goes.
+        to: oneshot::Sender<Vec<String>>,
+    },
+    /// End that: as above.
+    Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -42,6 +55,10 @@ impl Driver {
             Question::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
             Question::List(wanted, to) => drop(to.send(self.list(&wanted))),
             Question::Inspect(names, to) => self.inspect(&names, to),
+            parking @ (Question::Park { .. } | Question::Unpark(..)) => {
+                self.answer_parking(parking);
+                self.turn(Event::Wake);
+            }
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
@@ -137,6 +154,7 @@ impl Driver {
             },
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
+            paused: self.single_pauses(most),
             ages: Ages {
                 check: self.times.youngest(Moment::Checked),
                 repair: self.times.youngest(Moment::Changed),
@@ -207,6 +225,7 @@ impl Driver {
                 event: self.times.age(id, Moment::Heard),
             },
             repairs: self.times.changes(id),
+            pause: self.parking.status(id, standing),
         }
     }
 
@@ -231,6 +250,7 @@ impl Driver {
             Standing::WaitingForBrake(_) => "waits for the brake on repairs",
             Standing::WaitingForSemaphore => "waits for its semaphores",
             Standing::WaitingForSlot => "waits for a free slot",
+            Standing::Parked => "to be looked at, and paused",
             Standing::Suspended => "waits until the daemon goes on",
             Standing::Running(..) => "is being processed",
             Standing::Delayed(_) => "failed, and is tried again",
@@ -293,7 +313,7 @@ pub(super) fn phase(standing: &Standing) -> Phase {
         Standing::Stuck(..) => Phase::Stuck,
         Standing::Failed => Phase::Failed,
         Standing::Delayed(_) => Phase::Delayed,
-        Standing::Held(_) => Phase::Held,
+        Standing::Held(_) | Standing::Parked => Phase::Held,
         Standing::Contended { .. } => Phase::Contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)

@@ -59,7 +59,10 @@ impl Driver {
 
     fn must_be_processed(&self, id: VertexId) -> bool {
         match self.standing(id) {
-            None | Some(Standing::Settled | Standing::Running(..) | Standing::Stuck(..)) => false,
+            None | Some(Standing::Running(..) | Standing::Stuck(..)) => false,
+            Some(Standing::Settled) => {
+                self.engine.is_to_be_looked_at(self.table.groups().leader(id))
+            }
             Some(Standing::Contended { next, .. }) => next.is_some(),
             Some(_) => true,
         }

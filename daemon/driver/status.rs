@@ -62,6 +62,15 @@ pub struct PauseStatus {
     pub at_rest: bool,
 }
 
+/// The pause of one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinglePause {
+    /// `kind[name]`.
+    pub resource: String,
+    /// Why, and how long.
+    pub pause: PauseStatus,
+}
+
 /// How long ago something was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
@@ -88,6 +97,9 @@ pub struct Status {
     pub unwatched: usize,
     /// The pause, if there is one.
     pub pause: Option<PauseStatus>,
+    /// Those that are paused by themselves: not all where there are many.
+    #[serde(default)]
+    pub paused: Vec<SinglePause>,
     /// How old all this is.
     pub ages: Ages,
     /// Those that are not as declared, worst first: not all where there are many.
@@ -145,6 +157,9 @@ pub struct ResourceStatus {
     /// How often it was changed since the daemon was started.
     #[serde(default)]
     pub repairs: u32,
+    /// The pause of it alone, if there is one.
+    #[serde(default)]
+    pub pause: Option<PauseStatus>,
 }
 
 /// In which order resources are listed.

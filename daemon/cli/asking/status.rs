@@ -44,6 +44,10 @@ fn show(status: &Status) {
     if let Some(pause) = &status.pause {
         out(paused(pause));
     }
+    let shown = |name: &str| status.troubled.iter().any(|resource| resource.resource == name);
+    for one in status.paused.iter().filter(|one| !shown(&one.resource)) {
+        out(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
+    }
     for resource in &status.troubled {
         out(line(resource));
     }
@@ -112,6 +116,9 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     }
     if let Some(time) = resource.running_for {
         line.push_str(&format!(", for {}", span(time)));
+    }
+    if let Some(pause) = &resource.pause {
+        line.push_str(&format!("; {}", paused(pause).trim_start()));
     }
     if let Some(trouble) = &resource.trouble {
         line.push_str(&format!(": {}", plain(trouble)));

@@ -24,6 +24,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
+        pause: None,
     }
 }
 
@@ -35,6 +36,7 @@ fn status(verdict: Verdict) -> Status {
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
         unwatched: 0,
         pause: None,
+        paused: Vec::new(),
         ages: Ages::default(),
         troubled: Vec::new(),
         more: 0,
@@ -190,7 +192,7 @@ fn an_order_is_confirmed() {
     assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
     key(&mut view, KeyCode::Char('r'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
-    assert_eq!(order.ask, Ask::Resume);
+    assert_eq!(order.ask, Ask::Resume { resources: Vec::new() });
 }
 
 /// Of the selected resource it is shown what differs, with a diff.

@@ -218,9 +218,10 @@ impl View {
             return Next::Nothing;
         }
         let ask = if asked == Typing::Pause {
-            Ask::Pause { seconds: Some(PAUSE), reason: "steadfast top".to_owned() }
+            let (reason, resources) = ("steadfast top".to_owned(), Vec::new());
+            Ask::Pause { seconds: Some(PAUSE), reason, resources }
         } else {
-            Ask::Resume
+            Ask::Resume { resources: Vec::new() }
         };
         Next::Order(Question { about: About::Order, ask })
     }
