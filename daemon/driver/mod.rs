@@ -38,7 +38,6 @@ pub use news::{Audience, News, Progress, Undoer};
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
-use crate::store::Journal;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
@@ -47,7 +46,7 @@ use pool::Pool;
 use runs::Runs;
 use settle::Settling;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
@@ -70,7 +69,7 @@ pub struct Driver {
     began: Instant,
     table: Table,
     host: Host,
-    key: MintKey,
+    key: Arc<MintKey>,
     pool: Pool,
     values: Values,
     hub: Option<Hub>,
@@ -106,6 +105,8 @@ pub struct Driver {
     pause_until: Tick,
     times: Times,
     progress_at: Instant,
+    /// Held by this driver and by each run that it has started.
+    presence: Arc<()>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -116,7 +117,7 @@ impl std::fmt::Debug for Driver {
 
 impl Driver {
     /// A driver with the empty graph. Must be called within a tokio runtime.
-    pub fn new(settings: Settings, parts: Parts) -> std::io::Result<Self> {
+    pub fn new(settings: Settings, parts: Parts) -> Self {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
@@ -128,14 +129,12 @@ impl Driver {
                 inbox.put(Input::Watched(signals));
             })
         });
-        let journal = parts.store.map(|store| {
+        let keeper = parts.journal.map(|journal| {
             let inbox = inbox.clone();
-            Journal::spawn(store, move |tickets, result| {
-                inbox.put(Input::Kept(tickets.to_vec(), result.err().map(ToString::to_string)));
-            })
+            Keeper::new(journal, move |tickets, refused| inbox.put(Input::Kept(tickets, refused)))
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
-        Ok(Self {
+        Self {
             engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
@@ -152,7 +151,7 @@ impl Driver {
                 move || inbox.wake()
             }),
             hub,
-            keeper: journal.transpose()?.map(Keeper::new),
+            keeper,
             inbox,
             runs: Runs::default(),
             echo: Echo::default(),
@@ -169,15 +168,21 @@ impl Driver {
             pause_reason: String::new(),
             pause_until: Tick(0),
             times: Times::new(Instant::now()),
-
             progress_at: Instant::now() + PROGRESS,
-        })
+            presence: Arc::default(),
+        }
     }
 
     /// Where to put things for it.
     #[must_use]
     pub fn inbox(&self) -> Inbox<Input> {
         self.inbox.clone()
+    }
+
+    /// Alive as long as this driver or anything that it has started is.
+    #[must_use]
+    pub fn presence(&self) -> Weak<()> {
+        Arc::downgrade(&self.presence)
     }
 
     /// Runs until it is stopped, or in one-shot until all is at rest.
@@ -428,6 +433,7 @@ impl Driver {
         if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        self.presence = Arc::default();
         leave_to_the_kernel(self);
         Finished {
             standings,

@@ -55,6 +55,15 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 pub(super) struct Runs(pub(super) HashMap<RunId, Live>);
 
+/// A driver that breaks leaves runs behind: they may change nothing more.
+impl Drop for Runs {
+    fn drop(&mut self) {
+        for live in self.0.values() {
+            live.cancel.cancel();
+        }
+    }
+}
+
 impl Driver {
     /// Checks a vertex.
     pub(super) fn start(&mut self, start: Start) {
@@ -151,14 +160,21 @@ impl Driver {
         blocks: bool,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
+        let presence = Arc::clone(&self.presence);
         match seat {
             Seat::Thread => {
                 let handle = tokio::runtime::Handle::current();
-                self.pool.run(blocks, move || handle.block_on(work));
+                self.pool.run(blocks, move || {
+                    handle.block_on(work);
+                    drop(presence);
+                });
             }
             Seat::Command => {
                 let inbox = self.inbox.clone();
-                drop(tokio::spawn(work.map(move |()| inbox.wake())));
+                drop(tokio::spawn(work.map(move |()| {
+                    inbox.wake();
+                    drop(presence);
+                })));
             }
         }
     }

@@ -167,6 +167,9 @@ pub enum StoreError {
         /// What it said.
         why: String,
     },
+    /// The thread that keeps state has ended.
+    #[error("state is not kept any more: its thread has ended")]
+    Ended,
 }
 
 /// A place that keeps entries.

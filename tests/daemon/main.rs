@@ -37,3 +37,4 @@ mod stopped;
 mod trees;
 mod unprivileged;
 mod values;
+mod workers;
