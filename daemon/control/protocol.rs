@@ -27,6 +27,13 @@ pub enum Ask {
         /// `kind[name]`.
         resource: String,
     },
+    /// The names of resources that begin so, in order.
+    Names {
+        /// `file[`, or nothing for all.
+        prefix: String,
+        /// At most so many.
+        most: usize,
+    },
     /// From a resource to what stands in its way.
     Why {
         /// `kind[name]`.
@@ -91,6 +98,7 @@ impl Ask {
         match self {
             Self::Status { .. }
             | Self::Show { .. }
+            | Self::Names { .. }
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Report => false,

@@ -60,6 +60,10 @@ impl Clerk {
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
             }
+            Ask::Names { prefix, most } => {
+                let names = self.of_driver(|to| Question::Names(prefix, most, to)).await?;
+                replies.data(&names).await;
+            }
             Ask::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
             }
