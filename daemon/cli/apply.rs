@@ -47,7 +47,8 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     };
     let name = loaded.name.clone();
     let audience = audience(args);
-    let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+    let parts =
+        Parts { host: Host::default(), key: key.into(), store: Some(store), recalled, audience };
     let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
         Ok(finished) => finished,
         Err(error) => {

@@ -32,7 +32,8 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         converged,
         teller,
     });
-    let parts = Parts { host: Host::default(), key, store: Some(store), recalled, audience };
+    let parts =
+        Parts { host: Host::default(), key: key.into(), store: Some(store), recalled, audience };
     let desk = Desk { events, pump, filter };
     super::on_runtime(|runtime| runtime.block_on(hold(args, signals, parts, (seen, desk))))
 }

@@ -23,7 +23,7 @@ pub(super) fn find(
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let steps = Steps::default();
     let audience = Box::new(Collector(steps.clone()));
-    let parts = Parts { host: Host::default(), key, store: None, recalled, audience };
+    let parts = Parts { host: Host::default(), key: key.into(), store: None, recalled, audience };
     match runtime.block_on(apply::drive(parts, loaded, None)) {
         Ok(finished) => Ok(Found::new(graph, &order, &steps, finished)),
         Err(error) => {

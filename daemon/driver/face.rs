@@ -4,6 +4,7 @@ use super::watch::Signal;
 use super::{Audience, LocalMinute, Question};
 use crate::config::Loaded;
 use crate::store::{Recalled, Store};
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, Standing};
 use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
@@ -116,8 +117,8 @@ pub struct Stand {
 pub struct Parts {
     /// The machine.
     pub host: Host,
-    /// The one key for permits.
-    pub key: MintKey,
+    /// The one key for permits; a driver that takes the place of another gets the same.
+    pub key: Arc<MintKey>,
     /// Where state is kept; none where nothing will be changed (`plan`).
     pub store: Option<Box<dyn Store>>,
     /// What it told back.

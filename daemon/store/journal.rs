@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The most entries in one transaction: bounds the memory of a commit and the wait of what comes next.
 const BATCH: usize = 1024;
@@ -16,8 +17,8 @@ const LINGER: Duration = Duration::from_millis(5);
 /// The shortest time between two attempts to get a handle again.
 const REOPEN_EVERY: Duration = Duration::from_millis(100);
 
-/// The thread's side of the callback.
-type OnDone = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
+/// Is told once for each batch: its tickets, and whether it is kept. It must be cheap and must not wait for the journal.
+pub type Answered = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
 
 /// A handle to the thread that owns the store. Entries are committed in the order in which they were written.
 pub struct Journal {
@@ -33,6 +34,7 @@ impl fmt::Debug for Journal {
     }
 }
 
+#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     /// The thread waits here for work.
@@ -66,15 +68,22 @@ impl Journal {
         store: Box<dyn Store>,
         on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            work: Condvar::new(),
-            idle: Condvar::new(),
-        });
-        let writer = Writer { shared: Arc::clone(&shared), store, on_done: Box::new(on_done) };
+        let (mut journal, writer) = Self::by_hand(store, on_done);
         let thread =
             std::thread::Builder::new().name("journal".to_owned()).spawn(|| writer.run())?;
-        Ok(Self { shared, thread: Some(thread) })
+        journal.thread = Some(thread);
+        Ok(journal)
+    }
+
+    /// The same without a thread: nothing is kept but by the hand of whoever holds the writer.
+    pub fn by_hand(
+        store: Box<dyn Store>,
+        on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static,
+    ) -> (Self, Writer) {
+        let shared = Arc::new(Shared::default());
+        let (on_done, lost) = (Box::new(on_done), None);
+        let writer = Writer { shared: Arc::clone(&shared), store, on_done, lost };
+        (Self { shared, thread: None }, writer)
     }
 
     /// Puts an entry at the end of the log; its ticket is answered when it is durable, or could not be made so.
@@ -129,68 +138,103 @@ impl Drop for Journal {
     }
 }
 
+impl Queue {
+    /// How long the first of those waiting may wait for more.
+    fn left(&self) -> Option<Duration> {
+        let first = self.waiting.front()?;
+        let pressed = self.urgent > 0 || self.closed || self.flushing > 0;
+        if pressed || self.waiting.len() >= BATCH {
+            return Some(Duration::ZERO);
+        }
+        Some(LINGER.saturating_sub(first.since.elapsed()))
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Writer {
+/// The one who commits what waits, batch by batch.
+pub struct Writer {
     shared: Arc<Shared>,
     store: Box<dyn Store>,
-    on_done: OnDone,
+    on_done: Answered,
+    /// Since when the store's handle is given up.
+    lost: Option<Instant>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("lost", &self.lost).finish_non_exhaustive()
+    }
 }
 
 impl Writer {
     fn run(mut self) {
-        let mut lost: Option<Instant> = None;
-        let mut entries = Vec::new();
-        let mut tickets = Vec::new();
-        while self.take(&mut entries, &mut tickets) {
-            let result = self.commit(&entries, &mut lost);
-            if let Err(error) = &result {
-                // Whoever asked says so, once.
-                tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
-                // What waits behind them is refused too: whoever tries again does so in the old order.
-                self.refuse_waiting(&mut tickets);
-            }
-            (self.on_done)(&tickets, result.as_ref().copied());
-            entries.clear();
-            tickets.clear();
-            self.shared.lock().committing = false;
-            self.shared.idle.notify_all();
+        while self.wait() {
+            // Without the wait, a caller that tries again at once would spin against a full disk.
+            std::thread::sleep(self.before_reopening());
+            self.write_next();
         }
     }
 
-    /// Waits for work and takes a batch of it; false when there will be none any more.
-    fn take(&self, entries: &mut Vec<Entry>, tickets: &mut Vec<u64>) -> bool {
+    /// How long nothing is to be written yet; none where nothing waits.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        let left = self.shared.lock().left()?;
+        Some(left.max(self.before_reopening()))
+    }
+
+    fn before_reopening(&self) -> Duration {
+        self.lost.map_or(Duration::ZERO, |since| REOPEN_EVERY.saturating_sub(since.elapsed()))
+    }
+
+    /// Commits a batch of what waits, if anything does, and answers it.
+    pub fn write_next(&mut self) {
+        let (entries, mut tickets) = self.take();
+        if entries.is_empty() {
+            return;
+        }
+        let result = self.commit(&entries);
+        if let Err(error) = &result {
+            // Whoever asked says so, once.
+            tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
+            // What waits behind them is refused too: whoever tries again does so in the old order.
+            self.refuse_waiting(&mut tickets);
+        }
+        (self.on_done)(&tickets, result.as_ref().copied());
+        self.shared.lock().committing = false;
+        self.shared.idle.notify_all();
+    }
+
+    /// Waits until something is to be written; false when nothing will be any more.
+    fn wait(&self) -> bool {
         let mut queue = self.shared.lock();
         loop {
-            let Some(first) = queue.waiting.front() else {
-                if queue.closed {
-                    return false;
+            match queue.left() {
+                Some(Duration::ZERO) => return true,
+                Some(left) => {
+                    let woken = self.shared.work.wait_timeout(queue, left);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                queue = self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let pressed = queue.urgent > 0 || queue.closed || queue.flushing > 0;
-            let left = LINGER.saturating_sub(first.since.elapsed());
-            if pressed || left.is_zero() || queue.waiting.len() >= BATCH {
-                break;
+                None if queue.closed => return false,
+                None => {
+                    queue = self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                }
             }
-            let woken = self.shared.work.wait_timeout(queue, left);
-            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    fn take(&self) -> (Vec<Entry>, Vec<u64>) {
+        let mut queue = self.shared.lock();
         let count = queue.waiting.len().min(BATCH);
         let taken: Vec<Waiting> = queue.waiting.drain(..count).collect();
         queue.urgent -= taken.iter().filter(|waiting| waiting.urgent).count();
-        queue.committing = true;
+        queue.committing = !taken.is_empty();
         drop(queue);
-        for Waiting { entry, ticket, .. } in taken {
-            entries.push(entry);
-            tickets.push(ticket);
-        }
-        true
+        taken.into_iter().map(|waiting| (waiting.entry, waiting.ticket)).unzip()
     }
 
     fn refuse_waiting(&self, tickets: &mut Vec<u64>) {
@@ -200,17 +244,15 @@ impl Writer {
     }
 
     /// B-6: after an error the handle is given up, and opened anew before the next batch.
-    fn commit(&mut self, entries: &[Entry], lost: &mut Option<Instant>) -> Result<(), StoreError> {
-        if let Some(since) = *lost {
-            // Without the wait, a caller that tries again at once would spin against a full disk.
-            std::thread::sleep(REOPEN_EVERY.saturating_sub(since.elapsed()));
-            *lost = Some(Instant::now());
+    fn commit(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        if self.lost.is_some() {
+            self.lost = Some(Instant::now());
             self.store.reopen()?;
-            *lost = None;
+            self.lost = None;
         }
         let result = self.store.commit(entries);
         if result.is_err() {
-            *lost = Some(Instant::now());
+            self.lost = Some(Instant::now());
         }
         result
     }

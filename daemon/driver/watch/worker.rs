@@ -16,11 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// How often a thread that works is looked after.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
