@@ -117,7 +117,7 @@ pub struct Stand {
 pub struct Parts {
     /// The machine.
     pub host: Host,
-    /// The one key for permits.
+    /// The one key for permits; a driver that takes the place of another gets the same.
     pub key: Arc<MintKey>,
     /// Where state is kept; none where nothing will be changed (`plan`). It stays open when the driver has ended.
     pub journal: Option<Journal>,

@@ -6,8 +6,9 @@
 use crate::store::Entry;
 use crate::store::Journal;
 use std::collections::{BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::{Event, RunId};
+use tokio::time::Instant;
 
 /// How long to wait before an end that could not be kept is tried again.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The most entries in one transaction: bounds the memory of a commit and the wait of what comes next.
@@ -41,6 +42,7 @@ impl fmt::Debug for Journal {
     }
 }
 
+#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     /// The thread waits here for work.
@@ -80,17 +82,18 @@ struct Waiting {
 impl Journal {
     /// Starts the thread.
     pub fn spawn(store: Box<dyn Store>) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            work: Condvar::new(),
-            idle: Condvar::new(),
-            attached: Mutex::default(),
-            ended: CancellationToken::new(),
-        });
-        let writer = Writer { shared: Arc::clone(&shared), store };
-        let thread =
-            std::thread::Builder::new().name("journal".to_owned()).spawn(|| writer.run())?;
-        Ok(Self(Arc::new(Inner { shared, thread: Mutex::new(Some(thread)) })))
+        let (journal, writer) = Self::by_hand(store);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        *journal.0.thread() = Some(thread.spawn(|| writer.run())?);
+        Ok(journal)
+    }
+
+    /// The same without a thread: nothing is kept but by the hand of whoever holds the writer.
+    #[must_use]
+    pub fn by_hand(store: Box<dyn Store>) -> (Self, Writer) {
+        let shared = Arc::new(Shared::default());
+        let writer = Writer { shared: Arc::clone(&shared), store, lost: None };
+        (Self(Arc::new(Inner { shared, thread: Mutex::default() })), writer)
     }
 
     /// From now on entries are this writer's: `on_done` is called once for each batch with its tickets, mostly from the journal's
@@ -141,8 +144,11 @@ impl Journal {
         shared.work.notify_one();
     }
 
-    /// Waits until everything written so far is answered.
+    /// Waits until everything written so far is answered. Where there is no thread, nobody is waited for.
     pub fn flush(&self) {
+        if self.0.thread().is_none() {
+            return;
+        }
         let shared = &self.0.shared;
         let mut queue = shared.lock();
         queue.flushing += 1;
@@ -160,10 +166,14 @@ impl Journal {
 }
 
 impl Inner {
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn stop(&self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread().take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {
@@ -198,9 +208,18 @@ impl Shared {
     }
 }
 
-struct Writer {
+/// The one who commits what waits, batch by batch.
+pub struct Writer {
     shared: Arc<Shared>,
     store: Box<dyn Store>,
+    /// Since when the store's handle is given up.
+    lost: Option<Instant>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("lost", &self.lost).finish_non_exhaustive()
+    }
 }
 
 /// However the thread ends, nobody waits for it in vain.
@@ -218,92 +237,119 @@ impl Drop for Writer {
     }
 }
 
+impl Queue {
+    /// How long there is nothing to be done yet; none where nothing waits.
+    fn left(&self) -> Option<Duration> {
+        let Some(first) = self.waiting.front() else {
+            return (!self.recalls.is_empty()).then_some(Duration::ZERO);
+        };
+        let pressed =
+            self.urgent > 0 || self.closed || self.flushing > 0 || !self.recalls.is_empty();
+        if pressed || self.waiting.len() >= BATCH {
+            return Some(Duration::ZERO);
+        }
+        Some(LINGER.saturating_sub(first.since.elapsed()))
+    }
+}
+
 impl Writer {
     fn run(mut self) {
-        let mut lost: Option<Instant> = None;
-        let mut entries = Vec::new();
-        while self.take(&mut entries, &mut lost) {
-            let result = self.commit(&entries, &mut lost);
-            let mut queue = self.shared.lock();
-            let mut tickets = std::mem::take(&mut queue.under_way);
-            if let Err(error) = &result {
-                // Whoever asked says so, once.
-                tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
-                // What waits behind them is refused too: whoever tries again does so in the old order.
-                tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
-                queue.urgent = 0;
-            }
-            drop(queue);
-            self.shared.answer(&tickets, result.as_ref().copied());
-            entries.clear();
-            self.shared.lock().committing = false;
-            self.shared.idle.notify_all();
+        while self.wait() {
+            // Without the wait, a caller that tries again at once would spin against a full disk.
+            std::thread::sleep(self.before_reopening());
+            self.write_next();
         }
     }
 
-    /// Waits for work and takes a batch of it; false when there will be none any more.
-    fn take(&mut self, entries: &mut Vec<Entry>, lost: &mut Option<Instant>) -> bool {
-        let shared = Arc::clone(&self.shared);
-        let mut queue = shared.lock();
-        loop {
-            let Some(first) = queue.waiting.front() else {
-                if !queue.recalls.is_empty() {
-                    let recalls = std::mem::take(&mut queue.recalls);
-                    drop(queue);
-                    self.recall(recalls, lost);
-                    queue = shared.lock();
-                    continue;
-                }
-                if queue.closed {
-                    return false;
-                }
-                queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let pressed =
-                queue.urgent > 0 || queue.closed || queue.flushing > 0 || !queue.recalls.is_empty();
-            let left = LINGER.saturating_sub(first.since.elapsed());
-            if pressed || left.is_zero() || queue.waiting.len() >= BATCH {
-                break;
-            }
-            let woken = shared.work.wait_timeout(queue, left);
-            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+    /// How long nothing is to be written yet; none where nothing waits.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        let left = self.shared.lock().left()?;
+        Some(left.max(self.before_reopening()))
+    }
+
+    fn before_reopening(&self) -> Duration {
+        self.lost.map_or(Duration::ZERO, |since| REOPEN_EVERY.saturating_sub(since.elapsed()))
+    }
+
+    /// Commits a batch of what waits, if anything does, and answers it; when nothing does, tells what is kept to those who asked.
+    pub fn write_next(&mut self) {
+        let entries = match self.take() {
+            Ok(entries) => entries,
+            Err(recalls) => return self.recall(recalls),
+        };
+        let result = self.commit(&entries);
+        let mut queue = self.shared.lock();
+        let mut tickets = std::mem::take(&mut queue.under_way);
+        if let Err(error) = &result {
+            // Whoever asked says so, once.
+            tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
+            // What waits behind them is refused too: whoever tries again does so in the old order.
+            tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
+            queue.urgent = 0;
         }
+        drop(queue);
+        self.shared.answer(&tickets, result.as_ref().copied());
+        self.shared.lock().committing = false;
+        self.shared.idle.notify_all();
+    }
+
+    /// Waits until there is something to be done; false when there will be nothing any more.
+    fn wait(&self) -> bool {
+        let mut queue = self.shared.lock();
+        loop {
+            match queue.left() {
+                Some(Duration::ZERO) => return true,
+                Some(left) => {
+                    let woken = self.shared.work.wait_timeout(queue, left);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                None if queue.closed => return false,
+                None => {
+                    queue = self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    /// A batch of what waits; where nothing does, those who want to know what is kept.
+    fn take(&self) -> Result<Vec<Entry>, Vec<Recall>> {
+        let mut queue = self.shared.lock();
         let count = queue.waiting.len().min(BATCH);
+        if count == 0 {
+            return Err(std::mem::take(&mut queue.recalls));
+        }
         let taken: Vec<Waiting> = queue.waiting.drain(..count).collect();
         queue.urgent -= taken.iter().filter(|waiting| waiting.urgent).count();
         queue.committing = true;
         queue.under_way = taken.iter().map(|waiting| (waiting.writer, waiting.ticket)).collect();
         drop(queue);
-        entries.extend(taken.into_iter().map(|waiting| waiting.entry));
-        true
+        Ok(taken.into_iter().map(|waiting| waiting.entry).collect())
     }
 
-    fn recall(&mut self, recalls: Vec<Recall>, lost: &mut Option<Instant>) {
+    fn recall(&mut self, recalls: Vec<Recall>) {
         for recall in recalls {
-            let recalled = self.regain(lost).and_then(|()| self.store.recall());
+            let recalled = self.regain().and_then(|()| self.store.recall());
             // Who asked may have gone.
             let _gone = recall.send(recalled);
         }
     }
 
     /// B-6: after an error the handle is given up, and opened anew before anything else is asked of it.
-    fn regain(&mut self, lost: &mut Option<Instant>) -> Result<(), StoreError> {
-        if let Some(since) = *lost {
-            // Without the wait, a caller that tries again at once would spin against a full disk.
-            std::thread::sleep(REOPEN_EVERY.saturating_sub(since.elapsed()));
-            *lost = Some(Instant::now());
+    fn regain(&mut self) -> Result<(), StoreError> {
+        if self.lost.is_some() {
+            self.lost = Some(Instant::now());
             self.store.reopen()?;
-            *lost = None;
+            self.lost = None;
         }
         Ok(())
     }
 
-    fn commit(&mut self, entries: &[Entry], lost: &mut Option<Instant>) -> Result<(), StoreError> {
-        self.regain(lost)?;
+    fn commit(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.regain()?;
         let result = self.store.commit(entries);
         if result.is_err() {
-            *lost = Some(Instant::now());
+            self.lost = Some(Instant::now());
         }
         result
     }

@@ -10,7 +10,7 @@ mod journal;
 mod memory;
 mod sqlite;
 
-pub use journal::Journal;
+pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 
