@@ -104,6 +104,14 @@ pub enum Ask {
         /// A filter such as `debug` or `steadfast::driver=trace`.
         filter: String,
     },
+    /// A fault in one of the daemon's workers, to see that it heals.
+    #[cfg(debug_assertions)]
+    Fault {
+        /// Its name.
+        worker: String,
+        /// `panic`, `error` or `hang`.
+        how: String,
+    },
 }
 
 impl Ask {
@@ -118,6 +126,8 @@ impl Ask {
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Report => false,
+            #[cfg(debug_assertions)]
+            Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }
             | Self::Reload

@@ -4,8 +4,9 @@
 //! Level, not edge: an event never says more than *look again*.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
+use tokio::time::Instant;
 
 /// How long after an apply its events may still be under way.
 const REACH: Duration = Duration::from_millis(100);

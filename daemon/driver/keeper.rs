@@ -6,8 +6,9 @@
 use crate::store::Entry;
 use crate::store::Journal;
 use std::collections::{BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::{Event, RunId};
+use tokio::time::Instant;
 
 /// How long to wait before an end that could not be kept is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -36,9 +37,15 @@ enum Asked {
 }
 
 impl Keeper {
-    /// Over this journal.
+    /// Over this journal, whose answers go there, with the reason where something could not be kept.
     #[must_use]
-    pub(super) fn new(journal: Journal) -> Self {
+    pub(super) fn new(
+        journal: Journal,
+        mut answer: impl FnMut(Vec<u64>, Option<String>) + Send + 'static,
+    ) -> Self {
+        journal.attach(move |tickets, result| {
+            answer(tickets.to_vec(), result.err().map(ToString::to_string));
+        });
         Self {
             journal,
             next: 0,
@@ -174,8 +181,8 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything written is answered, and gives the store up.
+    /// Waits until everything written is answered.
     pub(super) fn close(self) {
-        self.journal.close();
+        self.journal.flush();
     }
 }

@@ -16,6 +16,7 @@ mod keeper;
 mod kept;
 mod lines;
 mod listing;
+mod machinery;
 mod news;
 mod parking;
 mod parts;
@@ -36,31 +37,29 @@ mod windows;
 pub use asked::Question;
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
 pub use inbox::Inbox;
-use lines::HostLines;
+pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Undoer};
+use tokio::time::Instant;
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
-use crate::store::Journal;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
 use parking::Parking;
 use parts::Lately;
-use pool::Pool;
 use runs::Runs;
 use settle::Settling;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
 use times::Times;
-use units::HostUnits;
 use values::Values;
-use watch::{Hub, Sources};
+use watch::Hub;
 use watches::Watches;
 use windows::Windows;
 
@@ -74,8 +73,9 @@ pub struct Driver {
     began: Instant,
     table: Table,
     host: Host,
-    key: MintKey,
-    pool: Pool,
+    key: Arc<MintKey>,
+    machinery: Box<dyn Machinery>,
+    hands: Box<dyn Hands>,
     values: Values,
     hub: Option<Hub>,
     keeper: Option<Keeper>,
@@ -112,6 +112,8 @@ pub struct Driver {
     parking: Parking,
     times: Times,
     progress_at: Instant,
+    /// Held by this driver and by each run that it has started.
+    presence: Arc<()>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -122,26 +124,26 @@ impl std::fmt::Debug for Driver {
 
 impl Driver {
     /// A driver with the empty graph. Must be called within a tokio runtime.
-    pub fn new(settings: Settings, parts: Parts) -> std::io::Result<Self> {
+    #[must_use]
+    pub fn new(settings: Settings, parts: Parts) -> Self {
+        Self::on(Box::new(machinery::Threads), settings, parts)
+    }
+
+    /// The same on another machinery.
+    #[must_use]
+    pub fn on(machinery: Box<dyn Machinery>, settings: Settings, parts: Parts) -> Self {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
-            let sources = Sources {
-                lines: Some(Arc::new(HostLines(parts.host.clone()))),
-                units: Some(Arc::new(HostUnits(parts.host.clone()))),
-            };
-            Hub::with_sources(tokio::runtime::Handle::current(), sources, move |signals| {
-                inbox.put(Input::Watched(signals));
-            })
+            let ear = move |signals| inbox.put(Input::Watched(signals));
+            machinery.hub(&parts.host, Box::new(ear))
         });
-        let journal = parts.store.map(|store| {
+        let keeper = parts.journal.map(|journal| {
             let inbox = inbox.clone();
-            Journal::spawn(store, move |tickets, result| {
-                inbox.put(Input::Kept(tickets.to_vec(), result.err().map(ToString::to_string)));
-            })
+            Keeper::new(journal, move |tickets, refused| inbox.put(Input::Kept(tickets, refused)))
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
-        Ok(Self {
+        Self {
             engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
@@ -153,12 +155,10 @@ impl Driver {
             table: Table::default(),
             host: parts.host,
             key: parts.key,
-            pool: Pool::new(most, {
-                let inbox = inbox.clone();
-                move || inbox.wake()
-            }),
+            hands: machinery.hands(most, inbox.clone()),
+            machinery,
             hub,
-            keeper: journal.transpose()?.map(Keeper::new),
+            keeper,
             inbox,
             runs: Runs::default(),
             echo: Echo::default(),
@@ -177,13 +177,20 @@ impl Driver {
             parking: Parking::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
-        })
+            presence: Arc::default(),
+        }
     }
 
     /// Where to put things for it.
     #[must_use]
     pub fn inbox(&self) -> Inbox<Input> {
         self.inbox.clone()
+    }
+
+    /// Alive as long as this driver or anything that it has started is.
+    #[must_use]
+    pub fn presence(&self) -> Weak<()> {
+        Arc::downgrade(&self.presence)
     }
 
     /// Runs until it is stopped, or in one-shot until all is at rest.
@@ -226,16 +233,18 @@ impl Driver {
             self.windows.due(),
             self.parking.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
-            self.pool.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
+            self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
         let Some(at) = due.into_iter().flatten().chain(progress).min() else {
             self.inbox.filled().await;
             return;
         };
+        // In this order: a test that replays a run must find the same one.
         tokio::select! {
+            biased;
             () = self.inbox.filled() => {}
-            () = tokio::time::sleep_until(at.into()) => {}
+            () = tokio::time::sleep_until(at) => {}
         }
     }
 
@@ -245,7 +254,7 @@ impl Driver {
         if let Some(keeper) = &mut self.keeper {
             keeper.retry(now);
         }
-        self.pool.nudge();
+        self.hands.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_parking(now);
@@ -405,7 +414,7 @@ impl Driver {
             return;
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.until_unix.saturating_sub(unix_now());
+        let left = kept.until_unix.saturating_sub(self.machinery.wall().as_secs());
         // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
         let left = Duration::from_secs(left).min(self.settings.pause_limit);
         let until = self.now().after(left);
@@ -438,6 +447,7 @@ impl Driver {
         if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        self.presence = Arc::default();
         leave_to_the_kernel(self);
         Finished {
             standings,
@@ -452,11 +462,4 @@ impl Driver {
 #[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
 fn leave_to_the_kernel(driver: Driver) {
     std::mem::forget(driver);
-}
-
-/// Seconds of the wall clock since 1970: only for what is kept across restarts.
-pub(crate) fn unix_now() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }

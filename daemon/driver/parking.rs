@@ -3,12 +3,13 @@
 //! Of a group of resources that run as one, all rest as long as one of them is paused.
 
 use super::status::{PauseStatus, SinglePause};
-use super::{Driver, News, Question, unix_now};
+use super::{Driver, News, Question};
 use crate::store::{Entry, PauseRecord, Recalled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::{Event, Standing, VertexId};
+use tokio::time::Instant;
 
 /// All that are paused by themselves.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Driver {
             return strangers;
         }
         let until = Instant::now() + limit;
-        let until_unix = unix_now().saturating_add(limit.as_secs());
+        let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
         for id in self.ids_of(names) {
             let reason = reason.to_owned();
             self.keep_parked(id, Some(PauseRecord { reason: reason.clone(), until_unix }));
@@ -127,7 +128,7 @@ impl Driver {
         if self.settings.one_shot {
             return;
         }
-        let now = unix_now();
+        let now = self.machinery.wall().as_secs();
         for (identity, remembered) in &recalled.resources {
             let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
             else {

@@ -54,14 +54,16 @@ impl Driver {
         ask: Ask,
         run: RunId,
     ) {
-        let (host, inbox) = (self.host.clone(), self.inbox.clone());
-        self.spawn(seat, false, async move {
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
             let verdicts = verdicts.unwrap_or_else(|trouble| {
                 (0..count).map(|_| Verdict::Unknown(trouble.clone())).collect()
             });
-            inbox.put_quietly(Input::CheckedParts(run, verdicts));
-        });
+            drop(presence);
+            Input::CheckedParts(run, verdicts)
+        };
+        self.hands.run(seat, false, Box::pin(work));
     }
 
     /// What was found of each: told where it matters to nobody else, and one verdict for the engine.
@@ -119,15 +121,17 @@ impl Driver {
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let permit = self.key.mint(live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
-        let (host, inbox) = (self.host.clone(), self.inbox.clone());
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
         self.echo.applying(id);
-        self.spawn(seat, true, async move {
+        let work = async move {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
-            inbox.put_quietly(Input::EndedParts(run, outcomes));
-        });
+            drop(presence);
+            Input::EndedParts(run, outcomes)
+        };
+        self.hands.run(seat, true, Box::pin(work));
     }
 
     /// How each ended: kept until it is told, and one outcome for the engine.

@@ -2,12 +2,12 @@
 
 use super::times::Moment;
 use super::watch::{Hub, Signal};
-use super::{Driver, News, unix_now};
+use super::{Driver, News};
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
-use std::time::Instant;
 use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
 use steadfast_resources::{Repeat, Source, Trouble};
+use tokio::time::Instant;
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
@@ -193,7 +193,7 @@ impl Driver {
         let left = until.map(|at| at.0.saturating_sub(self.now().0) / 1_000_000_000);
         let record = left.map(|seconds| PauseRecord {
             reason: self.pause_reason.clone(),
-            until_unix: unix_now().saturating_add(seconds),
+            until_unix: self.machinery.wall().as_secs().saturating_add(seconds),
         });
         match &mut self.keeper {
             Some(keeper) => keeper.pause(Entry::Pause(record)),

@@ -11,8 +11,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-type Job = Box<dyn FnOnce() + Send>;
-
 /// Fewer waiting jobs than this are few: those who give out jobs are told, and have time to give out more.
 const FEW: usize = 16;
 
@@ -21,22 +19,23 @@ const IDLE: Duration = Duration::from_secs(5);
 /// How long queued work may stand still before a thread is added.
 const STALL: Duration = Duration::from_millis(5);
 
-/// A pool of threads that grows with need up to a bound.
-#[derive(Clone)]
-pub(super) struct Pool(Arc<Shared>);
+/// A pool of threads that grows with need up to a bound, for one sort of jobs.
+pub(super) struct Pool<J>(Arc<Shared<J>>);
 
-struct Shared {
-    state: Mutex<State>,
+struct Shared<J> {
+    state: Mutex<State<J>>,
     work: Condvar,
+    /// Does one job.
+    act: Box<dyn Fn(J) + Send + Sync>,
     /// Tells that jobs are done: soon after each that blocks; of others when few are left.
     done: Box<dyn Fn() + Send + Sync>,
     base: usize,
     most: usize,
 }
 
-struct State {
+struct State<J> {
     /// Each with whether it blocks.
-    jobs: VecDeque<(bool, Job)>,
+    jobs: VecDeque<(bool, J)>,
     threads: usize,
     /// Threads that wait for work and have not been woken.
     idle: usize,
@@ -48,7 +47,7 @@ struct State {
     moved: Instant,
 }
 
-impl std::fmt::Debug for Pool {
+impl<J> std::fmt::Debug for Pool<J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.0.lock();
         f.debug_struct("Pool")
@@ -58,38 +57,43 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-impl State {
+impl<J> State<J> {
     fn is_stalled(&self) -> bool {
         !self.jobs.is_empty() && self.moved.elapsed() > STALL
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl<J> Shared<J> {
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pool {
-    /// A pool of at most `most` threads. `done` is called when jobs are done, from their threads: after each that blocks, and
+impl<J: Send + 'static> Pool<J> {
+    /// A pool of at most `most` threads, each of which does jobs by `act`. `done` is called when jobs are done, from their threads: after each that blocks, and
     /// after others once few are left. While jobs wait ([`Pool::is_waiting`]), some may be done that nobody was told of.
     #[must_use]
-    pub(super) fn new(most: usize, done: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        most: usize,
+        act: impl Fn(J) + Send + Sync + 'static,
+        done: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
         let moved = Instant::now();
         let jobs = VecDeque::new();
         let state = State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved };
-        let (state, work, done) = (Mutex::new(state), Condvar::new(), Box::new(done));
-        Self(Arc::new(Shared { state, work, done, base, most }))
+        let (state, work) = (Mutex::new(state), Condvar::new());
+        let (act, done) = (Box::new(act), Box::new(done));
+        Self(Arc::new(Shared { state, work, act, done, base, most }))
     }
 
     /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
-    pub(super) fn run(&self, blocks: bool, job: impl FnOnce() + Send + 'static) {
+    pub(super) fn run(&self, blocks: bool, job: J) {
         let mut state = self.0.lock();
         if state.jobs.is_empty() {
             state.moved = Instant::now();
         }
-        state.jobs.push_back((blocks, Box::new(job)));
+        state.jobs.push_back((blocks, job));
         // Those that are awake come for it, unless it must not wait, or they do not move.
         let awake = state.threads - state.idle - state.blocked;
         if blocks || awake < self.0.base || state.is_stalled() {
@@ -112,7 +116,7 @@ impl Pool {
     }
 
     /// One thread more for the queue, unless as many as there are jobs are on their way.
-    fn add_hands(&self, state: &mut State) {
+    fn add_hands(&self, state: &mut State<J>) {
         if state.woken >= state.jobs.len() {
             return;
         }
@@ -125,7 +129,7 @@ impl Pool {
         }
     }
 
-    fn grow(&self, state: &mut State) {
+    fn grow(&self, state: &mut State<J>) {
         let shared = Arc::clone(&self.0);
         let name = "steadfast-work".to_owned();
         match std::thread::Builder::new().name(name).spawn(move || work(&shared)) {
@@ -136,14 +140,14 @@ impl Pool {
     }
 }
 
-fn work(shared: &Shared) {
+fn work<J>(shared: &Shared<J>) {
     let mut state = shared.lock();
     loop {
         if let Some((blocks, job)) = state.jobs.pop_front() {
             state.moved = Instant::now();
             state.blocked += usize::from(blocks);
             drop(state);
-            job();
+            (shared.act)(job);
             state = shared.lock();
             state.blocked -= usize::from(blocks);
             // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
@@ -176,18 +180,24 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    type Job = Box<dyn FnOnce() + Send>;
+
+    fn pool(most: usize, done: impl Fn() + Send + Sync + 'static) -> Pool<Job> {
+        Pool::new(most, |job: Job| job(), done)
+    }
+
     /// E-6, F-12: jobs that hang do not keep others from running.
     #[test]
     fn a_hung_job_holds_up_nobody() {
-        let pool = Pool::new(16, || ());
+        let pool = pool(16, || ());
         let (free, hung) = mpsc::channel::<()>();
         let hung = Arc::new(Mutex::new(hung));
         for _ in 0..8 {
             let hung = Arc::clone(&hung);
-            pool.run(false, move || drop(hung.lock().map(|h| h.recv())));
+            pool.run(false, Box::new(move || drop(hung.lock().map(|h| h.recv()))));
         }
         let (done, answer) = mpsc::channel();
-        pool.run(false, move || done.send(()).expect("the test waits"));
+        pool.run(false, Box::new(move || done.send(()).expect("the test waits")));
         let deadline = Instant::now() + Duration::from_secs(30);
         while answer.try_recv().is_err() {
             assert!(Instant::now() < deadline, "the ninth job never ran");
@@ -200,19 +210,19 @@ mod tests {
     /// E-6: jobs that block have threads of their own, and leave those of the quick ones alone.
     #[test]
     fn jobs_that_block_hold_up_no_quick_one() {
-        let pool = Pool::new(16, || ());
+        let pool = pool(16, || ());
         let (free, blocked) = mpsc::channel::<()>();
         let blocked = Arc::new(Mutex::new(blocked));
         for _ in 0..8 {
             let blocked = Arc::clone(&blocked);
-            pool.run(true, move || drop(blocked.lock().map(|b| b.recv())));
+            pool.run(true, Box::new(move || drop(blocked.lock().map(|b| b.recv()))));
         }
         while pool.is_waiting() {
             std::thread::yield_now();
         }
         let (done, answer) = mpsc::channel();
         // Nobody nudges: it must have been given hands at once.
-        pool.run(false, move || done.send(()).expect("the test waits"));
+        pool.run(false, Box::new(move || done.send(()).expect("the test waits")));
         answer.recv_timeout(Duration::from_secs(30)).expect("the quick job never ran");
         drop(free);
     }
@@ -222,13 +232,13 @@ mod tests {
     fn the_last_job_is_always_told() {
         let (tell, told) = mpsc::channel();
         let results = Arc::new(Mutex::new(0));
-        let pool = Pool::new(4, move || {
+        let pool = pool(4, move || {
             // The test may be over.
             let _told = tell.send(());
         });
         for _ in 0..1000 {
             let results = Arc::clone(&results);
-            pool.run(false, move || *results.lock().unwrap() += 1);
+            pool.run(false, Box::new(move || *results.lock().unwrap() += 1));
         }
         let mut calls = 0;
         while *results.lock().unwrap() < 1000 {

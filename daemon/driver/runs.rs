@@ -6,15 +6,16 @@ use super::values::Meal;
 use super::{Driver, Input, News};
 use crate::store::{Entry, Hidden};
 use futures_util::FutureExt as _;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Host, Kept, Made, Outcome, Resource, Seal, Seat, Source,
-    Trouble, Verdict,
+    Answer, Ask, Change, Difference, Host, Kept, Made, Outcome, Resource, Seal, Source, Trouble,
+    Verdict,
 };
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One run, from its start until what it did has been told.
@@ -53,7 +54,16 @@ pub(super) struct Live {
 
 /// All runs.
 #[derive(Debug, Default)]
-pub(super) struct Runs(pub(super) HashMap<RunId, Live>);
+pub(super) struct Runs(pub(super) BTreeMap<RunId, Live>);
+
+/// A driver that breaks leaves runs behind: they may change nothing more.
+impl Drop for Runs {
+    fn drop(&mut self) {
+        for live in self.0.values() {
+            live.cancel.cancel();
+        }
+    }
+}
 
 impl Driver {
     /// Checks a vertex.
@@ -112,11 +122,14 @@ impl Driver {
             self.check_parts(transaction, seat_and_count, ask, start.run);
             return;
         }
-        let (host, inbox, run) = (self.host.clone(), self.inbox.clone(), start.run);
-        self.spawn(seat, false, async move {
+        let (host, run) = (self.host.clone(), start.run);
+        let presence = Arc::clone(&self.presence);
+        let work = async move {
             let checked = guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await;
-            inbox.put_quietly(Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown)));
-        });
+            drop(presence);
+            Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown))
+        };
+        self.hands.run(seat, false, Box::pin(work));
     }
 
     /// Applies what the check of this run found.
@@ -133,34 +146,17 @@ impl Driver {
         };
         let permit = self.key.mint(live.cancel.clone());
         let (resource, seat) = (live.resource(), entry.nature.seat);
-        let (host, inbox) = (self.host.clone(), self.inbox.clone());
+        let host = self.host.clone();
         self.echo.applying(id);
-        self.spawn(seat, true, async move {
+        let presence = Arc::clone(&self.presence);
+        let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
-            inbox.put_quietly(Input::Ended(run, outcome));
-        });
-    }
-
-    /// Runs a future where its kind belongs: on a thread of the pool where it blocks, as a task where it does not. It leaves its
-    /// result in the inbox without waking us: that is done here.
-    pub(super) fn spawn(
-        &self,
-        seat: Seat,
-        blocks: bool,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) {
-        match seat {
-            Seat::Thread => {
-                let handle = tokio::runtime::Handle::current();
-                self.pool.run(blocks, move || handle.block_on(work));
-            }
-            Seat::Command => {
-                let inbox = self.inbox.clone();
-                drop(tokio::spawn(work.map(move |()| inbox.wake())));
-            }
-        }
+            drop(presence);
+            Input::Ended(run, outcome)
+        };
+        self.hands.run(seat, true, Box::pin(work));
     }
 
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {

@@ -1,8 +1,9 @@
 //! One write of a file is several events: whoever runs a command for each waits a moment for the rest of them.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
+use tokio::time::Instant;
 
 /// How long events of one write may lie apart.
 const MOMENT: Duration = Duration::from_millis(50);

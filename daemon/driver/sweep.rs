@@ -2,8 +2,9 @@
 //! for which there are no events (E-1: declared absent, so polled).
 
 use super::Driver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::{Event, VertexId};
+use tokio::time::Instant;
 
 /// How often a part of the sweep is done.
 const STEP: Duration = Duration::from_secs(1);

@@ -53,7 +53,7 @@ impl Driver {
                 self.audience.hear(&News::Diverged(self.table.name(first)));
             }
             Notice::Converged => {
-                self.times.converged = Some(std::time::Instant::now());
+                self.times.converged = Some(tokio::time::Instant::now());
                 let counts: Counts = self.counts();
                 self.audience.hear(&News::Converged(counts));
             }

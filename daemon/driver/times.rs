@@ -1,7 +1,8 @@
 //! When each vertex was last checked, put right, and heard of. Sixteen bytes each.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
+use tokio::time::Instant;
 
 /// What can be said to have happened to a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

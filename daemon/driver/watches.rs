@@ -2,8 +2,9 @@
 
 use super::sweep::{Sweep, UNWATCHED};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
+use tokio::time::Instant;
 
 /// How long the hub may do nothing before those who wait for it go on without.
 const ANSWER: Duration = Duration::from_secs(5);

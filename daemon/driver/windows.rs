@@ -4,8 +4,9 @@
 //! noticed before anything else is done.
 
 use super::Driver;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use steadfast_engine::{Event, WindowId};
+use tokio::time::Instant;
 
 /// A moment of the week as people say it: the day (0 is Monday) and the minute of that day, in the local time of the host.
 pub type LocalMinute = (u8, u16);
@@ -36,8 +37,11 @@ impl Windows {
     }
 
     /// The windows that have opened or closed since the last look. All of them are looked at anew when there are more.
-    fn changes(&mut self, all: &[(String, crate::config::Window)]) -> Vec<(WindowId, bool)> {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    fn changes(
+        &mut self,
+        wall: Duration,
+        all: &[(String, crate::config::Window)],
+    ) -> Vec<(WindowId, bool)> {
         let milliseconds = u64::try_from(wall.as_millis()).unwrap_or_default();
         let minute = milliseconds / 60_000;
         if self.seen == Some(minute) && self.open.len() == all.len() {
@@ -73,7 +77,7 @@ impl Driver {
         if self.table.windows().is_empty() {
             return;
         }
-        for (window, open) in self.windows.changes(self.table.windows()) {
+        for (window, open) in self.windows.changes(self.machinery.wall(), self.table.windows()) {
             self.turn(Event::Window { window, open });
         }
     }
@@ -116,8 +120,8 @@ mod tests {
     fn a_new_graph_with_more_windows_is_looked_at_at_once() {
         let mut windows = Windows::new(|| (6, 0));
         assert!(windows.due().is_none());
-        assert_eq!(windows.changes(&all()[..1]), []);
-        assert_eq!(windows.changes(&all()), [(WindowId(1), true)]);
+        assert_eq!(windows.changes(Duration::ZERO, &all()[..1]), []);
+        assert_eq!(windows.changes(Duration::ZERO, &all()), [(WindowId(1), true)]);
         let due = windows.due().unwrap();
         assert!(due <= Instant::now() + Duration::from_secs(61));
     }

@@ -41,3 +41,4 @@ mod top;
 mod trees;
 mod unprivileged;
 mod values;
+mod workers;

@@ -1,16 +1,16 @@
 //! What the hub asks of the kernel's file events, whichever crate brings them: one watch for each directory, not recursive.
 
-use rustix::fd::BorrowedFd;
+use super::ground::Foothold;
 use std::path::Path;
 use thiserror::Error;
 
 /// A directory that is watched; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct DirectoryId(pub(super) u32);
+pub struct DirectoryId(pub u32);
 
 /// One thing that the kernel reports.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Happening<'n> {
+pub enum Happening<'n> {
     /// Something happened to an entry of a directory; an empty name is the directory itself.
     Entry {
         /// Which directory.
@@ -27,11 +27,11 @@ pub(super) enum Happening<'n> {
 }
 
 /// Who is told. Called by the thread of a backend; answers whether anybody waits for any of it.
-pub(super) type Sink = Box<dyn Fn(&[Happening<'_>]) -> bool + Send + Sync>;
+pub type Sink = Box<dyn Fn(&[Happening<'_>]) -> bool + Send + Sync>;
 
 /// Why a directory cannot be watched.
 #[derive(Debug, Error)]
-pub(super) enum Failure {
+pub enum Failure {
     /// It is not there any more.
     #[error("it is gone")]
     Gone,
@@ -45,12 +45,11 @@ pub(super) enum Failure {
 
 /// A source of file events. Its methods may block until the kernel has answered. They are called by the hub's own thread, and by
 /// one that was given up while it waited for a file system, when that answers at last.
-pub(super) trait Backend: Send + Sync {
+pub trait Backend: Send + Sync {
     /// Watches a directory; in place when it returns. Called again for a watch that may have been lost without notice, it renews
     /// it without a gap. `at` is open on the directory; where a backend goes by `path`, that may be another one by now, so the
     /// caller looks.
-    fn watch(&self, directory: DirectoryId, path: &Path, at: BorrowedFd<'_>)
-    -> Result<(), Failure>;
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure>;
 
     /// Ends a watch; no error where there is none any more.
     fn unwatch(&self, directory: DirectoryId);

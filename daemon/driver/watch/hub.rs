@@ -2,6 +2,7 @@
 
 use super::Signal;
 use super::backend::{Backend, Happening, Sink};
+use super::ground::{Ground, Machine};
 use super::pulse::{LineSource, Owner};
 use super::table::{Running, Table};
 use super::through_inotify::InotifyBackend;
@@ -59,6 +60,29 @@ impl fmt::Debug for Sources {
     }
 }
 
+/// Does the slow part of a hub, step by step.
+#[derive(Clone)]
+pub struct Hand(Worker);
+
+impl fmt::Debug for Hand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hand").field("is_wanted", &self.is_wanted()).finish()
+    }
+}
+
+impl Hand {
+    /// Whether there is something to do.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_wanted()
+    }
+
+    /// Takes one step: false where there is nothing to do.
+    pub fn step(&self) -> bool {
+        self.0.step()
+    }
+}
+
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock();
@@ -102,18 +126,31 @@ impl Hub {
         tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
         backend: fn(Sink) -> Box<dyn Backend>,
     ) -> Self {
+        let (hub, hand) = Self::by_hand(handle, sources, tell, (Arc::new(Machine), backend));
+        match hand.0.spawn() {
+            Ok(thread) => hub.shared.set_thread(thread),
+            Err(error) => {
+                tracing::error!(%error, "no thread for watching: nothing will be watched");
+            }
+        }
+        hub
+    }
+
+    /// A hub without a thread of its own: nothing is armed, looked at or followed but by the hand of whoever holds it. Over
+    /// this file system, whose events come through what `backend` makes.
+    pub fn by_hand(
+        handle: Handle,
+        sources: Sources,
+        tell: Box<dyn Fn(Vec<Signal>) + Send + Sync>,
+        (ground, backend): (Arc<dyn Ground>, impl FnOnce(Sink) -> Box<dyn Backend>),
+    ) -> (Self, Hand) {
         let shared = Arc::new(Shared::new(handle, sources, tell));
         let weak = Arc::downgrade(&shared);
         let sink: Sink = Box::new(move |happenings| {
             weak.upgrade().is_some_and(|shared| shared.take_in(happenings))
         });
-        match Worker::new(Arc::clone(&shared), backend(sink).into()).spawn() {
-            Ok(thread) => shared.set_thread(thread),
-            Err(error) => {
-                tracing::error!(%error, "no thread for watching: nothing will be watched");
-            }
-        }
-        Self { shared }
+        let worker = Worker::new(Arc::clone(&shared), backend(sink).into(), ground);
+        (Self { shared }, Hand(worker))
     }
 
     /// Listens to these sources for a vertex, in the place of those it had. Answered by `Established` or `Absent`.

@@ -7,6 +7,7 @@
 //! behind one small trait: inotify itself, or for the graph's own files the crate `notify`.
 
 mod backend;
+mod ground;
 mod hub;
 mod judge;
 mod place;
@@ -23,7 +24,9 @@ mod worker;
 #[cfg(test)]
 mod walk_tests;
 
-pub use hub::{Hub, Sources};
+pub use backend::{Backend, DirectoryId, Failure, Happening, Sink};
+pub use ground::{Foothold, Found, Ground, Identity};
+pub use hub::{Hand, Hub, Sources};
 pub use pulse::{LineSource, LineStream, Promise};
 pub use units::{UnitSource, UnitStream};
 

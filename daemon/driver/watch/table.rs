@@ -6,11 +6,13 @@
 
 use super::Signal;
 use super::backend::{DirectoryId, Happening};
+use super::ground::Identity;
 use super::pulse::Owner;
 use super::tree::Tree;
 use super::turn::Turn;
 use super::units::Units;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -19,9 +21,6 @@ use steadfast_resources::host::systemd::Bus;
 
 /// A name in a directory.
 pub(super) type Name = Arc<[u8]>;
-
-/// Device and inode: two names for one directory are one directory.
-pub(super) type Identity = (u64, u64);
 
 /// How far a link is followed for the sake of its events.
 pub(super) const LINKS: usize = 10;
@@ -55,11 +54,15 @@ pub(super) struct Directory {
     pub(super) ends: Vec<RouteId>,
 }
 
+/// Those at the end of a route. They are told in the order of this map, which is the same whenever the same was done to it: a
+/// test that replays a run must find the same one. The names are those of the graph, so nobody else chooses the hashes.
+type Leaves = HashMap<Name, Leaf, BuildHasherDefault<DefaultHasher>>;
+
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) path: Arc<Path>,
     pub(super) walked: Walked,
-    pub(super) leaves: HashMap<Name, Leaf>,
+    pub(super) leaves: Leaves,
     /// Who waits for whatever happens in the directory at its end.
     pub(super) below: Vec<VertexId>,
 }
@@ -219,7 +222,7 @@ impl Table {
         let route = Route {
             path: Arc::clone(&path),
             walked: Walked::default(),
-            leaves: HashMap::new(),
+            leaves: Leaves::default(),
             below: Vec::new(),
         };
         self.routes.insert(id, route);

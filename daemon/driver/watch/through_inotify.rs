@@ -5,6 +5,7 @@
 //! that nobody waits for) it reads less often: the kernel then merges what repeats.
 
 use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
+use super::ground::Foothold;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -130,12 +131,8 @@ impl Instance {
 }
 
 impl Backend for InotifyBackend {
-    fn watch(
-        &self,
-        directory: DirectoryId,
-        path: &Path,
-        at: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure> {
+        let at = at.descriptor().map_err(|error| Failure::Other(error.to_string()))?;
         let instance = self.instance(writers(at))?;
         instance.numbers.lock().coming += 1;
         let exact = format!("/proc/self/fd/{}", at.as_raw_fd());

@@ -7,10 +7,10 @@
 //! the handler never does either.
 
 use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
+use super::ground::Foothold;
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Config, ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher};
 use notify::{RecursiveMode, Watcher as _};
-use rustix::fd::BorrowedFd;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -62,12 +62,7 @@ impl NotifyBackend {
 }
 
 impl Backend for NotifyBackend {
-    fn watch(
-        &self,
-        directory: DirectoryId,
-        path: &Path,
-        _at: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
         let mut watcher = self.lock();
         let key: Arc<[u8]> = path.as_os_str().as_bytes().into();
         // Known before the kernel is asked: what it reports from then on is not dropped.

@@ -4,12 +4,10 @@
 //! A directory is listed only after it is watched, so that whatever comes into it later is reported; what came before is found by
 //! the check that follows.
 
+use super::ground::Identity;
 use super::place::remove_one;
-use super::table::{Identity, Route, RouteId, Table, Work};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use super::table::{Route, RouteId, Table, Work};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -123,30 +121,4 @@ impl Table {
         // Perhaps it was the one that could not be watched.
         work.judge.insert(vertex);
     }
-}
-
-/// The names of the directories in a directory, without those on which something is mounted. None where another one is there by
-/// now: that is reported, and looked at again.
-pub(super) fn directories_in(path: &Path, identity: Identity) -> Vec<PathBuf> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(directory) = rustix::fs::openat(CWD, path, flags, Mode::empty()) else {
-        return Vec::new();
-    };
-    let is_it =
-        rustix::fs::fstat(&directory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == identity);
-    let Ok(entries) = Dir::read_from(&directory) else { return Vec::new() };
-    let is_directory = |kind: FileType, name: &CStr| {
-        let may_be = matches!(kind, FileType::Directory | FileType::Unknown);
-        may_be
-            && !matches!(name.to_bytes(), b"." | b"..")
-            && rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| {
-                FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-                    && stat.st_dev == identity.0
-            })
-    };
-    let entries = entries.flatten().filter(|_| is_it);
-    entries
-        .filter(|entry| is_directory(entry.file_type(), entry.file_name()))
-        .map(|entry| PathBuf::from(OsStr::from_bytes(entry.file_name().to_bytes())))
-        .collect()
 }

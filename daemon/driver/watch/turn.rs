@@ -11,8 +11,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
+use tokio::time::Instant;
 
 /// A step that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -3,14 +3,14 @@
 //! So whatever changes after a look is reported, and the route is walked again: there is no moment between.
 
 use super::backend::{Backend, DirectoryId, Failure};
-use super::table::{Directory, Identity, Name, RouteId, Walked};
+use super::ground::{Foothold, Found, Ground, Identity};
+use super::table::{Directory, Name, RouteId, Walked};
 use super::{Shared, Table};
-use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
@@ -20,28 +20,11 @@ const LINKS: usize = 40;
 /// How often a walk begins again because something moved under it; what moves is reported, and it is walked again then.
 const ATTEMPTS: usize = 5;
 
-/// File systems on which changes are made behind the kernel's back, by their magic numbers.
-const SILENT: [(u32, &str); 14] = [
-    (0x9fa0, "proc"),
-    (0x6265_6572, "sysfs"),
-    (0x6462_6720, "debugfs"),
-    (0x7472_6163, "tracefs"),
-    (0x6367_7270, "cgroup2"),
-    (0x0027_e0eb, "cgroup"),
-    (0x6969, "nfs"),
-    (0x517b, "smb"),
-    (0xff53_4d42, "cifs"),
-    (0xfe53_4d42, "smb2"),
-    (0x6573_5546, "fuse"),
-    (0x0102_1997, "9p"),
-    (0x00c3_6400, "ceph"),
-    (0x5346_414f, "afs"),
-];
-
 /// One walk of one route.
 pub(super) struct Walk<'w> {
     pub(super) shared: &'w Shared,
     pub(super) backend: &'w dyn Backend,
+    pub(super) ground: &'w dyn Ground,
     /// The number of the thread that walks.
     pub(super) thread: u64,
     pub(super) route: RouteId,
@@ -49,7 +32,7 @@ pub(super) struct Walk<'w> {
 
 /// Where a walk stands.
 struct Place {
-    descriptor: OwnedFd,
+    held: Foothold,
     /// Its path without links.
     path: PathBuf,
     /// None where it cannot be watched.
@@ -99,7 +82,7 @@ impl Walk<'_> {
                 fail(walked, &place.path.join(&name), "it does not answer");
                 return Ok(());
             }
-            let found = match look(&place.descriptor, &name) {
+            let found = match self.ground.look(&place.held, &name) {
                 Ok(found) => found,
                 Err(error) => {
                     if !matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
@@ -108,7 +91,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
             };
-            match FileType::from_raw_mode(found.1.st_mode) {
+            match found.kind {
                 FileType::Directory => {
                     let path = if name == ".." {
                         place.path.parent().unwrap_or(&place.path).to_owned()
@@ -123,13 +106,10 @@ impl Walk<'_> {
                 }
                 FileType::Symlink => {
                     links += 1;
-                    let Ok(target) = rustix::fs::readlinkat(&found.0, c"", Vec::new()) else {
-                        return Ok(());
-                    };
+                    let Ok(target) = self.ground.target(&found.at) else { return Ok(()) };
                     if links > LINKS {
                         return Ok(());
                     }
-                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     push(&mut todo, &target);
                     if target.is_absolute() {
                         place = self.root(walked)?;
@@ -146,10 +126,7 @@ impl Walk<'_> {
     }
 
     fn root(&self, walked: &mut Walked) -> Result<Place, Stop> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open("/", flags, Mode::empty())
-            .and_then(|root| rustix::fs::fstat(&root).map(|stat| (root, stat)));
-        match root {
+        match self.ground.root() {
             Ok(root) => self.enter(root, PathBuf::from("/"), walked),
             Err(error) => {
                 fail(walked, Path::new("/"), &error.to_string());
@@ -161,36 +138,35 @@ impl Walk<'_> {
     /// Goes into a directory, watching it first.
     fn enter(
         &self,
-        (descriptor, stat): (OwnedFd, Stat),
+        Found { at, identity, .. }: Found,
         path: PathBuf,
         walked: &mut Walked,
     ) -> Result<Place, Stop> {
-        let identity = identity(&stat);
         let known = self.lock()?.recognise(identity, &path);
         let mut is_silent = false;
         let directory = if let Some(known) = known {
-            self.renew(known, &path, descriptor.as_fd(), walked)?;
+            self.renew(known, &path, &at, walked)?;
             Some(known)
-        } else if let Some(silent) = silent(&descriptor) {
+        } else if let Some(silent) = self.ground.silent(&at) {
             fail(walked, &path, &format!("a {silent} file system reports no changes"));
             is_silent = true;
             None
         } else {
-            self.watch(identity, &path, descriptor.as_fd(), walked)?
+            self.watch(identity, &path, &at, walked)?
         };
         if let Some(directory) = directory
             && !walked.used.contains(&directory)
         {
             walked.used.push(directory);
         }
-        Ok(Place { descriptor, path, directory, is_silent })
+        Ok(Place { held: at, path, directory, is_silent })
     }
 
     fn watch(
         &self,
         identity: Identity,
         path: &Path,
-        at: BorrowedFd<'_>,
+        at: &Foothold,
         walked: &mut Walked,
     ) -> Result<Option<DirectoryId>, Stop> {
         let directory = self.lock()?.add_directory(identity, path);
@@ -216,8 +192,7 @@ impl Walk<'_> {
         }
         drop(state);
         // The watch may have gone by path: only now is it known what it is on.
-        let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_ok_and(|found| self::identity(&found) == identity) {
+        if self.ground.identity(path) == Some(identity) {
             return Ok(Some(directory));
         }
         let mut state = self.lock()?;
@@ -232,7 +207,7 @@ impl Walk<'_> {
         &self,
         directory: DirectoryId,
         path: &Path,
-        at: BorrowedFd<'_>,
+        at: &Foothold,
         walked: &mut Walked,
     ) -> Result<(), Stop> {
         let is_due =
@@ -313,22 +288,6 @@ fn push(todo: &mut Vec<OsString>, path: &Path) {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
     }
-}
-
-fn look(at: &OwnedFd, name: &OsStr) -> rustix::io::Result<(OwnedFd, Stat)> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = rustix::fs::openat(at, name, flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&found)?;
-    Ok((found, stat))
-}
-
-fn identity(stat: &Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
-}
-
-fn silent(directory: &OwnedFd) -> Option<&'static str> {
-    let magic = u32::try_from(rustix::fs::fstatfs(directory).ok()?.f_type & 0xffff_ffff).ok()?;
-    SILENT.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }
 
 fn fail(walked: &mut Walked, path: &Path, why: &str) {

@@ -3,9 +3,9 @@
 use super::Shared;
 use super::Sources;
 use super::backend::{Backend, DirectoryId, Failure};
-use super::table::{Identity, RouteId, Walked};
+use super::ground::{Foothold, Identity, Machine};
+use super::table::{RouteId, Walked};
 use super::walk::Walk;
-use rustix::fd::BorrowedFd;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,7 @@ struct Scripted<F> {
 }
 
 impl<F: FnMut(&Path) -> Result<(), Failure> + Send> Backend for Scripted<F> {
-    fn watch(
-        &self,
-        directory: DirectoryId,
-        path: &Path,
-        _at: BorrowedFd<'_>,
-    ) -> Result<(), Failure> {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
         (self.act.lock().expect("whole"))(path)?;
         self.watched.lock().expect("whole").push((directory, path.to_owned()));
         Ok(())
@@ -44,7 +39,8 @@ fn walk(
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let shared = Shared::new(runtime.handle().clone(), Sources::default(), Box::new(|_| {}));
     let backend = Scripted { act: Mutex::new(act), watched: Mutex::default() };
-    let walk = Walk { shared: &shared, backend: &backend, thread: 0, route: RouteId(1) };
+    let (ground, route) = (&Machine, RouteId(1));
+    let walk = Walk { shared: &shared, backend: &backend, ground, thread: 0, route };
     let walked = walk.run(path).expect("not given up");
     (walked, backend.watched.into_inner().expect("whole"), shared)
 }

@@ -2,25 +2,25 @@
 
 use super::Signal;
 use super::backend::{Backend, DirectoryId};
+use super::ground::Ground;
 use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
 use super::table::{LINKS, Name, Placed, Reason, RouteId, Running, Table, Told};
-use super::tree;
 use super::turn::{Step, Turn};
 use super::units::follow;
 use super::walk::Walk;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::systemd::Bus;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// How often a thread that works is looked after.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -30,12 +30,17 @@ const LOOK_AFTER: Duration = Duration::from_millis(500);
 pub(super) struct Worker {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
+    ground: Arc<dyn Ground>,
     number: u64,
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, backend: Arc<dyn Backend>) -> Self {
-        Self { shared, backend, number: 0 }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        backend: Arc<dyn Backend>,
+        ground: Arc<dyn Ground>,
+    ) -> Self {
+        Self { shared, backend, ground, number: 0 }
     }
 
     pub(super) fn spawn(self) -> std::io::Result<JoinHandle<()>> {
@@ -45,15 +50,37 @@ impl Worker {
     /// Works until the hub is closed, or until another one works in its place.
     fn run(self) {
         while let Some(step) = self.next() {
-            match step {
-                Step::Begin => self.begin(),
-                Step::Walk(route, reason) => self.walk(route, reason),
-                Step::Look(route, name) => self.look(&(route, name)),
-                Step::Grow(vertex, route) => self.grow(vertex, route),
-                Step::End => self.finish(),
-            }
-            self.shared.progress.fetch_add(1, Ordering::Relaxed);
+            self.act(step);
         }
+    }
+
+    fn act(&self, step: Step) {
+        match step {
+            Step::Begin => self.begin(),
+            Step::Walk(route, reason) => self.walk(route, reason),
+            Step::Look(route, name) => self.look(&(route, name)),
+            Step::Grow(vertex, route) => self.grow(vertex, route),
+            Step::End => self.finish(),
+        }
+        self.shared.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes one step on the thread of the caller, who looks after himself; false where there is nothing to do.
+    pub(super) fn step(&self) -> bool {
+        let mut state = self.shared.lock();
+        let step = if state.work.closed { None } else { state.next_step() };
+        drop(state);
+        let is_one = step.is_some();
+        if let Some(step) = step {
+            self.act(step);
+        }
+        is_one
+    }
+
+    /// Whether there is something to do.
+    pub(super) fn is_wanted(&self) -> bool {
+        let state = self.shared.lock();
+        !state.work.closed && !state.is_idle()
     }
 
     /// Waits for something to do.
@@ -263,11 +290,9 @@ impl Worker {
         else {
             return;
         };
-        let (shared, backend) = (&*self.shared, &*self.backend);
-        let Some(walked) = (Walk { shared, backend, thread: self.number, route: id }).run(&path)
-        else {
-            return;
-        };
+        let (shared, backend, ground) = (&*self.shared, &*self.backend, &*self.ground);
+        let walk = Walk { shared, backend, ground, thread: self.number, route: id };
+        let Some(walked) = walk.run(&path) else { return };
         let used = self.with(|state, turn| {
             let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());
             let flipped = failed.is_some() != walked.failed.is_some();
@@ -305,9 +330,7 @@ impl Worker {
             directory
         };
         let target = directory.and_then(|directory| {
-            let target =
-                rustix::fs::readlink(directory.join(OsStr::from_bytes(&leaf.1)), Vec::new());
-            let target = PathBuf::from(OsStr::from_bytes(target.ok()?.as_bytes()));
+            let target = self.ground.link(&directory.join(OsStr::from_bytes(&leaf.1)))?;
             Some(super::place::normal(&directory.join(target)))
         });
         self.with(|state, turn| {
@@ -331,7 +354,7 @@ impl Worker {
             }
             end
         };
-        let found = end.map(|(path, identity)| tree::directories_in(&path, identity));
+        let found = end.map(|(path, identity)| self.ground.directories_in(&path, identity));
         self.with(|state, turn| {
             if state.branch(vertex, route, &found.unwrap_or_default(), &mut turn.work) {
                 // Something may have come into it before it was watched.
