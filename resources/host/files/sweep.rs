@@ -50,11 +50,14 @@ impl Files {
         Ok(count)
     }
 
-    /// A file, a link, an empty directory or a room for a candidate that is owned by us.
+    /// A file, a link, an empty directory or a room for a candidate that is owned by us; or that was given to its owner before it
+    /// took its place: of whoever owns the directory, or of anybody where only we can put names into it.
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let Ok(above) = super::read::seen(directory) else { return false };
         let seen = Seen::of(&stat);
-        if seen.uid != self.uid {
+        let is_ours_alone = above.uid == self.uid && above.mode & 0o022 == 0;
+        if seen.uid != self.uid && seen.uid != above.uid && !is_ours_alone {
             return false;
         }
         let flags = match seen.kind {

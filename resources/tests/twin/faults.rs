@@ -48,6 +48,12 @@ fn a_source(machine: &Machine) {
     machine.write("/src", NEW).expect("written");
 }
 
+fn a_place_for_copies(machine: &Machine) {
+    old_file(machine);
+    machine.make_directories("/w/backup").expect("made");
+    machine.chmod("/w/backup", 0o700).expect("changed");
+}
+
 const CASES: [Case; 11] = [
     Case { name: "create", given: &[("content", NEW)], path: "/w/f", before: nothing },
     Case { name: "rewrite", given: &[("content", NEW)], path: "/w/f", before: old_file },
@@ -60,30 +66,25 @@ const CASES: [Case; 11] = [
     },
     Case { name: "remove", given: &[("state", "absent")], path: "/w/f", before: old_file },
     Case { name: "source", given: &[("source", "/src")], path: "/w/f", before: a_source },
-    Case {
-        name: "link",
-        given: &[("target", "/w/x"), ("state", "exists")],
-        path: "/w/l",
-        before: nothing,
-    },
+    Case { name: "link", given: &[("symlink", "/w/x")], path: "/w/l", before: nothing },
     Case {
         name: "link over a file",
-        given: &[("target", "/w/x"), ("force", "true")],
+        given: &[("symlink", "/w/x"), ("force", "true")],
         path: "/w/f",
         before: old_file,
     },
     Case { name: "directory", given: &[("mode", "0750")], path: "/w/d/", before: nothing },
     Case {
         name: "remove a tree",
-        given: &[("state", "absent"), ("force", "true"), ("recurse", "true")],
+        given: &[("state", "absent"), ("force", "true")],
         path: "/w/t/",
         before: a_tree,
     },
     Case {
         name: "backup",
-        given: &[("content", NEW), ("backup", "true")],
+        given: &[("content", NEW), ("backup", "/w/backup")],
         path: "/w/f",
-        before: old_file,
+        before: a_place_for_copies,
     },
 ];
 
@@ -219,7 +220,8 @@ fn a_loss_of_power_at_every_call_leaves_nothing_torn() {
                 machine.lose_power(&mut Power(&mut |bound| random.below(bound)));
                 let how = format!("power lost at call {call}");
                 case.is_whole(&machine, &how);
-                if matches!(done, Outcome::Changed(_)) {
+                // Attributes alone are not synced: what undoes them makes the next check differ.
+                if matches!(done, Outcome::Changed(_)) && case.name != "mode" {
                     let _entered = machine.enter();
                     let check = support::check(&Host::default(), &case.resource());
                     assert!(

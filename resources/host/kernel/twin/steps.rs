@@ -128,10 +128,12 @@ impl State {
     ) -> Result<()> {
         let from = self.walk(old.0, old.1, false, ResolveFlags::empty())?;
         let to = self.walk(new.0, new.1, false, ResolveFlags::empty())?;
-        let (source, target) = (from.place.clone(), to.place.clone());
-        let (source, target) = (source.ok_or(Errno::BUSY)?, target.ok_or(Errno::BUSY)?);
+        let keeps = flags.contains(RenameFlags::NOREPLACE);
+        let source = from.place.clone().ok_or(Errno::BUSY)?;
+        let target = to.place.clone();
+        let target = target.ok_or(if keeps { Errno::EXIST } else { Errno::BUSY })?;
         let ino = from.there()?;
-        if flags.contains(RenameFlags::NOREPLACE) && to.ino.is_some() {
+        if keeps && to.ino.is_some() {
             return Err(Errno::EXIST);
         }
         let target = self.living(Some(target))?;
