@@ -1,6 +1,7 @@
 //! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
 
 use super::args::Log;
+pub(super) use super::sinks::set_up;
 use super::text::plain;
 use crate::driver::{Audience, News, Undoer};
 use crate::events::{self, Happening};
@@ -8,63 +9,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 use steadfast_engine::{Class, Holding};
 use steadfast_resources::{Difference, Trouble};
-use tracing_subscriber::fmt::time::SystemTime;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, fmt, reload};
-
-/// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
-pub(super) fn set_up(log: Log) -> LogFilter {
-    let filter =
-        EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = fmt::layer()
-        .with_writer(|| Unfailing(std::io::stderr()))
-        .log_internal_errors(false)
-        .with_timer(SystemTime)
-        .with_target(false);
-    let all = tracing_subscriber::registry().with(filter);
-    let set = match log {
-        Log::Json => all.with(lines.json().flatten_event(true).with_current_span(false)).try_init(),
-        Log::Human => {
-            let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            let colour = colour && std::env::var_os("NO_COLOR").is_none();
-            all.with(lines.with_ansi(colour)).try_init()
-        }
-    };
-    // A second call in one process (tests) finds it set up already.
-    drop(set);
-    // A panic in a kind is data: it is told as the failure of that resource, not as noise on the terminal.
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
-    }));
-    LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
-}
-
-/// How much is logged; can be changed at any time.
-pub(super) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
-
-impl LogFilter {
-    /// Filters so from now on: `debug`, `steadfast::driver=trace`.
-    pub(super) fn set(&self, filter: &str) -> Result<(), String> {
-        let parsed = EnvFilter::try_new(filter);
-        (self.0)(parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(filter)))?)
-    }
-}
-
-/// Standard error that may be full, or closed by whoever read it: a daemon goes on without its log.
-struct Unfailing(std::io::Stderr);
-
-impl std::io::Write for Unfailing {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        Ok(self.0.write(bytes).unwrap_or(bytes.len()))
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        let _unwritten = self.0.flush();
-        Ok(())
-    }
-}
 
 /// Writes news to the log.
 #[derive(Debug)]

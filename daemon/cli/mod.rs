@@ -16,6 +16,7 @@ mod plan;
 mod read;
 mod run;
 mod shell;
+mod sinks;
 mod state;
 mod steps;
 mod text;

@@ -4,6 +4,7 @@
 mod hung;
 
 mod daemon;
+mod forged;
 mod host;
 mod output;
 mod process;
