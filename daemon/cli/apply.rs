@@ -73,7 +73,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 }
 
 fn audience(args: &Apply) -> Box<dyn Audience> {
-    if args.json || args.log == args::Log::Json {
+    if args.json || args.log != args::Log::Human {
         Box::new(Journal::new(args.log))
     } else {
         Box::new(Screen { live: std::io::stderr().is_terminal(), drawn: false })

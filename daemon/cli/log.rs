@@ -13,7 +13,7 @@ use steadfast_resources::{Difference, Trouble};
 /// Writes news to the log.
 #[derive(Debug)]
 pub(super) struct Journal {
-    json: bool,
+    form: Log,
     /// What was said last of those that are not well: the same again is no change.
     said: HashMap<String, (Ill, String)>,
 }
@@ -48,7 +48,7 @@ impl Journal {
     /// In this form.
     #[must_use]
     pub(super) fn new(log: Log) -> Self {
-        Self { json: log == Log::Json, said: HashMap::new() }
+        Self { form: log, said: HashMap::new() }
     }
 
     /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
@@ -81,27 +81,22 @@ impl Journal {
 
     fn write(&self, line: &Line<'_>) {
         let resource = line.resource.map(plain).unwrap_or_default();
-        let words = &line.words;
-        let event = line.event;
+        let (event, words) = (line.event, &line.words);
+        // What has fields of its own need not be in the words; in the journal it is, for who reads it there.
+        let message = match (self.form, line.resource) {
+            (Log::Json, _) => words.trim_start_matches([':', ' ']).to_owned(),
+            (Log::Human | Log::Journald, Some(_)) => format!("{event} {resource}{words}"),
+            (Log::Human | Log::Journald, None) => format!("{event}{words}"),
+        };
         macro_rules! log {
             ($level:ident) => {
-                if let (true, Some(class)) = (self.json, line.class) {
-                    tracing::$level!(
-                        event,
-                        resource,
-                        class,
-                        "{}",
-                        words.trim_start_matches([':', ' '])
-                    );
-                } else if !self.json {
-                    match line.resource {
-                        Some(_) => tracing::$level!("{event} {resource}{words}"),
-                        None => tracing::$level!("{event}{words}"),
+                match (self.form, line.resource, line.class) {
+                    (Log::Human, ..) => tracing::$level!("{message}"),
+                    (_, Some(_), Some(class)) => {
+                        tracing::$level!(event, resource, class, "{message}");
                     }
-                } else if line.resource.is_some() {
-                    tracing::$level!(event, resource, "{}", words.trim_start_matches([':', ' ']));
-                } else {
-                    tracing::$level!(event, "{}", words.trim_start_matches([':', ' ']));
+                    (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
+                    (_, None, _) => tracing::$level!(event, "{message}"),
                 }
             };
         }

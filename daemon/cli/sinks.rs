@@ -1,7 +1,7 @@
 //! Where lines of log go: to standard error for people or as JSON. Whatever is in them, a line is a line (S-13).
 
 use super::args::Log;
-use super::text::plain;
+use super::text::{plain, say};
 use steadfast_resources::printable_json;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::debug_fn;
@@ -22,6 +22,17 @@ pub(super) fn set_up(log: Log) -> LogFilter {
             let lines = lines.with_writer(|| JsonLines(Unfailing(std::io::stderr())));
             all.with(lines.json().flatten_event(true).with_current_span(false)).try_init()
         }
+        Log::Journald => match tracing_journald::layer() {
+            Ok(journal) => {
+                let journal = journal.with_field_prefix(Some("STEADFAST".to_owned()));
+                let journal = journal.with_syslog_identifier("steadfast".to_owned());
+                all.with(journal).try_init()
+            }
+            Err(why) => {
+                say(format!("warning: the journal cannot be reached: {why}; logging here"));
+                return set_up(Log::Human);
+            }
+        },
         Log::Human => {
             let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
             let colour = colour && std::env::var_os("NO_COLOR").is_none();

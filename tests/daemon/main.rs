@@ -22,6 +22,7 @@ mod execs;
 mod failures;
 mod faults;
 mod fights;
+mod journald;
 mod malformed;
 mod noticed;
 mod owners;
