@@ -31,6 +31,7 @@ mod planned;
 mod refused;
 mod reloaded;
 mod secrets;
+mod settings;
 mod shells;
 mod shown;
 mod silence;
