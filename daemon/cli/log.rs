@@ -1,7 +1,7 @@
 //! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
 
 use super::args::Log;
-pub(super) use super::sinks::set_up;
+pub(super) use super::sinks::{filter, set_up};
 use super::text::plain;
 use crate::driver::{Audience, News, Undoer};
 use crate::events::{self, Happening};

@@ -11,16 +11,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
 /// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
-pub(super) fn set_up(log: Log) -> LogFilter {
-    let filter =
-        EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+pub(super) fn set_up(log: Log, level: Option<&str>) -> LogFilter {
+    let usual = || EnvFilter::new(level.unwrap_or("info"));
+    let filter = EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| usual());
     let (filter, handle) = reload::Layer::new(filter);
     let lines = fmt::layer().log_internal_errors(false).with_timer(SystemTime).with_target(false);
     let all = tracing_subscriber::registry().with(filter);
     let set = match log {
         Log::Json => {
             let lines = lines.with_writer(|| JsonLines(Unfailing(std::io::stderr())));
-            all.with(lines.json().flatten_event(true).with_current_span(false)).try_init()
+            all.with(lines.json().flatten_event(true).with_span_list(false)).try_init()
         }
         Log::Journald => match tracing_journald::layer() {
             Ok(journal) => {
@@ -30,7 +30,7 @@ pub(super) fn set_up(log: Log) -> LogFilter {
             }
             Err(why) => {
                 say(format!("warning: the journal cannot be reached: {why}; logging here"));
-                return set_up(Log::Human);
+                return set_up(Log::Human, level);
             }
         },
         Log::Human => {
@@ -53,14 +53,19 @@ pub(super) fn set_up(log: Log) -> LogFilter {
     LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
 }
 
+/// How much is logged, in words: `debug`, `steadfast::driver=trace`.
+pub(super) fn filter(words: &str) -> Result<EnvFilter, String> {
+    let parsed = EnvFilter::try_new(words);
+    parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(words)))
+}
+
 /// How much is logged; can be changed at any time.
 pub(super) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
 
 impl LogFilter {
     /// Filters so from now on: `debug`, `steadfast::driver=trace`.
     pub(super) fn set(&self, filter: &str) -> Result<(), String> {
-        let parsed = EnvFilter::try_new(filter);
-        (self.0)(parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(filter)))?)
+        (self.0)(self::filter(filter)?)
     }
 }
 
