@@ -1,0 +1,115 @@
+//! The oracle: what must be so once all is quiet, read from the machine and not from the kinds.
+
+use crate::shape::{Content, Declared, Shape, Thing};
+use crate::stage::Stage;
+use crate::world::Node;
+use std::collections::BTreeMap;
+use steadfast::store::Recalled;
+
+/// Since when each edge that notifies has been in the graph that runs.
+pub(crate) type Since = BTreeMap<(String, String), u64>;
+
+/// What is not as it must be.
+pub(crate) fn complaints(
+    stage: &Stage,
+    shape: &Shape,
+    (since, kept): (&Since, &Recalled),
+) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, declared) in shape.resources.iter().filter(|(_, declared)| !declared.is_noop()) {
+        let identity = shape.identity(name);
+        let Some(kept) = kept.resources.get(&identity) else { continue };
+        // Of what has a state, a check finds out how it stands, and nothing is noted where it is well.
+        if kept.owed.is_some() || (kept.interrupted.is_some() && declared.thing.is_deed()) {
+            all.push(format!("{identity}: in the store stands {kept:?} {declared:?}"));
+        }
+    }
+    for (name, declared) in &shape.resources {
+        if declared.is_noop() {
+            continue;
+        }
+        if let Some(what) = is_wrong(stage, shape, name, declared) {
+            all.push(format!("{}: {what}", shape.identity(name)));
+        }
+    }
+    for ((from, to), began) in since {
+        if let Some(what) = is_owed(stage, shape, (from, to), *began) {
+            all.push(what);
+        }
+    }
+    all
+}
+
+fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Option<String> {
+    match &declared.thing {
+        Thing::File { path, content, mode } => {
+            let wanted = match content {
+                Content::Text(text) => text,
+                Content::Of(value) => match &shape.resources[value].thing {
+                    Thing::Value { text } => text,
+                    _ => return Some("its value is none".to_owned()),
+                },
+            };
+            match stage.world.at(path) {
+                Some(Node::File { content, .. }) if content != wanted => {
+                    Some(format!("holds {content:?}, not {wanted:?}"))
+                }
+                Some(Node::File { mode: has, .. }) if mode.is_some_and(|mode| mode != *has) => {
+                    Some(format!("its mode is {has:o}, not {mode:?}"))
+                }
+                Some(Node::File { .. }) => None,
+                other => Some(format!("is no file: {other:?}")),
+            }
+        }
+        Thing::Directory { path, mode } => match stage.world.at(path) {
+            Some(Node::Directory { mode: has, .. }) if mode.is_none_or(|mode| mode == *has) => None,
+            other => Some(format!("is not such a directory: {other:?}")),
+        },
+        Thing::Absent { path } => stage.world.at(path).map(|node| format!("is there: {node:?}")),
+        Thing::Exec { creates: Some(path), refresh_only: false, .. } => {
+            stage.world.at(path).is_none().then(|| format!("did not make {}", path.display()))
+        }
+        Thing::Exec { refresh_only: false, .. } => {
+            stage.ran.get(&command(name)).is_none_or(Vec::is_empty).then(|| "never ran".to_owned())
+        }
+        Thing::Msg => {
+            let began = stage.heard.started.contains_key(&shape.identity(name));
+            (!began).then(|| "was never said".to_owned())
+        }
+        Thing::Exec { .. } | Thing::Value { .. } | Thing::Test { .. } => None,
+    }
+}
+
+/// E-9: whether a change of the one was never followed by a run of the other.
+fn is_owed(stage: &Stage, shape: &Shape, (from, to): (&str, &str), since: u64) -> Option<String> {
+    let (parent, child) = (shape.resources.get(from)?, shape.resources.get(to)?);
+    if child.is_noop() {
+        return None;
+    }
+    let identity = shape.identity(from);
+    let changed = match &parent.thing {
+        Thing::Exec { .. } => stage.done.get(&command(from)).copied(),
+        Thing::Msg | Thing::Test { .. } => stage.heard.began_last(&identity),
+        Thing::Value { .. } => None,
+        thing => stage.world.ours.get(thing.path()?).copied(),
+    }?;
+    // What was begun before the edge was there owes nothing over it.
+    let started = stage.heard.started.get(&identity)?.iter().rfind(|at| **at <= changed)?;
+    if *started <= since {
+        return None;
+    }
+    let after =
+        |times: Option<&Vec<u64>>| times.is_some_and(|all| all.iter().any(|at| *at >= changed));
+    let paid = match &child.thing {
+        Thing::Exec { creates: None, .. } => after(stage.ran.get(&command(to))),
+        Thing::Msg | Thing::Test { changed: true, .. } => {
+            after(stage.heard.started.get(&shape.identity(to)))
+        }
+        _ => true,
+    };
+    (!paid).then(|| format!("E-9: {identity} changed at {changed}, {to} did not run since"))
+}
+
+pub(crate) fn command(name: &str) -> String {
+    format!("work {name}")
+}

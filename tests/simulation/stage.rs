@@ -1,0 +1,247 @@
+//! What a run plays on: the clock, the agenda of what happens when, the machine, chance, and the trace.
+
+use crate::chance::Chance;
+use crate::listener::Heard;
+use crate::profile::Profile;
+use crate::sights::Sights;
+use crate::trace::Trace;
+use crate::world::{FileEvent, World};
+use std::collections::BTreeMap;
+use std::fmt::Arguments;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+use steadfast::driver::{Input, Pulse, Work};
+use tokio::time::Instant;
+
+/// The stage, as everybody who plays holds it. They all play on one thread.
+pub(crate) type Shared = Arc<Mutex<Stage>>;
+
+pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Stage> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that happens at its time.
+pub(crate) enum Event {
+    /// A check or an apply on a thread is at its system calls; it was asked for then, and changes something or not.
+    Job {
+        life: u32,
+        asked: u64,
+        applies: bool,
+        work: Work,
+    },
+    /// The same for one that blocks nobody.
+    Task {
+        life: u32,
+        work: Work,
+    },
+    /// Its result reaches the driver.
+    Result {
+        life: u32,
+        input: Input,
+    },
+    /// The journal writes.
+    Write {
+        life: u32,
+    },
+    /// Its answer reaches the driver.
+    Answer {
+        life: u32,
+        tickets: Vec<u64>,
+        refused: Option<String>,
+    },
+    /// The hub takes some steps.
+    Hub {
+        life: u32,
+    },
+    /// The kernel tells what it has to tell.
+    FileEvents,
+    /// Somebody else does something to the machine.
+    Foreign,
+    /// The operator does something.
+    Operator,
+    /// The daemon is killed.
+    Kill,
+    /// The daemon is started.
+    Start,
+    /// From now on nothing goes wrong any more.
+    Calm,
+    /// Is all as declared? The loop is asked, and then judged.
+    Look,
+    Judge,
+}
+
+/// All of it.
+pub(crate) struct Stage {
+    began: Instant,
+    agenda: BTreeMap<(u64, u32, u64), Event>,
+    number: u64,
+    pub(crate) waker: Option<Waker>,
+    pub(crate) trace: Trace,
+    pub(crate) sights: Sights,
+    pub(crate) world: World,
+    pub(crate) profile: Profile,
+    pub(crate) chance: Chance,
+    /// Faults happen, and somebody else is at work.
+    pub(crate) rough: bool,
+    /// Which life of the daemon this is.
+    pub(crate) life: u32,
+    /// So many system calls of the daemon until it is killed within one.
+    pub(crate) dies_in: Option<u64>,
+    /// It was: nothing that it does has any effect.
+    pub(crate) dead: bool,
+    /// What somebody else may do between two system calls.
+    pub(crate) meddler: Option<fn(&mut Self)>,
+    /// How often each command runs now, and when its runs began that ended well.
+    pub(crate) running: BTreeMap<(u32, String), u32>,
+    pub(crate) ran: BTreeMap<String, Vec<u64>>,
+    /// When the last run of each was over, however it ended.
+    pub(crate) done: BTreeMap<String, u64>,
+    pub(crate) heard: Heard,
+    /// Changes of these were not told.
+    pub(crate) untold: BTreeMap<PathBuf, u64>,
+    /// Which path each identity is about.
+    pub(crate) paths: BTreeMap<String, PathBuf>,
+    /// How the loop answered when it was asked last.
+    pub(crate) pulse: Option<Pulse>,
+    /// The kernel's events are on the agenda.
+    pub(crate) telling: bool,
+    /// What must never be, and was.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Stage {
+    pub(crate) fn new(profile: Profile, chance: Chance, keep: bool) -> Self {
+        Self {
+            began: Instant::now(),
+            agenda: BTreeMap::new(),
+            number: 0,
+            waker: None,
+            trace: Trace::new(keep),
+            sights: Sights::default(),
+            world: World::new(),
+            profile,
+            chance,
+            rough: true,
+            life: 0,
+            dies_in: None,
+            dead: false,
+            meddler: None,
+            running: BTreeMap::new(),
+            ran: BTreeMap::new(),
+            done: BTreeMap::new(),
+            heard: Heard::default(),
+            untold: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            pulse: None,
+            telling: false,
+            wrong: Vec::new(),
+        }
+    }
+
+    /// Milliseconds since the run began.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).expect("a run is short")
+    }
+
+    pub(crate) fn moment(&self, at: u64) -> Instant {
+        self.began + Duration::from_millis(at)
+    }
+
+    /// Puts an event on the agenda; of those at one moment chance says which comes first.
+    pub(crate) fn after(&mut self, delay: u64, event: Event) {
+        let at = (self.now() + delay, u32::from(self.chance.percent(20)), self.number);
+        self.number += 1;
+        self.agenda.insert(at, event);
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// When the next event is due.
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.agenda.keys().next().map(|(at, ..)| *at)
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Event> {
+        self.agenda.pop_first().map(|(_, event)| event)
+    }
+
+    /// What hangs does so no longer.
+    pub(crate) fn hurry(&mut self) {
+        let soon = self.now() + 1_000;
+        let late = self.agenda.split_off(&(soon, 0, 0));
+        for ((at, tie, number), event) in late {
+            let is_ours = !matches!(event, Event::Start | Event::Kill | Event::Look | Event::Judge);
+            self.agenda.insert((if is_ours { soon } else { at }, tie, number), event);
+        }
+    }
+
+    /// Something was committed, and the daemon does not know it yet.
+    pub(crate) fn answers_under_way(&self, number: u32) -> bool {
+        let is_one = |event: &Event| matches!(event, Event::Answer { life, refused: None, .. } if *life == number);
+        self.agenda.values().any(is_one)
+    }
+
+    pub(crate) fn say(&mut self, line: Arguments<'_>) {
+        let now = self.now();
+        self.trace.line(now, line);
+    }
+
+    /// Something that must be seen in some run was seen.
+    pub(crate) fn saw(&mut self, what: &'static str) {
+        self.sights.note(what);
+    }
+
+    /// Before each system call of ours: somebody else may come in between, and may be the one who kills us.
+    pub(crate) fn between_calls(&mut self) {
+        self.world.now = self.now();
+        if let Some(left) = &mut self.dies_in {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.dies_in = None;
+                self.dead = true;
+            }
+        }
+        let times = self.profile.meddling;
+        if self.rough
+            && self.chance.once_in(times)
+            && let Some(meddle) = self.meddler
+        {
+            self.saw("somebody came in between two system calls");
+            meddle(self);
+        }
+    }
+
+    /// Whether this system call fails for no good reason.
+    pub(crate) fn is_faulty(&mut self) -> bool {
+        let times = self.profile.errors;
+        self.dead || (self.rough && self.chance.once_in(times))
+    }
+
+    /// An event has reached us, or was lost: by that a change may be found, or not.
+    pub(crate) fn note_told(&mut self, event: &FileEvent, is_lost: bool) {
+        let FileEvent::Entry { directory, name, .. } = event else { return };
+        let now = self.now();
+        let paths: Vec<PathBuf> = self.paths.values().cloned().collect();
+        for path in paths {
+            let parent = path.parent().and_then(|parent| self.world.find(parent));
+            let is_it = parent.and_then(|inode| self.world.watched.get(&inode)) == Some(directory)
+                && path.file_name().is_some_and(|known| known.to_str() == Some(name));
+            if is_it && is_lost {
+                self.untold.insert(path, now);
+            } else if is_it {
+                self.untold.remove(&path);
+            }
+        }
+    }
+
+    /// A change of ours that nobody was told of: a sweep has found it.
+    pub(crate) fn found_by_sweep(&mut self, identity: &str) {
+        let path = self.paths.get(identity);
+        if path.and_then(|path| self.untold.remove(path)).is_some() {
+            self.saw("a file event was lost, and the sweep found it");
+        }
+    }
+}
