@@ -142,7 +142,9 @@ impl File {
                     Some(Node::File { mode, .. }) => *mode,
                     _ => 0o644,
                 };
-                let temporary = self.path.with_file_name(".steadfast-temporary");
+                let temporary = self
+                    .path
+                    .with_file_name(format!(".steadfast-{}", lock(&machine()).world.changes));
                 let node = Node::File { content: content.clone(), mode: mode.unwrap_or(kept) };
                 call(|stage| stage.world.write(&temporary, node, Who::Us)).and_then(|written| {
                     permit.check().map_err(revoked)?;

@@ -39,7 +39,7 @@ impl Life {
         let mut storage = Storage { kept: kept.clone(), stage: Arc::clone(stage) };
         let mut recalled = storage.recall().expect("memory tells all");
         recalled.key = Some(Key([7; 32]));
-        let (number, slots) = {
+        let (number, slots, sweeps) = {
             let mut stage = lock(stage);
             stage.life += 1;
             if recalled.resources.values().any(|kept| kept.interrupted.is_some()) {
@@ -53,7 +53,8 @@ impl Life {
             }
             stage.say(format_args!("recalls {recalled:?}"));
             let (threads, spare) = (stage.profile.threads, stage.profile.spare);
-            (stage.life, Slots { threads, spare, ..Slots::default() })
+            let slots = Slots { threads, spare, ..Slots::default() };
+            (stage.life, slots, stage.profile.sweeps)
         };
         let works = Arc::<Mutex<Works>>::default();
         let machinery =
@@ -61,7 +62,7 @@ impl Life {
         let settings = Settings {
             one_shot: false,
             slots,
-            sweep: Some(Duration::from_millis(SWEEP)),
+            sweep: sweeps.then_some(Duration::from_millis(SWEEP)),
             pause_limit: Duration::from_mins(2),
             whole: true,
             brake: Some(60),

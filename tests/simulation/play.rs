@@ -69,6 +69,8 @@ struct Player<'f> {
     loaded: u64,
     events: u64,
     calm_at: Option<u64>,
+    /// The operator has yet to load the graph again.
+    reloads: bool,
     /// Since when all is as declared, and how many changes had been told soon after.
     good: Option<(u64, Option<u64>)>,
     is_over: bool,
@@ -112,6 +114,7 @@ impl<'f> Player<'f> {
             loaded: 0,
             events: 0,
             calm_at: None,
+            reloads: false,
             good: None,
             is_over: false,
         }
@@ -334,6 +337,7 @@ impl<'f> Player<'f> {
         self.calm_at = Some(stage.now());
         stage.hurry();
         stage.after(5_000, Event::Look);
+        self.reloads = !stage.profile.sweeps;
         drop(stage);
         if let Some(life) = &self.life {
             life.inbox.put(Input::Resume);
@@ -345,6 +349,10 @@ impl<'f> Player<'f> {
             lock(&self.stage).after(1_000, Event::Look);
             return;
         };
+        if std::mem::take(&mut self.reloads) {
+            // What has failed for good is tried again when the operator says so; nothing else is looked at for that.
+            life.inbox.put(Input::Graph { graph: self.read(), operator: true });
+        }
         let stage = Arc::clone(&self.stage);
         let keep = move |pulse| lock(&stage).pulse = Some(pulse);
         lock(&self.stage).pulse = None;

@@ -33,6 +33,8 @@ pub(crate) struct Profile {
     pub(crate) operator: u64,
     /// How often the daemon is killed.
     pub(crate) kills: u64,
+    /// Everything is looked at from time to time, whatever events say. Where no event is lost, events alone must do.
+    pub(crate) sweeps: bool,
     /// How many threads there are, and how many to spare.
     pub(crate) threads: u32,
     pub(crate) spare: u32,
@@ -40,6 +42,7 @@ pub(crate) struct Profile {
 
 impl Profile {
     pub(crate) fn draw(chance: &mut Chance) -> Self {
+        let lost = *chance.pick(&[0, 0, 0, 10, 90]);
         Self {
             rough_for: *chance.pick(&[2_000, 10_000, 40_000, 120_000]),
             meddling: *chance.pick(&[0, 0, 5, 20, 100]),
@@ -47,7 +50,8 @@ impl Profile {
             failures: *chance.pick(&[0, 0, 2, 5]),
             refusals: *chance.pick(&[0, 0, 0, 3, 10]),
             hangs: *chance.pick(&[0, 0, 0, 10, 40]),
-            lost: *chance.pick(&[0, 0, 0, 10, 90]),
+            lost,
+            sweeps: lost > 0 || chance.percent(30),
             late: *chance.pick(&[0, 1, 20, 150, 3_000]),
             queue: *chance.pick(&[1, 4, 1 << 14, 1 << 14, 1 << 14]),
             watches: *chance.pick(&[1, 3, 1 << 14, 1 << 14, 1 << 14, 1 << 14]),

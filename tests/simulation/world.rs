@@ -160,6 +160,9 @@ impl World {
             return false;
         };
         let Some(inode) = self.entry(old, &was) else { return false };
+        if from == to {
+            return true;
+        }
         if let Some(there) = self.entry(new, &name) {
             let both = self.nodes.get(&inode).zip(self.nodes.get(&there));
             let Some((Node::File { .. }, Node::File { .. })) = both else { return false };
