@@ -11,6 +11,7 @@ mod listener;
 mod machinery;
 mod meddler;
 mod oracle;
+mod planted;
 mod play;
 mod profile;
 mod runs;

@@ -1,6 +1,6 @@
 //! Somebody else on the machine, who changes what he likes.
 
-use crate::shape::{CONTENTS, DIRECTORIES, MODES};
+use crate::shape::{CONTENTS, DIRECTORIES, MODES, Shape, Thing};
 use crate::stage::Stage;
 use crate::world::{Node, Who};
 use std::collections::BTreeMap;
@@ -37,6 +37,42 @@ pub(crate) fn meddle(stage: &mut Stage) {
         (_, None) => stage.world.remove(&path, Who::Foreign),
     };
     stage.say(format_args!("meddles {done} {act} {}", path.display()));
+}
+
+/// Once all is as declared: one thing that is declared, or that a command waits for, is moved.
+pub(crate) fn probe(stage: &mut Stage, shape: &Shape) {
+    stage.world.now = stage.now();
+    let mut paths = Vec::new();
+    for declared in shape.resources.values().filter(|declared| !declared.is_noop()) {
+        match &declared.thing {
+            Thing::File { path, .. } | Thing::Absent { path } => paths.push(path),
+            Thing::Exec { watched, .. } => paths.extend(watched),
+            _ => {}
+        }
+    }
+    let is_directory = |path: &&&PathBuf| {
+        shape.resources.values().any(|declared| match &declared.thing {
+            Thing::Directory { path: other, .. } => other == **path,
+            _ => false,
+        })
+    };
+    paths.retain(|path| !is_directory(&path));
+    if paths.is_empty() {
+        return;
+    }
+    let path = (*stage.chance.pick(&paths)).clone();
+    let content = "moved\n".to_owned();
+    let done = if stage.chance.percent(40) {
+        stage.world.remove(&path, Who::Foreign)
+    } else {
+        stage.world.write(&path, Node::File { content, mode: 0o640 }, Who::Foreign)
+    };
+    stage.say(format_args!("probes {} {done}", path.display()));
+    if done {
+        let now = stage.now();
+        stage.probed.insert(path, now);
+        stage.saw("moved when all was calm");
+    }
 }
 
 /// The directories that no graph declares are put back by whoever took them away, with those above them.

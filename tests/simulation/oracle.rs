@@ -4,6 +4,7 @@ use crate::shape::{Content, Declared, Shape, Thing};
 use crate::stage::Stage;
 use crate::world::Node;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use steadfast::store::Recalled;
 
 /// Since when each edge that notifies has been in the graph that runs.
@@ -66,6 +67,11 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
             other => Some(format!("is not such a directory: {other:?}")),
         },
         Thing::Absent { path } => stage.world.at(path).map(|node| format!("is there: {node:?}")),
+        Thing::Exec { creates: None, refresh_only: false, watched, .. }
+            if let Some(at) = unheard(stage, name, watched) =>
+        {
+            Some(format!("E-4: what it watches moved at {at}, and it did not run since"))
+        }
         Thing::Exec { creates: Some(path), refresh_only: false, .. } => {
             stage.world.at(path).is_none().then(|| format!("did not make {}", path.display()))
         }
@@ -78,6 +84,13 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
         }
         Thing::Exec { .. } | Thing::Value { .. } | Thing::Test { .. } => None,
     }
+}
+
+/// E-4: when something that a command watches was moved while all was calm, and the command did not run since.
+fn unheard(stage: &Stage, name: &str, watched: &[PathBuf]) -> Option<u64> {
+    let at = *watched.iter().filter_map(|path| stage.probed.get(path)).max()?;
+    let ran = stage.ran.get(&command(name));
+    ran.is_none_or(|ran| ran.iter().all(|began| *began < at)).then_some(at)
 }
 
 /// E-9: whether a change of the one was never followed by a run of the other.

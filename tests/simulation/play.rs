@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::kinds::{self, MACHINE};
 use crate::life::Life;
-use crate::meddler::{meddle, put_back};
+use crate::meddler::{meddle, probe, put_back};
 use crate::oracle::{Since, complaints};
 use crate::profile::Profile;
 use crate::shape::{Shape, Thing};
@@ -69,6 +69,8 @@ struct Player<'f> {
     loaded: u64,
     events: u64,
     calm_at: Option<u64>,
+    /// So often somebody moves something once all is as declared, and it must come right again.
+    probes: u64,
     /// The operator has yet to load the graph again.
     reloads: bool,
     /// Since when all is as declared, and how many changes had been told soon after.
@@ -101,6 +103,7 @@ impl<'f> Player<'f> {
             let at = chance.below(profile.rough_for);
             stage.after(at, Event::Kill);
         }
+        let probes = chance.below(3);
         let stage = Arc::new(Mutex::new(stage));
         MACHINE.set(Some(Arc::clone(&stage)));
         Self {
@@ -114,6 +117,7 @@ impl<'f> Player<'f> {
             loaded: 0,
             events: 0,
             calm_at: None,
+            probes,
             reloads: false,
             good: None,
             is_over: false,
@@ -381,7 +385,12 @@ impl<'f> Player<'f> {
                 stage.wrong.append(&mut wrong);
             }
         } else if wrong.is_empty() && at_work.is_none() {
-            self.good = Some((now, None));
+            if self.probes > 0 {
+                self.probes -= 1;
+                probe(&mut stage, &self.shape);
+            } else {
+                self.good = Some((now, None));
+            }
         }
         if now > calm_at + PATIENCE {
             stage.wrong.append(&mut wrong);

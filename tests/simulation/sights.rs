@@ -31,6 +31,7 @@ pub(crate) const ALL: &[&str] = &[
     "a value that changed",
     "would change",
     "all as declared",
+    "moved when all was calm",
 ];
 
 /// What was seen, and how often.

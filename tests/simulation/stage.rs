@@ -105,6 +105,8 @@ pub(crate) struct Stage {
     pub(crate) paths: BTreeMap<String, PathBuf>,
     /// How the loop answered when it was asked last.
     pub(crate) pulse: Option<Pulse>,
+    /// What was moved when all was calm, and when.
+    pub(crate) probed: BTreeMap<PathBuf, u64>,
     /// The kernel's events are on the agenda.
     pub(crate) telling: bool,
     /// What must never be, and was.
@@ -135,6 +137,7 @@ impl Stage {
             untold: BTreeMap::new(),
             paths: BTreeMap::new(),
             pulse: None,
+            probed: BTreeMap::new(),
             telling: false,
             wrong: Vec::new(),
         }
