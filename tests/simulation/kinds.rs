@@ -244,6 +244,7 @@ impl InProgress {
     fn new(command: &str) -> Self {
         let machine = machine();
         let mut stage = lock(&machine);
+        stage.note_deed(command);
         let this = (stage.life, command.to_owned());
         let count = stage.running.entry(this.clone()).or_default();
         *count += 1;

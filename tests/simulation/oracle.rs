@@ -88,6 +88,10 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
 
 /// E-4: when something that a command watches was moved while all was calm, and the command did not run since.
 fn unheard(stage: &Stage, name: &str, watched: &[PathBuf]) -> Option<u64> {
+    if stage.profile.lost > 0 {
+        // Its watch may be lost too, until a sweep.
+        return None;
+    }
     let at = *watched.iter().filter_map(|path| stage.probed.get(path)).max()?;
     let ran = stage.ran.get(&command(name));
     ran.is_none_or(|ran| ran.iter().all(|began| *began < at)).then_some(at)

@@ -286,6 +286,8 @@ impl<'f> Player<'f> {
             Some((self.shape.identity(name), declared.thing.path()?.to_owned()))
         });
         stage.paths = paths.collect();
+        let deeds = self.shape.resources.iter().filter(|(_, declared)| declared.thing.is_deed());
+        stage.deeds = deeds.map(|(name, _)| self.shape.identity(name)).collect();
     }
 
     fn operate(&mut self) {

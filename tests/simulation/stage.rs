@@ -6,7 +6,7 @@ use crate::profile::Profile;
 use crate::sights::Sights;
 use crate::trace::Trace;
 use crate::world::{FileEvent, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Arguments;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -101,10 +101,14 @@ pub(crate) struct Stage {
     pub(crate) heard: Heard,
     /// Changes of these were not told.
     pub(crate) untold: BTreeMap<PathBuf, u64>,
+    /// Those whose begin must be kept before they run.
+    pub(crate) deeds: BTreeSet<String>,
     /// Which path each identity is about.
     pub(crate) paths: BTreeMap<String, PathBuf>,
     /// How the loop answered when it was asked last.
     pub(crate) pulse: Option<Pulse>,
+    /// The begin of these was refused, and none was kept since.
+    pub(crate) refused: BTreeSet<String>,
     /// What was moved when all was calm, and when.
     pub(crate) probed: BTreeMap<PathBuf, u64>,
     /// The kernel's events are on the agenda.
@@ -135,8 +139,10 @@ impl Stage {
             done: BTreeMap::new(),
             heard: Heard::default(),
             untold: BTreeMap::new(),
+            deeds: BTreeSet::new(),
             paths: BTreeMap::new(),
             pulse: None,
+            refused: BTreeSet::new(),
             probed: BTreeMap::new(),
             telling: false,
             wrong: Vec::new(),
@@ -221,6 +227,24 @@ impl Stage {
     pub(crate) fn is_faulty(&mut self) -> bool {
         let times = self.profile.errors;
         self.dead || (self.rough && self.chance.once_in(times))
+    }
+
+    pub(crate) fn note_begin(&mut self, identity: &str, is_kept: bool) {
+        if is_kept {
+            self.refused.remove(identity);
+        } else {
+            self.refused.insert(identity.to_owned());
+        }
+    }
+
+    /// A command runs.
+    pub(crate) fn note_deed(&mut self, command: &str) {
+        let name = command.rsplit(' ').next().unwrap_or_default();
+        let identity = format!("exec[{name}]");
+        if self.deeds.contains(&identity) && self.refused.contains(&identity) {
+            let what = format!("{command} runs although its begin was refused");
+            self.wrong.push(what);
+        }
     }
 
     /// An event has reached us, or was lost: by that a change may be found, or not.

@@ -37,6 +37,9 @@ impl Store for Storage {
                 stage.saw("an end was refused");
             }
             for entry in batch {
+                if let Entry::Begin { identity, .. } = entry {
+                    stage.note_begin(identity, refused.is_ok());
+                }
                 stage.say(format_args!("commit {} {entry:?}", refused.is_ok()));
             }
         }
