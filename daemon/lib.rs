@@ -9,3 +9,4 @@ pub mod events;
 pub mod signals;
 pub mod store;
 pub mod supervisor;
+pub mod workers;

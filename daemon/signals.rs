@@ -16,7 +16,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::pipe::Receiver;
 
@@ -107,17 +107,10 @@ impl Signals {
         Ok(())
     }
 
-    /// Whether a stop was sent up to now. Takes none of them.
-    pub async fn is_asked_to_stop(&mut self) -> io::Result<bool> {
-        if let Some(taker) = &self.taker {
-            taker.take_all()?;
-        }
-        while let Some(pipe) = &self.ready
-            && rustix::io::ioctl_fionread(pipe)? > 0
-        {
-            self.fill().await?;
-        }
-        Ok(self.waiting.contains(&Signal::Stop))
+    /// Whoever asks this need not read signals himself.
+    #[must_use]
+    pub fn stops(&self) -> Stops {
+        Stops { taker: self.taker.clone(), spilled: Arc::clone(&self.spilled) }
     }
 
     /// Waits for more, and puts it to those that wait.
@@ -146,6 +139,23 @@ impl Signals {
     }
 }
 
+/// Whether a stop was sent.
+#[derive(Clone, Debug)]
+pub struct Stops {
+    taker: Option<Arc<Taker>>,
+    spilled: Arc<Spill>,
+}
+
+impl Stops {
+    /// Whether one was sent up to now; taken by somebody or not.
+    pub fn is_asked(&self) -> io::Result<bool> {
+        if let Some(taker) = &self.taker {
+            taker.take_all()?;
+        }
+        Ok(self.spilled.stopped.load(Ordering::SeqCst))
+    }
+}
+
 impl Drop for Signals {
     fn drop(&mut self) {
         for action in self.actions.drain(..) {
@@ -161,6 +171,8 @@ struct Spill {
     stop: AtomicU8,
     /// The last of pause and resume.
     last: AtomicU8,
+    /// A stop was sent at some time, spilled or not.
+    stopped: AtomicBool,
 }
 
 impl Spill {
@@ -242,8 +254,11 @@ impl Taker {
     }
 }
 
-/// Runs also inside a signal handler: one `write`, or one store of an atomic; no lock, no memory, no panic.
+/// Runs also inside a signal handler: one `write`, and stores of atomics; no lock, no memory, no panic.
 fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
+    if signal == Signal::Stop {
+        spilled.stopped.store(true, Ordering::SeqCst);
+    }
     if rustix::io::write(pipe, &[signal as u8]).is_err() {
         spilled.put(signal);
     }
@@ -253,6 +268,6 @@ fn pass(signal: Signal, pipe: &OwnedFd, spilled: &Spill) {
 #[expect(unsafe_code, reason = "safe signal crates merge repeats and lose the order of signals")]
 fn register(number: i32, action: impl Fn() + Send + Sync + 'static) -> io::Result<SigId> {
     // SAFETY: the action only calls `pass`: a raw write system call (rustix keeps errno untouched) on a descriptor that the action
-    // owns, or an atomic store. Both are async-signal-safe, neither allocates, locks or panics.
+    // owns, and atomic stores. Both are async-signal-safe, neither allocates, locks or panics.
     unsafe { signal_hook::low_level::register(number, action) }
 }

@@ -10,8 +10,10 @@ use crate::driver::{
     Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings, local_minute,
 };
 use crate::signals::{Signal, Signals};
+use crate::store::Journal as StateJournal;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast_engine::{Holding, Slots, Standing};
 use steadfast_resources::{Host, MintKey};
@@ -47,15 +49,16 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     };
     let name = loaded.name.clone();
     let audience = audience(args);
-    let parts =
-        Parts { host: Host::default(), key: key.into(), store: Some(store), recalled, audience };
-    let finished = match runtime.block_on(drive(parts, loaded, Some(signals))) {
-        Ok(finished) => finished,
+    let journal = match StateJournal::spawn(store) {
+        Ok(journal) => Some(journal),
         Err(error) => {
             text::error(format!("cannot start: {error}"), None);
             return Exit::Failed;
         }
     };
+    let host = Host::default();
+    let parts = Parts { host, key: Arc::new(key), journal, recalled, audience };
+    let finished = runtime.block_on(drive(parts, loaded, Some(signals)));
     let verdict = Verdict::of(&finished);
     if args.json {
         out(verdict.to_json(&name, &finished, began.elapsed()).to_string());
@@ -295,12 +298,12 @@ pub(super) async fn drive(
     parts: Parts,
     loaded: crate::config::Loaded,
     signals: Option<Signals>,
-) -> std::io::Result<Finished> {
-    let driver = Driver::new(settings(), parts)?;
+) -> Finished {
+    let driver = Driver::new(settings(), parts);
     let inbox = driver.inbox();
     inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
     if let Some(signals) = signals {
         tokio::spawn(obey(signals, inbox));
     }
-    Ok(driver.run().await)
+    driver.run().await
 }

@@ -53,6 +53,12 @@ pub enum Command {
     Stop(Stop),
     /// Change how much the daemon logs
     LogLevel(LogLevel),
+    /// Say whether this machine lets a daemon do its work; ends with 0 ok, 1 problems, 2 warnings only
+    Doctor(Doctor),
+    /// Print the script by which a shell completes this command line
+    Completions(Completions),
+    /// Write the manual pages to a directory
+    Man(Man),
 }
 
 /// Which graph, and how much of it.
@@ -257,6 +263,47 @@ pub struct LogLevel {
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
+}
+
+/// `steadfast doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Graphs whose permissions are looked at [default: /etc/steadfast/graph.yaml, if it is there]
+    #[arg(value_name = "GRAPH")]
+    pub graphs: Vec<PathBuf>,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Show it as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steadfast completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// The shells that can complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU bash, 4.4 or later.
+    Bash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly interactive shell.
+    Fish,
+}
+
+/// `steadfast man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Where to; a page for each command
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// How lines of log look.

@@ -26,10 +26,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
         vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
     });
-    let found = match steps::find(loaded, Recalled::default(), key, runtime) {
-        Ok(found) => found,
-        Err(exit) => return exit,
-    };
+    let found = steps::find(loaded, Recalled::default(), key, runtime);
     if args.json {
         out(found.to_json().to_string());
     } else {

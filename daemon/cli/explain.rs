@@ -27,7 +27,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
 }
 
 /// What can be explained.
-fn topics() -> impl Iterator<Item = &'static str> {
+pub(super) fn topics() -> impl Iterator<Item = &'static str> {
     let kinds = registry::specs().iter().map(|spec| spec.kind);
     kinds.chain(["meta"]).chain(Code::ALL.iter().map(|code| code.id()))
 }

@@ -6,25 +6,23 @@ pub mod exit;
 mod apply;
 mod asking;
 mod check;
-mod desk;
+mod doctor;
 mod drift;
 mod edges;
 mod explain;
 mod graph;
-mod inside;
 mod log;
 mod plan;
 mod read;
-mod reload;
 mod run;
+mod shell;
 mod state;
 mod steps;
-mod systemd;
 mod text;
 
 use crate::signals::Signals;
 use args::{Cli, Command};
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use exit::Exit;
 use std::time::Duration;
 use steadfast_resources::MintKey;
@@ -33,11 +31,19 @@ use tokio::runtime::Runtime;
 /// Does what the command line says. Called once, from `main`, before any thread is started.
 #[must_use]
 pub fn main() -> Exit {
+    if shell::complete() {
+        return Exit::Well;
+    }
     let Some(key) = MintKey::take() else { return Exit::Failed };
     if let Err(trouble) = steadfast_resources::host::close_inherited() {
         text::say(format!("warning: {trouble}"));
     }
-    let cli = match Cli::try_parse() {
+    let mut command = shell::command();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = parsed.and_then(|mut matches| {
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    });
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let asked = !error.use_stderr();
@@ -59,6 +65,9 @@ pub fn main() -> Exit {
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Plan(args) => plan::plan(&args, key),

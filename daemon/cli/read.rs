@@ -51,7 +51,7 @@ pub(super) async fn read_unless_stopped(
         _ = signals.asked_to_stop() => return Ok(None),
         read = reading => read,
     };
-    if signals.is_asked_to_stop().await.unwrap_or(true) {
+    if signals.stops().is_asked().unwrap_or(true) {
         return Ok(None);
     }
     match read {

@@ -43,16 +43,7 @@ fn read(directory: &Path) -> Opened {
 
 fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {
     match opened {
-        Ok((store, recalled)) => {
-            if let Some(bad) = store.moved_aside() {
-                let bad = bad.display();
-                tracing::warn!(
-                    event = "state_lost",
-                    "state could not be read and is rebuilt; kept at {bad}"
-                );
-            }
-            Ok((Box::new(store), recalled))
-        }
+        Ok((store, recalled)) => Ok((Box::new(store), recalled)),
         Err(error) => Err(refuse(&error)),
     }
 }
@@ -92,7 +83,8 @@ impl Opening {
     }
 }
 
-fn refuse(error: &StoreError) -> Exit {
+/// Says why state cannot be had, and how the program ends for it.
+pub(super) fn refuse(error: &StoreError) -> Exit {
     let (exit, hint) = match error {
         StoreError::Locked { .. } => (
             Exit::Busy,
@@ -102,7 +94,7 @@ fn refuse(error: &StoreError) -> Exit {
             Exit::Permission,
             "run as the owner of the directory, or give another one with --state-dir",
         ),
-        StoreError::Directory { .. } | StoreError::Database { .. } => {
+        StoreError::Directory { .. } | StoreError::Database { .. } | StoreError::Ended => {
             (Exit::State, "give another directory with --state-dir")
         }
     };

@@ -1,8 +1,7 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
-use super::exit::Exit;
+use super::apply;
 use super::text::{count, out, plain};
-use super::{apply, text};
 use crate::config::Loaded;
 use crate::driver::{Audience, Finished, News, Parts};
 use crate::store::Recalled;
@@ -13,24 +12,15 @@ use steadfast_resources::{Difference, Host, MintKey};
 use tokio::runtime::Runtime;
 
 /// Looks at a graph that was read with `noop` for all of it.
-pub(super) fn find(
-    loaded: Loaded,
-    recalled: Recalled,
-    key: MintKey,
-    runtime: &Runtime,
-) -> Result<Found, Exit> {
+pub(super) fn find(loaded: Loaded, recalled: Recalled, key: MintKey, runtime: &Runtime) -> Found {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let steps = Steps::default();
     let audience = Box::new(Collector(steps.clone()));
-    let parts = Parts { host: Host::default(), key: key.into(), store: None, recalled, audience };
-    match runtime.block_on(apply::drive(parts, loaded, None)) {
-        Ok(finished) => Ok(Found::new(graph, &order, &steps, finished)),
-        Err(error) => {
-            text::error(format!("cannot start: {error}"), None);
-            Err(Exit::Failed)
-        }
-    }
+    let host = Host::default();
+    let parts = Parts { host, key: Arc::new(key), journal: None, recalled, audience };
+    let finished = runtime.block_on(apply::drive(parts, loaded, None));
+    Found::new(graph, &order, &steps, finished)
 }
 
 /// What would be done to one resource.

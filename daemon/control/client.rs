@@ -42,6 +42,7 @@ pub enum Unanswered {
 #[derive(Debug)]
 pub struct Client {
     read: BufReader<OwnedReadHalf>,
+    listener: Option<i32>,
     /// Kept: a closed half would look like an end.
     _write: tokio::net::unix::OwnedWriteHalf,
 }
@@ -51,8 +52,8 @@ impl Client {
     pub async fn ask(address: &Address, ask: &Ask) -> Result<Self, Unanswered> {
         let path = address.path();
         let stream = connect(path).await?;
-        let listener = stream.peer_cred().map_err(|why| Unanswered::Broken(why.to_string()))?;
-        let listener = Peer { uid: listener.uid() };
+        let found = stream.peer_cred().map_err(|why| Unanswered::Broken(why.to_string()))?;
+        let listener = Peer { uid: found.uid() };
         if !address.believes(listener) {
             let (path, uid) = (path.display(), listener.uid);
             return Err(Unanswered::Denied(format!("user {uid} listens at {path}, not yours")));
@@ -64,7 +65,13 @@ impl Client {
         let (read, mut write) = stream.into_split();
         // Refused at once, the request may find nobody to read it, and the answer is there all the same.
         let _unread = line::write(&mut write, line, Duration::from_secs(5)).await;
-        Ok(Self { read: BufReader::new(read), _write: write })
+        Ok(Self { read: BufReader::new(read), listener: found.pid(), _write: write })
+    }
+
+    /// The process that listens, as far as it can be seen from here.
+    #[must_use]
+    pub fn listener(&self) -> Option<i32> {
+        self.listener.filter(|pid| *pid > 0)
     }
 
     /// The next piece of the answer; none when it is complete.

@@ -27,6 +27,13 @@ pub enum Ask {
         /// `kind[name]`.
         resource: String,
     },
+    /// The names of resources that begin so, in order.
+    Names {
+        /// `file[`, or nothing for all.
+        prefix: String,
+        /// At most so many.
+        most: usize,
+    },
     /// From a resource to what stands in its way.
     Why {
         /// `kind[name]`.
@@ -74,6 +81,14 @@ pub enum Ask {
         /// A filter such as `debug` or `steadfast::driver=trace`.
         filter: String,
     },
+    /// A fault in one of the daemon's workers, to see that it heals.
+    #[cfg(debug_assertions)]
+    Fault {
+        /// Its name.
+        worker: String,
+        /// `panic`, `error` or `hang`.
+        how: String,
+    },
 }
 
 impl Ask {
@@ -83,9 +98,12 @@ impl Ask {
         match self {
             Self::Status { .. }
             | Self::Show { .. }
+            | Self::Names { .. }
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Report => false,
+            #[cfg(debug_assertions)]
+            Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume
             | Self::Reload

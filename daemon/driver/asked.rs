@@ -16,6 +16,8 @@ pub enum Question {
     Status(usize, oneshot::Sender<Status>),
     /// How one resource stands; none where there is none of that name.
     Show(String, oneshot::Sender<Option<ResourceDetails>>),
+    /// The names that begin so, in order, at most so many.
+    Names(String, usize, oneshot::Sender<Vec<String>>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -30,6 +32,7 @@ impl Driver {
                 let id = self.running(&name);
                 drop(to.send(id.map(|id| self.details(id))));
             }
+            Question::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
@@ -57,6 +60,13 @@ impl Driver {
             Err(strangers) => strangers,
         };
         drop(to.send(strangers));
+    }
+
+    fn names_from(&self, prefix: &str, most: usize) -> Vec<String> {
+        let all = self.table.ids().map(|id| self.table.name(id));
+        let mut names: Vec<&str> = all.filter(|name| name.starts_with(prefix)).collect();
+        names.sort_unstable();
+        names.into_iter().take(most).map(str::to_owned).collect()
     }
 
     fn running(&self, name: &str) -> Option<VertexId> {
@@ -125,6 +135,7 @@ impl Driver {
                 .collect(),
             more,
             up_for: self.began.elapsed().as_secs(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 

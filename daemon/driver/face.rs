@@ -3,7 +3,7 @@
 use super::watch::Signal;
 use super::{Audience, LocalMinute, Question};
 use crate::config::Loaded;
-use crate::store::{Recalled, Store};
+use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, Standing};
@@ -69,7 +69,7 @@ pub struct Pulse {
 }
 
 /// How a driver is set up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// For `apply` and `plan`: no watches, no sweeps; ends when it is at rest.
     pub one_shot: bool,
@@ -119,8 +119,8 @@ pub struct Parts {
     pub host: Host,
     /// The one key for permits; a driver that takes the place of another gets the same.
     pub key: Arc<MintKey>,
-    /// Where state is kept; none where nothing will be changed (`plan`).
-    pub store: Option<Box<dyn Store>>,
+    /// Where state is kept; none where nothing will be changed (`plan`). It stays open when the driver has ended.
+    pub journal: Option<Journal>,
     /// What it told back.
     pub recalled: Recalled,
     /// Who listens.

@@ -37,9 +37,15 @@ enum Asked {
 }
 
 impl Keeper {
-    /// Over this journal.
+    /// Over this journal, whose answers go there, with the reason where something could not be kept.
     #[must_use]
-    pub(super) fn new(journal: Journal) -> Self {
+    pub(super) fn new(
+        journal: Journal,
+        mut answer: impl FnMut(Vec<u64>, Option<String>) + Send + 'static,
+    ) -> Self {
+        journal.attach(move |tickets, result| {
+            answer(tickets.to_vec(), result.err().map(ToString::to_string));
+        });
         Self {
             journal,
             next: 0,
@@ -170,8 +176,8 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything written is answered, and gives the store up.
+    /// Waits until everything written is answered.
     pub(super) fn close(self) {
-        self.journal.close();
+        self.journal.flush();
     }
 }

@@ -1,4 +1,4 @@
-//! What the loop stands on: threads for what blocks, the journal's thread, the watches, and the clock of the wall.
+//! What the loop stands on: threads for what blocks, the watches, and the clock of the wall.
 //!
 //! Everything of the driver that is not its own turn comes from here, so that a test may take the place of all of it and decide
 //! what happens when. [`Threads`] is the machinery of every daemon; the other one lives in `tests/simulation`.
@@ -8,7 +8,6 @@ use super::pool::Pool;
 use super::units::HostUnits;
 use super::watch::{Hub, Signal, Sources};
 use super::{Inbox, Input};
-use crate::store::{Answered, Journal, Store};
 use futures_util::FutureExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,9 +24,6 @@ pub type Ear = Box<dyn Fn(Vec<Signal>) + Send + Sync>;
 pub trait Machinery: Send {
     /// Those who do the work, at most so many of them on threads; they put what comes of it into this inbox.
     fn hands(&self, most: usize, inbox: Inbox<Input>) -> Box<dyn Hands>;
-
-    /// The one writer of the store.
-    fn journal(&self, store: Box<dyn Store>, answered: Answered) -> std::io::Result<Journal>;
 
     /// Where events come from.
     fn hub(&self, host: &Host, ear: Ear) -> Hub;
@@ -62,10 +58,6 @@ impl Machinery for Threads {
             move || inbox.wake()
         });
         Box::new(PoolAndTasks { pool, inbox })
-    }
-
-    fn journal(&self, store: Box<dyn Store>, answered: Answered) -> std::io::Result<Journal> {
-        Journal::spawn(store, answered)
     }
 
     fn hub(&self, host: &Host, ear: Ear) -> Hub {

@@ -40,14 +40,14 @@ use tokio::time::Instant;
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
-use crate::store::{Ended, Entry, Recalled, StoreError};
+use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
 use parts::Lately;
 use runs::Runs;
 use settle::Settling;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
@@ -106,6 +106,8 @@ pub struct Driver {
     pause_until: Tick,
     times: Times,
     progress_at: Instant,
+    /// Held by this driver and by each run that it has started.
+    presence: Arc<()>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -116,31 +118,26 @@ impl std::fmt::Debug for Driver {
 
 impl Driver {
     /// A driver with the empty graph. Must be called within a tokio runtime.
-    pub fn new(settings: Settings, parts: Parts) -> std::io::Result<Self> {
+    #[must_use]
+    pub fn new(settings: Settings, parts: Parts) -> Self {
         Self::on(Box::new(machinery::Threads), settings, parts)
     }
 
     /// The same on another machinery.
-    pub fn on(
-        machinery: Box<dyn Machinery>,
-        settings: Settings,
-        parts: Parts,
-    ) -> std::io::Result<Self> {
+    #[must_use]
+    pub fn on(machinery: Box<dyn Machinery>, settings: Settings, parts: Parts) -> Self {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
             let ear = move |signals| inbox.put(Input::Watched(signals));
             machinery.hub(&parts.host, Box::new(ear))
         });
-        let journal = parts.store.map(|store| {
+        let keeper = parts.journal.map(|journal| {
             let inbox = inbox.clone();
-            let answered = move |tickets: &[u64], result: Result<(), &StoreError>| {
-                inbox.put(Input::Kept(tickets.to_vec(), result.err().map(ToString::to_string)));
-            };
-            machinery.journal(store, Box::new(answered))
+            Keeper::new(journal, move |tickets, refused| inbox.put(Input::Kept(tickets, refused)))
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
-        Ok(Self {
+        Self {
             engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
@@ -155,7 +152,7 @@ impl Driver {
             hands: machinery.hands(most, inbox.clone()),
             machinery,
             hub,
-            keeper: journal.transpose()?.map(Keeper::new),
+            keeper,
             inbox,
             runs: Runs::default(),
             echo: Echo::default(),
@@ -173,13 +170,20 @@ impl Driver {
             pause_until: Tick(0),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
-        })
+            presence: Arc::default(),
+        }
     }
 
     /// Where to put things for it.
     #[must_use]
     pub fn inbox(&self) -> Inbox<Input> {
         self.inbox.clone()
+    }
+
+    /// Alive as long as this driver or anything that it has started is.
+    #[must_use]
+    pub fn presence(&self) -> Weak<()> {
+        Arc::downgrade(&self.presence)
     }
 
     /// Runs until it is stopped, or in one-shot until all is at rest.
@@ -432,6 +436,7 @@ impl Driver {
         if let Some(keeper) = self.keeper.take() {
             keeper.close();
         }
+        self.presence = Arc::default();
         leave_to_the_kernel(self);
         Finished {
             standings,

@@ -5,7 +5,7 @@ use steadfast_engine::{Class, Counts, Holding};
 use steadfast_resources::{Difference, Trouble};
 
 /// Whoever listens to a driver.
-pub trait Audience {
+pub trait Audience: Send {
     /// Hears one piece of news. Called from the driver's loop: it must not wait.
     fn hear(&mut self, news: &News<'_>);
 

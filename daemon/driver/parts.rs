@@ -54,12 +54,13 @@ impl Driver {
         ask: Ask,
         run: RunId,
     ) {
-        let host = self.host.clone();
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
         let work = async move {
             let verdicts = guarded(transaction.check(&host, ask)).await;
             let verdicts = verdicts.unwrap_or_else(|trouble| {
                 (0..count).map(|_| Verdict::Unknown(trouble.clone())).collect()
             });
+            drop(presence);
             Input::CheckedParts(run, verdicts)
         };
         self.hands.run(seat, false, Box::pin(work));
@@ -120,13 +121,14 @@ impl Driver {
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let permit = self.key.mint(live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);
-        let host = self.host.clone();
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
         self.echo.applying(id);
         let work = async move {
             let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
             let outcomes = guarded(answer)
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
+            drop(presence);
             Input::EndedParts(run, outcomes)
         };
         self.hands.run(seat, true, Box::pin(work));

@@ -56,6 +56,15 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 pub(super) struct Runs(pub(super) BTreeMap<RunId, Live>);
 
+/// A driver that breaks leaves runs behind: they may change nothing more.
+impl Drop for Runs {
+    fn drop(&mut self) {
+        for live in self.0.values() {
+            live.cancel.cancel();
+        }
+    }
+}
+
 impl Driver {
     /// Checks a vertex.
     pub(super) fn start(&mut self, start: Start) {
@@ -114,8 +123,10 @@ impl Driver {
             return;
         }
         let (host, run) = (self.host.clone(), start.run);
+        let presence = Arc::clone(&self.presence);
         let work = async move {
             let checked = guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await;
+            drop(presence);
             Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown))
         };
         self.hands.run(seat, false, Box::pin(work));
@@ -137,10 +148,12 @@ impl Driver {
         let (resource, seat) = (live.resource(), entry.nature.seat);
         let host = self.host.clone();
         self.echo.applying(id);
+        let presence = Arc::clone(&self.presence);
         let work = async move {
             let outcome = guarded(resource.apply(&host, &permit, change))
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
+            drop(presence);
             Input::Ended(run, outcome)
         };
         self.hands.run(seat, true, Box::pin(work));

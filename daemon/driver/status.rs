@@ -96,6 +96,9 @@ pub struct Status {
     pub more: usize,
     /// How long the daemon has been running.
     pub up_for: u64,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
 }
 
 /// How one resource stands, worst first.

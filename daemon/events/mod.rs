@@ -84,6 +84,8 @@ struct Shared {
 pub struct Pump {
     queue: mpsc::UnboundedReceiver<(u64, Happening)>,
     shared: Arc<Shared>,
+    /// Of the last event.
+    number: u64,
 }
 
 /// One who follows.
@@ -107,7 +109,7 @@ pub fn stream() -> (Teller, Stream, Pump) {
     let (sender, queue) = mpsc::unbounded_channel();
     let (followers, _) = broadcast::channel(AHEAD);
     let shared = Arc::new(Shared { followers, kept: Mutex::default() });
-    let pump = Pump { queue, shared: Arc::clone(&shared) };
+    let pump = Pump { queue, shared: Arc::clone(&shared), number: 0 };
     (Teller { queue: sender }, Stream { shared }, pump)
 }
 
@@ -119,25 +121,33 @@ impl Teller {
 }
 
 impl Pump {
-    /// Passes events on until no teller is left.
-    pub async fn run(mut self) {
-        let mut number = 0;
-        let mut batch = Vec::new();
-        while self.queue.recv_many(&mut batch, 256).await > 0 {
-            for (at, happening) in batch.drain(..) {
-                number += 1;
-                let Happening { what, resource, says, level } = happening;
-                let what = what.to_owned();
-                let event = Arc::new(Event { number, at, what, resource, says, level });
-                let mut kept = self.shared.kept();
-                if kept.len() == KEPT {
-                    kept.pop_front();
-                }
-                kept.push_back(Arc::clone(&event));
-                // Sent with the lock held, so that who begins to follow misses nothing and gets nothing twice.
-                let _nobody = self.shared.followers.send(event);
-            }
+    /// Passes events on until no teller is left. Cancel-safe: who runs it again goes on where it was.
+    pub async fn run(&mut self) {
+        while let Some(next) = self.queue.recv().await {
+            self.pass_on(next);
+            self.pass_all();
         }
+    }
+
+    /// Passes on what is there already.
+    pub fn pass_all(&mut self) {
+        while let Ok(next) = self.queue.try_recv() {
+            self.pass_on(next);
+        }
+    }
+
+    fn pass_on(&mut self, (at, happening): (u64, Happening)) {
+        self.number += 1;
+        let Happening { what, resource, says, level } = happening;
+        let (number, what) = (self.number, what.to_owned());
+        let event = Arc::new(Event { number, at, what, resource, says, level });
+        let mut kept = self.shared.kept();
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(Arc::clone(&event));
+        // Sent with the lock held, so that who begins to follow misses nothing and gets nothing twice.
+        let _nobody = self.shared.followers.send(event);
     }
 }
 
@@ -184,9 +194,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_follows_gets_each_once_and_in_order() {
-        let (teller, stream, pump) = stream();
+        let (teller, stream, mut pump) = stream();
         teller.tell(happening(1));
-        let pumping = tokio::spawn(pump.run());
+        let pumping = tokio::spawn(async move { pump.run().await });
         let (_, mut early) = stream.follow(|_| true);
         for n in 2..=5 {
             teller.tell(happening(n));
@@ -208,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_stalls_is_told_how_many_were_lost_and_only_the_last_are_kept() {
-        let (teller, stream, pump) = stream();
+        let (teller, stream, mut pump) = stream();
         let (_, mut slow) = stream.follow(|_| true);
         for n in 0..AHEAD + 10 {
             teller.tell(happening(n));

@@ -1,12 +1,13 @@
 //! The one writer of a store: a thread that commits together whatever waits (group commit), and answers every ticket.
 
-use super::{Entry, Store, StoreError};
+use super::{Entry, Recalled, Store, StoreError};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// The most entries in one transaction: bounds the memory of a commit and the wait of what comes next.
 const BATCH: usize = 1024;
@@ -17,19 +18,26 @@ const LINGER: Duration = Duration::from_millis(5);
 /// The shortest time between two attempts to get a handle again.
 const REOPEN_EVERY: Duration = Duration::from_millis(100);
 
-/// Is told once for each batch: its tickets, and whether it is kept. It must be cheap and must not wait for the journal.
-pub type Answered = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
+/// Who is told what became of tickets.
+type OnDone = Box<dyn FnMut(&[u64], Result<(), &StoreError>) + Send>;
 
-/// A handle to the thread that owns the store. Entries are committed in the order in which they were written.
-pub struct Journal {
+type Recall = mpsc::Sender<Result<Recalled, StoreError>>;
+
+/// A handle to the thread that owns the store; clones are the same one. Entries are committed in the order in which they were
+/// written. It outlives those that write through it: one at a time is attached to it.
+#[derive(Clone)]
+pub struct Journal(Arc<Inner>);
+
+/// Ends the thread with the last handle.
+struct Inner {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal")
-            .field("waiting", &self.shared.lock().waiting.len())
+            .field("waiting", &self.0.shared.lock().waiting.len())
             .finish_non_exhaustive()
     }
 }
@@ -41,49 +49,78 @@ struct Shared {
     work: Condvar,
     /// Those who flush wait here.
     idle: Condvar,
+    /// Who is attached, with its number. Called with the lock held: it must be quick and must not call the journal.
+    attached: Mutex<(u64, Option<OnDone>)>,
+    /// Cancelled when the thread has ended, however it did.
+    ended: CancellationToken,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
+    /// Tickets that are being committed, with the number of who wrote them.
+    under_way: Vec<(u64, u64)>,
+    recalls: Vec<Recall>,
     /// How many of those waiting may not linger.
     urgent: usize,
     /// How many threads wait for the queue to run empty.
     flushing: usize,
     committing: bool,
     closed: bool,
+    /// The thread is gone: whatever comes is refused.
+    dead: bool,
 }
 
 struct Waiting {
     entry: Entry,
     ticket: u64,
+    writer: u64,
     urgent: bool,
     since: Instant,
 }
 
 impl Journal {
-    /// Starts the thread. `on_done` is called once for each batch with its tickets, from that thread: it must be cheap and must
-    /// not wait for the journal.
-    pub fn spawn(
-        store: Box<dyn Store>,
-        on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static,
-    ) -> std::io::Result<Self> {
-        let (mut journal, writer) = Self::by_hand(store, on_done);
-        let thread =
-            std::thread::Builder::new().name("journal".to_owned()).spawn(|| writer.run())?;
-        journal.thread = Some(thread);
+    /// Starts the thread.
+    pub fn spawn(store: Box<dyn Store>) -> std::io::Result<Self> {
+        let (journal, writer) = Self::by_hand(store);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        *journal.0.thread() = Some(thread.spawn(|| writer.run())?);
         Ok(journal)
     }
 
     /// The same without a thread: nothing is kept but by the hand of whoever holds the writer.
-    pub fn by_hand(
-        store: Box<dyn Store>,
-        on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static,
-    ) -> (Self, Writer) {
+    #[must_use]
+    pub fn by_hand(store: Box<dyn Store>) -> (Self, Writer) {
         let shared = Arc::new(Shared::default());
-        let (on_done, lost) = (Box::new(on_done), None);
-        let writer = Writer { shared: Arc::clone(&shared), store, on_done, lost };
-        (Self { shared, thread: None }, writer)
+        let writer = Writer { shared: Arc::clone(&shared), store, lost: None };
+        (Self(Arc::new(Inner { shared, thread: Mutex::default() })), writer)
+    }
+
+    /// From now on entries are this writer's: `on_done` is called once for each batch with its tickets, mostly from the journal's
+    /// thread: it must be cheap and must not call the journal. What an earlier writer wrote is kept, and its tickets are answered
+    /// to nobody.
+    pub fn attach(&self, on_done: impl FnMut(&[u64], Result<(), &StoreError>) + Send + 'static) {
+        let mut attached = self.0.shared.attached();
+        attached.0 += 1;
+        attached.1 = Some(Box::new(on_done));
+    }
+
+    /// All that is kept, after everything that was written so far. Blocks.
+    pub fn recall(&self) -> Result<Recalled, StoreError> {
+        let (recall, recalled) = mpsc::channel();
+        let mut queue = self.0.shared.lock();
+        if !queue.dead {
+            queue.recalls.push(recall);
+        }
+        drop(queue);
+        self.0.shared.work.notify_one();
+        recalled.recv().unwrap_or(Err(StoreError::Ended))
+    }
+
+    /// Cancelled when the thread has ended: because it was closed, or by a panic.
+    #[must_use]
+    pub fn ended(&self) -> &CancellationToken {
+        &self.0.shared.ended
     }
 
     /// Puts an entry at the end of the log; its ticket is answered when it is durable, or could not be made so.
@@ -92,39 +129,52 @@ impl Journal {
     /// urgent is what could be lost without losing anything: the begin of a run that owes nothing and may run again, the
     /// end of a run that nobody waits for. It is never passed by a later entry.
     pub fn write(&self, entry: Entry, ticket: u64, urgent: bool) {
-        let mut queue = self.shared.lock();
+        let shared = &self.0.shared;
+        let writer = shared.attached().0;
+        let mut queue = shared.lock();
+        if queue.dead {
+            drop(queue);
+            shared.answer(&[(writer, ticket)], Err(&StoreError::Ended));
+            return;
+        }
         let since = Instant::now();
-        queue.waiting.push_back(Waiting { entry, ticket, urgent, since });
+        queue.waiting.push_back(Waiting { entry, ticket, writer, urgent, since });
         queue.urgent += usize::from(urgent);
         drop(queue);
-        self.shared.work.notify_one();
+        shared.work.notify_one();
     }
 
-    /// Waits until everything written so far is answered.
+    /// Waits until everything written so far is answered. Where there is no thread, nobody is waited for.
     pub fn flush(&self) {
-        let mut queue = self.shared.lock();
+        if self.0.thread().is_none() {
+            return;
+        }
+        let shared = &self.0.shared;
+        let mut queue = shared.lock();
         queue.flushing += 1;
-        self.shared.work.notify_one();
-        while !queue.waiting.is_empty() || queue.committing {
-            // The time-out only guards against a thread that panicked.
-            let woken = self.shared.idle.wait_timeout(queue, Duration::from_millis(100));
-            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
-            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-                break;
-            }
+        shared.work.notify_one();
+        while !queue.dead && (!queue.waiting.is_empty() || queue.committing) {
+            queue = shared.idle.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.flushing -= 1;
     }
 
     /// Answers everything written so far, then ends the thread and gives the store up.
-    pub fn close(mut self) {
-        self.stop();
+    pub fn close(&self) {
+        self.0.stop();
+    }
+}
+
+impl Inner {
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
-        if let Some(thread) = self.thread.take()
+        let thread = self.thread().take();
+        if let Some(thread) = thread
             && thread.join().is_err()
         {
             tracing::error!("the journal's thread panicked");
@@ -132,21 +182,9 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Inner {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl Queue {
-    /// How long the first of those waiting may wait for more.
-    fn left(&self) -> Option<Duration> {
-        let first = self.waiting.front()?;
-        let pressed = self.urgent > 0 || self.closed || self.flushing > 0;
-        if pressed || self.waiting.len() >= BATCH {
-            return Some(Duration::ZERO);
-        }
-        Some(LINGER.saturating_sub(first.since.elapsed()))
     }
 }
 
@@ -154,13 +192,26 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn attached(&self) -> MutexGuard<'_, (u64, Option<OnDone>)> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells who is attached what became of its tickets, each with the number of its writer.
+    fn answer(&self, tickets: &[(u64, u64)], result: Result<(), &StoreError>) {
+        let mut attached = self.attached();
+        let own = tickets.iter().filter(|(writer, _)| *writer == attached.0);
+        let own: Vec<u64> = own.map(|(_, ticket)| *ticket).collect();
+        if let (Some(on_done), false) = (&mut attached.1, own.is_empty()) {
+            on_done(&own, result);
+        }
+    }
 }
 
 /// The one who commits what waits, batch by batch.
 pub struct Writer {
     shared: Arc<Shared>,
     store: Box<dyn Store>,
-    on_done: Answered,
     /// Since when the store's handle is given up.
     lost: Option<Instant>,
 }
@@ -168,6 +219,36 @@ pub struct Writer {
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer").field("lost", &self.lost).finish_non_exhaustive()
+    }
+}
+
+/// However the thread ends, nobody waits for it in vain.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.dead = true;
+        queue.recalls.clear();
+        let mut left = std::mem::take(&mut queue.under_way);
+        left.extend(queue.waiting.drain(..).map(|waiting| (waiting.writer, waiting.ticket)));
+        drop(queue);
+        self.shared.idle.notify_all();
+        self.shared.answer(&left, Err(&StoreError::Ended));
+        self.shared.ended.cancel();
+    }
+}
+
+impl Queue {
+    /// How long there is nothing to be done yet; none where nothing waits.
+    fn left(&self) -> Option<Duration> {
+        let Some(first) = self.waiting.front() else {
+            return (!self.recalls.is_empty()).then_some(Duration::ZERO);
+        };
+        let pressed =
+            self.urgent > 0 || self.closed || self.flushing > 0 || !self.recalls.is_empty();
+        if pressed || self.waiting.len() >= BATCH {
+            return Some(Duration::ZERO);
+        }
+        Some(LINGER.saturating_sub(first.since.elapsed()))
     }
 }
 
@@ -191,25 +272,29 @@ impl Writer {
         self.lost.map_or(Duration::ZERO, |since| REOPEN_EVERY.saturating_sub(since.elapsed()))
     }
 
-    /// Commits a batch of what waits, if anything does, and answers it.
+    /// Commits a batch of what waits, if anything does, and answers it; when nothing does, tells what is kept to those who asked.
     pub fn write_next(&mut self) {
-        let (entries, mut tickets) = self.take();
-        if entries.is_empty() {
-            return;
-        }
+        let entries = match self.take() {
+            Ok(entries) => entries,
+            Err(recalls) => return self.recall(recalls),
+        };
         let result = self.commit(&entries);
+        let mut queue = self.shared.lock();
+        let mut tickets = std::mem::take(&mut queue.under_way);
         if let Err(error) = &result {
             // Whoever asked says so, once.
             tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
             // What waits behind them is refused too: whoever tries again does so in the old order.
-            self.refuse_waiting(&mut tickets);
+            tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
+            queue.urgent = 0;
         }
-        (self.on_done)(&tickets, result.as_ref().copied());
+        drop(queue);
+        self.shared.answer(&tickets, result.as_ref().copied());
         self.shared.lock().committing = false;
         self.shared.idle.notify_all();
     }
 
-    /// Waits until something is to be written; false when nothing will be any more.
+    /// Waits until there is something to be done; false when there will be nothing any more.
     fn wait(&self) -> bool {
         let mut queue = self.shared.lock();
         loop {
@@ -227,29 +312,41 @@ impl Writer {
         }
     }
 
-    fn take(&self) -> (Vec<Entry>, Vec<u64>) {
+    /// A batch of what waits; where nothing does, those who want to know what is kept.
+    fn take(&self) -> Result<Vec<Entry>, Vec<Recall>> {
         let mut queue = self.shared.lock();
         let count = queue.waiting.len().min(BATCH);
+        if count == 0 {
+            return Err(std::mem::take(&mut queue.recalls));
+        }
         let taken: Vec<Waiting> = queue.waiting.drain(..count).collect();
         queue.urgent -= taken.iter().filter(|waiting| waiting.urgent).count();
-        queue.committing = !taken.is_empty();
+        queue.committing = true;
+        queue.under_way = taken.iter().map(|waiting| (waiting.writer, waiting.ticket)).collect();
         drop(queue);
-        taken.into_iter().map(|waiting| (waiting.entry, waiting.ticket)).unzip()
+        Ok(taken.into_iter().map(|waiting| waiting.entry).collect())
     }
 
-    fn refuse_waiting(&self, tickets: &mut Vec<u64>) {
-        let mut queue = self.shared.lock();
-        tickets.extend(queue.waiting.drain(..).map(|waiting| waiting.ticket));
-        queue.urgent = 0;
+    fn recall(&mut self, recalls: Vec<Recall>) {
+        for recall in recalls {
+            let recalled = self.regain().and_then(|()| self.store.recall());
+            // Who asked may have gone.
+            let _gone = recall.send(recalled);
+        }
     }
 
-    /// B-6: after an error the handle is given up, and opened anew before the next batch.
-    fn commit(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    /// B-6: after an error the handle is given up, and opened anew before anything else is asked of it.
+    fn regain(&mut self) -> Result<(), StoreError> {
         if self.lost.is_some() {
             self.lost = Some(Instant::now());
             self.store.reopen()?;
             self.lost = None;
         }
+        Ok(())
+    }
+
+    fn commit(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.regain()?;
         let result = self.store.commit(entries);
         if result.is_err() {
             self.lost = Some(Instant::now());

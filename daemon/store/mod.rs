@@ -10,7 +10,7 @@ mod journal;
 mod memory;
 mod sqlite;
 
-pub use journal::{Answered, Journal, Writer};
+pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 
@@ -167,6 +167,9 @@ pub enum StoreError {
         /// What it said.
         why: String,
     },
+    /// The thread that keeps state has ended.
+    #[error("state is not kept any more: its thread has ended")]
+    Ended,
 }
 
 /// A place that keeps entries.

@@ -164,6 +164,17 @@ impl Daemon {
 
     #[track_caller]
     pub(crate) fn ends_within(&mut self, within: Duration) -> i32 {
+        let code = self.ends_after_panics(within);
+        let lines = self.log.lock();
+        let panicked =
+            lines.0.iter().any(|line| line.event == "panic" || line.message.contains("panicked"));
+        assert!(!panicked, "{}", shown(&lines.0));
+        code
+    }
+
+    /// The same of a daemon in which something has panicked on purpose.
+    #[track_caller]
+    pub(crate) fn ends_after_panics(&mut self, within: Duration) -> i32 {
         let code = ends(&mut self.child, within);
         let end = Instant::now() + LIMIT;
         let mut lines = self.log.lock();
@@ -174,9 +185,6 @@ impl Daemon {
             lines =
                 self.log.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let panicked =
-            lines.0.iter().any(|line| line.event == "panic" || line.message.contains("panicked"));
-        assert!(!panicked, "{}", shown(&lines.0));
         code
     }
 

@@ -4,6 +4,7 @@
 //! what is missing; none is ever skipped. How a host is made is told in docs/testing.md.
 
 mod control_groups;
+mod doctor;
 mod host;
 mod lifecycle;
 mod machine;

@@ -45,13 +45,13 @@ fn child() {
         .expect("opened");
     let answered = Arc::new(AtomicU64::new(from));
     let seen = Arc::clone(&answered);
-    let journal = Journal::spawn(Box::new(store), move |tickets, result| {
+    let journal = Journal::spawn(Box::new(store)).expect("a thread");
+    journal.attach(move |tickets, result| {
         result.expect("kept");
         let last = *tickets.last().expect("never empty");
         writeln!(noted, "{last}").expect("noted");
         seen.store(last, Ordering::SeqCst);
     });
-    let journal = journal.expect("a thread");
     for k in from.. {
         journal.write(entry(k), k, k % 3 != 0);
         while k > answered.load(Ordering::SeqCst) + WINDOW {

@@ -13,11 +13,12 @@ type Answer = (Vec<u64>, Result<(), String>);
 
 fn spawn(store: impl Store + 'static) -> (Journal, Receiver<Answer>) {
     let (sender, answers) = channel();
-    let journal = Journal::spawn(Box::new(store), move |tickets, result| {
+    let journal = Journal::spawn(Box::new(store)).expect("a thread");
+    journal.attach(move |tickets, result| {
         let result = result.map_err(ToString::to_string);
         sender.send((tickets.to_vec(), result)).expect("the test listens");
     });
-    (journal.expect("a thread"), answers)
+    (journal, answers)
 }
 
 /// A store that can be told to wait or to fail, and that notes each batch.

@@ -14,6 +14,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "control",
             "signals",
             "supervisor",
+            "workers",
             "steadfast_engine",
             "steadfast_resources",
         ],
@@ -25,6 +26,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("events", &["store"]),
     ("signals", &[]),
+    // What runs inside a daemon, each with its manifold; it is told by `cli` how.
+    (
+        "workers",
+        &[
+            "config",
+            "driver",
+            "store",
+            "events",
+            "control",
+            "signals",
+            "supervisor",
+            "steadfast_engine",
+            "steadfast_resources",
+        ],
+    ),
     // Knows no worker: each declares its own manifold.
     ("supervisor", &[]),
     ("control", &["events", "store"]),

@@ -43,9 +43,10 @@ impl SqliteStore {
             Err(Fault::Refused(why)) => return Err(refusal(&path, why)),
             Err(Fault::Damaged(why)) => {
                 let aside = move_aside(&path).map_err(|error| refusal(&path, error.to_string()))?;
-                tracing::error!(
-                    path = %path.display(), kept = %aside.display(), %why,
-                    "the state was damaged: starting without it, the bad copy is kept"
+                tracing::warn!(
+                    event = "state_lost",
+                    "state could not be read and is rebuilt; kept at {}: {why}",
+                    aside.display()
                 );
                 moved_aside = Some(aside);
                 connect(&path).map_err(|fault| refusal(&path, fault.to_string()))?

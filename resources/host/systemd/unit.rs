@@ -6,6 +6,7 @@ use super::{Bus, Seen, Systemd, fault::Fault};
 use crate::trouble::Trouble;
 use futures_util::future::{try_join, try_join5};
 use std::path::Path;
+use std::time::Duration;
 use zbus::{OwnedVariant, Variant, wire::OwnedObjectPath};
 
 /// A unit that systemd has in memory.
@@ -161,6 +162,25 @@ impl Systemd {
             Ok(Some(Vec::try_from(property_of(&link, &path, UNIT, "InvocationID").await?)?))
         };
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking for the start of {name}")))
+    }
+
+    /// The version of systemd itself: `252.39-1~deb12u1`.
+    pub async fn version(&self, bus: Bus) -> Result<String, Trouble> {
+        let link = self.link(bus).await?;
+        let found = property_of(&link, MANAGER_PATH, MANAGER, "Version").await;
+        found
+            .and_then(|version| Ok(version.try_into()?))
+            .map_err(|fault: Fault| fault.trouble("asking for the version of systemd"))
+    }
+
+    /// How often a service that is in memory must say that it is alive; none where it need not.
+    pub async fn watchdog(&self, bus: Bus, path: &str) -> Result<Option<Duration>, Trouble> {
+        const SERVICE: &str = "org.freedesktop.systemd1.Service";
+        let link = self.link(bus).await?;
+        let found = property_of(&link, path, SERVICE, "WatchdogUSec").await;
+        let every: Result<u64, Fault> = found.and_then(|every| Ok(every.try_into()?));
+        let every = every.map_err(|fault| fault.trouble("asking for the watchdog of a unit"))?;
+        Ok((every > 0 && every < u64::MAX).then(|| Duration::from_micros(every)))
     }
 
     /// Whether a unit can reload; false where it must be restarted to read its configuration.

@@ -1,14 +1,14 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
-use super::log::LogFilter;
-use super::reload::Reloader;
+use super::Shared;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::status::{ResourceDetails, ResourceStatus};
-use crate::driver::{Inbox, Input, Question};
+use crate::driver::{Input, Question};
 use crate::events::{Event, Next, Stream};
-use crate::supervisor::Supervisor;
+use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -22,14 +22,14 @@ const RELOAD: Duration = Duration::from_mins(1);
 /// How far `why` goes.
 const STEPS: usize = 100;
 
+/// Changes how much is logged, or says why not.
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
 /// All who know answers.
 pub(super) struct Clerk {
-    pub(super) inbox: Inbox<Input>,
+    pub(super) shared: Arc<Shared>,
     pub(super) events: Stream,
-    pub(super) reloader: Reloader,
-    pub(super) supervisor: Supervisor,
-    pub(super) log: LogFilter,
-    pub(super) grace: Duration,
+    pub(super) set_log: SetLog,
 }
 
 impl Desk for Clerk {
@@ -60,6 +60,10 @@ impl Clerk {
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
             }
+            Ask::Names { prefix, most } => {
+                let names = self.of_driver(|to| Question::Names(prefix, most, to)).await?;
+                replies.data(&names).await;
+            }
             Ask::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
             }
@@ -67,20 +71,23 @@ impl Clerk {
                 self.tell_events(follow, resource, from, replies).await;
             }
             Ask::Report => {
-                replies.data(&self.supervisor.report()).await;
+                replies.data(&self.shared.ending.supervisor.report()).await;
             }
             Ask::Pause { seconds, reason } => {
                 let limit = seconds.map(Duration::from_secs);
-                self.inbox.put(Input::Pause { reason, limit });
+                self.shared.requests.put(Input::Pause { reason, limit });
             }
-            Ask::Resume => self.inbox.put(Input::Resume),
+            Ask::Resume => self.shared.requests.put(Input::Resume),
             Ask::Reload => self.reload(replies).await?,
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
-            Ask::Stop { now } => {
-                self.inbox.put(Input::Stop(if now { Duration::ZERO } else { self.grace }));
+            Ask::Stop { now: true } => self.shared.ending.now(),
+            Ask::Stop { now: false } => self.shared.ending.begin(),
+            Ask::LogLevel { filter } => (self.set_log)(&filter).map_err(Reply::Refused)?,
+            #[cfg(debug_assertions)]
+            Ask::Fault { worker, how } => {
+                self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
             }
-            Ask::LogLevel { filter } => self.log.set(&filter).map_err(Reply::Refused)?,
         }
         Ok(())
     }
@@ -90,14 +97,33 @@ impl Clerk {
         question: impl FnOnce(oneshot::Sender<T>) -> Question,
     ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
-        self.inbox.put(Input::Ask(question(to)));
+        if self.shared.requests.put_now(Input::Ask(question(to))).is_err() {
+            return Err(self.no_driver());
+        }
         match timeout(PATIENCE, answer).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(Reply::Unavailable("the daemon is ending".to_owned())),
+            Ok(Err(_)) => Err(self.no_driver()),
             Err(_) => Err(Reply::Unavailable(
-                "the daemon is still reading its graph; try again in a few seconds".to_owned(),
+                "the driver is busy and has not answered; try again in a few seconds".to_owned(),
             )),
         }
+    }
+
+    /// Why nobody drives, and when that will change.
+    fn no_driver(&self) -> Reply {
+        let report = self.shared.ending.supervisor.report();
+        if report.state == State::Stopping {
+            return Reply::Unavailable("the daemon is ending".to_owned());
+        }
+        let driver = report.workers.get("driver");
+        let why = driver.and_then(|worker| worker.last_error.clone());
+        let next = driver.and_then(|worker| worker.next_attempt_in);
+        let next = next
+            .map(|ms| format!("; next try in {:.1} s", Duration::from_millis(ms).as_secs_f64()));
+        Reply::Unavailable(match why {
+            Some(why) => format!("the driver does not run: {why}{}", next.unwrap_or_default()),
+            None => "the driver is being started; try again in a moment".to_owned(),
+        })
     }
 
     async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
@@ -167,7 +193,7 @@ impl Clerk {
     /// Reads the graph again, and answers what became of it.
     async fn reload(&self, replies: &mut Replies) -> Result<(), Reply> {
         let (_, mut follower) = self.events.follow(|_| false);
-        self.reloader.reload(true);
+        self.shared.graph.reload(true);
         let told = timeout(RELOAD, async {
             loop {
                 match follower.next().await? {

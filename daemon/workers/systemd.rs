@@ -1,20 +1,19 @@
 //! What systemd is told: ready, reloading, how it stands, that the loop is alive, stopping. Silent without systemd.
 
-use crate::driver::{Answer, Audience, Inbox, Input, News, Pulse};
+use crate::driver::{Audience, News, Pulse};
 use sd_notify::NotifyState;
-use std::time::Duration;
 use steadfast_engine::Mode;
 
 /// Tells systemd what changes of state mean for it.
 #[derive(Debug, Default)]
-pub(super) struct Notifier {
+pub struct Notifier {
     status: String,
 }
 
 impl Notifier {
     /// One that has said nothing yet.
     #[must_use]
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
@@ -65,26 +64,13 @@ fn notify(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Feeds the watchdog of systemd, if it asks for it, each time after a round trip through the driver and its engine.
-pub(super) async fn feed_watchdog(inbox: Inbox<Input>) {
-    let Some(limit) = sd_notify::watchdog_enabled() else { return };
-    let every = (limit / 3).max(Duration::from_millis(10));
-    loop {
-        let (told, answer) = tokio::sync::oneshot::channel::<Pulse>();
-        let ping = Answer(Box::new(move |pulse| {
-            // Nobody waits for it any more: the process is ending.
-            told.send(pulse).unwrap_or_default();
-        }));
-        inbox.put(Input::Ping(ping));
-        let Ok(pulse) = answer.await else { return };
-        let status = status(&pulse);
-        notify(&[NotifyState::Watchdog, NotifyState::Status(&status)]);
-        tokio::time::sleep(every).await;
-    }
+/// The daemon is alive, and this is how it stands.
+pub(super) fn alive(status: &str) {
+    notify(&[NotifyState::Watchdog, NotifyState::Status(status)]);
 }
 
 /// How it stands, in one line with counts.
-fn status(pulse: &Pulse) -> String {
+pub(super) fn status(pulse: &Pulse) -> String {
     let c = pulse.counts;
     let what = match pulse.mode {
         Mode::Running if pulse.converged => "as declared",

@@ -1,0 +1,42 @@
+//! The clock: whether somebody keeps it right. Windows, ages and logs go by it.
+
+use super::{Finding, PATIENCE};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use steadfast_resources::Host;
+use steadfast_resources::host::Command;
+use tokio_util::sync::CancellationToken;
+
+/// The first second of 2026: no host that runs this has an earlier clock that is right.
+const EARLIEST: u64 = 1_767_225_600;
+/// Left by systemd-timesyncd when it has set the clock.
+const MARK: &str = "/run/systemd/timesync/synchronized";
+
+pub(super) async fn look() -> Vec<Finding> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if now < Duration::from_secs(EARLIEST) {
+        let advice = "set it: `timedatectl set-time`, or start a service that keeps it";
+        return vec![Finding::problem("time", "the clock is years behind", advice)];
+    }
+    let advice = "`timedatectl set-ntp true`, or another service that keeps it";
+    vec![match is_synchronised().await {
+        Some(true) => Finding::ok("time", "synchronised"),
+        Some(false) => Finding::warning("time", "nobody keeps the clock right", advice),
+        None => Finding::warning("time", "it cannot be told whether the clock is kept", advice),
+    }]
+}
+
+/// What the kernel says, as systemd passes it on: true as well where another service keeps it.
+async fn is_synchronised() -> Option<bool> {
+    if std::path::Path::new(MARK).exists() {
+        return Some(true);
+    }
+    let words = ["timedatectl", "show", "--property=NTPSynchronized", "--value"];
+    let argv = words.iter().map(ToString::to_string).collect();
+    let command = Command { argv, timeout: Some(PATIENCE), ..Command::default() };
+    let finished = Host::default().query(&command, &CancellationToken::new()).await.ok()?;
+    match finished.stdout.text().trim() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! The running daemon: whether it answers, and whether it is this program.
+
+use super::super::args::Socket;
+use super::super::asking::address;
+use super::super::text::plain;
+use super::{Finding, PATIENCE};
+use crate::control::{Ask, Client, Unanswered};
+use crate::driver::status::Status;
+use std::time::Instant;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What was found, and the daemon's process where there is one.
+pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
+    let began = Instant::now();
+    let asked = tokio::time::timeout(PATIENCE, async {
+        let mut client = Client::ask(&address(socket), &Ask::Status { most: 0 }).await?;
+        let pid = client.listener();
+        Ok((pid, client.next(Some(PATIENCE)).await))
+    });
+    let (pid, answer) = match asked.await {
+        Ok(Ok((pid, answer))) => (pid, answer),
+        Ok(Err(why)) => return (vec![unreachable(&why)], None),
+        Err(_elapsed) => {
+            let says = format!("no answer within {} s", PATIENCE.as_secs());
+            return (vec![Finding::problem("daemon", says, "see its log")], None);
+        }
+    };
+    let status: Option<Status> = match answer {
+        Ok(Some(value)) => serde_json::from_value(value).ok(),
+        Ok(None) => None,
+        Err(why) => return (vec![unreachable(&why)], pid),
+    };
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    let Some(status) = status else {
+        let says = "it answers in words of another release";
+        return (vec![Finding::problem("version", says, RESTART)], pid);
+    };
+    let graph = plain(&status.graph);
+    let answers = Finding::ok("daemon", format!("answers in {took:.1} ms, runs graph {graph}"));
+    (vec![answers, version(&status, pid)], pid)
+}
+
+const RESTART: &str = "restart it: `systemctl restart steadfast`";
+
+fn unreachable(why: &Unanswered) -> Finding {
+    match why {
+        Unanswered::NoDaemon(_) => {
+            Finding::warning("daemon", why.to_string(), "start one: `steadfast run GRAPH`")
+        }
+        Unanswered::Denied(_) => {
+            let advice = "run this as root, or as the daemon's user";
+            Finding::warning("daemon", why.to_string(), advice)
+        }
+        Unanswered::Unavailable(_)
+        | Unanswered::Refused(_)
+        | Unanswered::Unknown(_)
+        | Unanswered::Broken(_) => Finding::problem("daemon", why.to_string(), "see its log"),
+    }
+}
+
+fn version(status: &Status, pid: Option<i32>) -> Finding {
+    let theirs = plain(&status.version);
+    if theirs != VERSION {
+        let says = format!("the daemon is {theirs}, this program is {VERSION}");
+        return Finding::warning("version", says, RESTART);
+    }
+    let program = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
+    if program.is_some_and(|path| path.to_string_lossy().ends_with(" (deleted)")) {
+        let says = "the program was replaced since the daemon was started";
+        return Finding::warning("version", says, RESTART);
+    }
+    Finding::ok("version", format!("{VERSION}, as this program"))
+}

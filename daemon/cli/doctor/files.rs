@@ -1,0 +1,100 @@
+//! The file system of the state directory: what it is, how full it is, how long it takes to make something durable.
+
+use super::Finding;
+use rustix::fs::{Mode, OFlags, StatFs};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that are too few, and few.
+const SPACE: (u64, u64) = (32 << 20, 256 << 20);
+/// A change waits for its record: so long is slow, and so long is bad.
+const SLOW: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// A name; then why state should not be there, if so, and whether that is a problem.
+type Kind = (&'static str, Option<(&'static str, bool)>);
+
+/// File systems by the number that the kernel gives them.
+const KINDS: [(u64, Kind); 15] = [
+    (0x0102_1994, ("tmpfs", Some(("what is kept there is lost when the host restarts", false)))),
+    (0x8584_58f6, ("ramfs", Some(("what is kept there is lost when the host restarts", false)))),
+    (0x6969, ("nfs", Some(("another host may hold the same state, and locks may be lost", true)))),
+    (0xff53_4d42, ("cifs", Some(("locks and syncs of a share are not to be relied on", true)))),
+    (0xfe53_4d42, ("smb", Some(("locks and syncs of a share are not to be relied on", true)))),
+    (0x0102_1997, ("9p", Some(("locks and syncs of a share are not to be relied on", true)))),
+    (
+        0x6573_5546,
+        ("fuse", Some(("what a program serves may hang, or lose what was synced", false))),
+    ),
+    (0x794c_7630, ("overlay", Some(("its upper layer may go when the container does", false)))),
+    (0x9123_683e, ("btrfs", None)),
+    (0xef53, ("ext4", None)),
+    (0x5846_5342, ("xfs", None)),
+    (0x2fc1_2fc1, ("zfs", None)),
+    (0xf2f5_2010, ("f2fs", None)),
+    (0xca45_1a4e, ("bcachefs", None)),
+    (0x7373_6e75, ("squashfs", Some(("it cannot be written", true)))),
+];
+
+pub(super) fn look(state: &Path) -> Vec<Finding> {
+    let Some(there) = state.ancestors().find(|folder| folder.exists()) else { return Vec::new() };
+    let mut findings = match rustix::fs::statfs(there) {
+        Ok(found) => vec![kind(there, &found), space(&found)],
+        Err(error) => {
+            let says = format!("{}: {error}", there.display());
+            vec![Finding::problem("kind", says, "see `findmnt`")]
+        }
+    };
+    findings.extend(sync_time(there));
+    findings
+}
+
+fn kind(there: &Path, found: &StatFs) -> Finding {
+    // The width of the number differs between machines.
+    #[expect(clippy::cast_sign_loss, reason = "the numbers of some file systems fill 32 bits")]
+    let number = found.f_type as u64 & 0xffff_ffff;
+    let shown = there.display();
+    let Some((_, (name, wrong))) = KINDS.iter().find(|(known, _)| *known == number) else {
+        return Finding::ok("kind", format!("{shown} is on a file system of type {number:#x}"));
+    };
+    let on = format!("{shown} is on {name}");
+    let advice = "keep state on a local disk: --state-dir";
+    match wrong {
+        None => Finding::ok("kind", on),
+        Some((why, false)) => Finding::warning("kind", format!("{on}: {why}"), advice),
+        Some((why, true)) => Finding::problem("kind", format!("{on}: {why}"), advice),
+    }
+}
+
+fn space(found: &StatFs) -> Finding {
+    let block = u64::try_from(found.f_bsize).unwrap_or(4096);
+    let free = found.f_bavail.saturating_mul(block);
+    let says = format!("{} MiB, {} files free", free >> 20, found.f_ffree);
+    let advice = "make room: nothing is changed on the host while state cannot be kept";
+    // Some file systems have no table of files to run out of.
+    let no_files = found.f_files > 0 && found.f_ffree < 64;
+    match free {
+        free if free < SPACE.0 || no_files => Finding::problem("space", says, advice),
+        free if free < SPACE.1 => Finding::warning("space", says, advice),
+        _ => Finding::ok("space", says),
+    }
+}
+
+/// How long a few bytes take to be durable, in a file that never has a name. None where we may not write there.
+fn sync_time(there: &Path) -> Option<Finding> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(there, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    let mut file = std::fs::File::from(file);
+    let began = Instant::now();
+    if let Err(error) = file.write_all(&[0; 4096]).and_then(|()| file.sync_data()) {
+        return Some(Finding::problem("sync", error.to_string(), "see the kernel's log: `dmesg`"));
+    }
+    let took = began.elapsed();
+    let says = format!("{:.1} ms for 4 KiB", took.as_secs_f64() * 1000.0);
+    let advice = "each change waits for that: keep state on a faster disk";
+    Some(match took {
+        took if took > SLOW.1 => Finding::problem("sync", says, advice),
+        took if took > SLOW.0 => Finding::warning("sync", says, advice),
+        _ => Finding::ok("sync", says),
+    })
+}

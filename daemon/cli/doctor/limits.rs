@@ -1,0 +1,106 @@
+//! Limits of the kernel: watches, open files, threads; those of the running daemon where there is one.
+
+use super::{Finding, number};
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+
+/// Threads that the pool and the commands may need at once, with some to spare.
+const THREADS: (u64, u64) = (128, 512);
+/// Open files: a few for each run and each connection.
+const FILES: (u64, u64) = (256, 1024);
+
+/// A limit of inotify: its name, its file, below what it is a problem and below what it is tight, and what it is for.
+const INOTIFY: [(&str, &str, u64, u64, &str); 3] = [
+    ("inotify watches", "max_user_watches", 1024, 65_536, "one for each watched directory"),
+    ("inotify instances", "max_user_instances", 4, 64, "the daemon needs two"),
+    ("inotify queue", "max_queued_events", 1024, 16_384, "where it overflows, all is looked at"),
+];
+
+pub(super) fn look(daemon: Option<i32>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = INOTIFY.iter().map(inotify).collect();
+    if let Some(pid) = daemon {
+        findings.extend(watches_in_use(pid));
+    }
+    findings.push(files(daemon));
+    findings.push(threads());
+    findings
+}
+
+fn inotify(limit: &(&'static str, &str, u64, u64, &str)) -> Finding {
+    let (name, file, least, enough, purpose) = *limit;
+    let advice = || format!("sysctl fs.inotify.{file}={enough}, for good in /etc/sysctl.d");
+    match number(&format!("/proc/sys/fs/inotify/{file}")) {
+        None => Finding::problem(name, "the kernel has no inotify", "only polling is left"),
+        Some(found) if found < least => {
+            Finding::problem(name, format!("{found} ({purpose})"), advice())
+        }
+        Some(found) if found < enough => {
+            Finding::warning(name, format!("{found} ({purpose})"), advice())
+        }
+        Some(found) => Finding::ok(name, format!("{found} ({purpose})")),
+    }
+}
+
+/// How many watches the daemon has, of those that it may have. None where we may not look.
+fn watches_in_use(pid: i32) -> Option<Finding> {
+    let most = number("/proc/sys/fs/inotify/max_user_watches")?;
+    let mut used = 0_u64;
+    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?.flatten() {
+        // One that was closed meanwhile has none.
+        let Ok(text) = fs::read_to_string(entry.path()) else { continue };
+        used += text.lines().filter(|line| line.starts_with("inotify wd:")).count() as u64;
+    }
+    let found = format!("{used} of {most} in use by the daemon");
+    Some(if used.saturating_mul(10) > most.saturating_mul(8) {
+        Finding::warning("watches in use", found, "raise sysctl fs.inotify.max_user_watches")
+    } else {
+        Finding::ok("watches in use", found)
+    })
+}
+
+fn files(daemon: Option<i32>) -> Finding {
+    let of_daemon = daemon.and_then(files_of);
+    let whose = if of_daemon.is_some() { "the daemon" } else { "this shell" };
+    let limit = of_daemon.or_else(|| getrlimit(Resource::Nofile).current);
+    let Some(limit) = limit else { return Finding::ok("open files", "no limit") };
+    let found = format!("{limit} for {whose}; a quarter of it may be connections");
+    let advice = "LimitNOFILE= in the unit, or `ulimit -n`; what the daemon runs inherits it";
+    match limit {
+        limit if limit < FILES.0 => Finding::problem("open files", found, advice),
+        limit if limit < FILES.1 => Finding::warning("open files", found, advice),
+        _ => Finding::ok("open files", found),
+    }
+}
+
+/// The soft limit of another process; none where it may not be seen, or has none.
+fn files_of(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn threads() -> Finding {
+    let own = getrlimit(Resource::Nproc).current;
+    let own = own.filter(|_| !rustix::process::geteuid().is_root());
+    let limits = [
+        ("kernel.threads-max", number("/proc/sys/kernel/threads-max")),
+        ("kernel.pid_max", number("/proc/sys/kernel/pid_max")),
+        ("ulimit -u", own),
+        ("pids.max of the control group", of_control_group()),
+    ];
+    let tightest = limits.into_iter().filter_map(|(name, limit)| Some((limit?, name))).min();
+    let Some((limit, name)) = tightest else { return Finding::ok("threads", "no limit") };
+    let (found, advice) = (format!("{limit} ({name})"), format!("raise {name}"));
+    match limit {
+        limit if limit < THREADS.0 => Finding::problem("threads", found, advice),
+        limit if limit < THREADS.1 => Finding::warning("threads", found, advice),
+        _ => Finding::ok("threads", found),
+    }
+}
+
+/// Of the control group of this process, under the unified hierarchy.
+fn of_control_group() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    number(&format!("/sys/fs/cgroup{path}/pids.max"))
+}

@@ -1,0 +1,152 @@
+//! `steadfast doctor`: whether this machine lets a daemon do its work; looks at much and changes nothing.
+
+mod clock;
+mod daemon;
+mod files;
+mod limits;
+mod packages;
+mod permissions;
+mod service;
+
+use super::args;
+use super::asking::address;
+use super::exit::Exit;
+use super::text::{out, plain};
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long one part may take: a file system or a bus may hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How something stands, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Grade {
+    /// As it should be.
+    Ok,
+    /// It works, but not always, or not for all.
+    Warning,
+    /// A daemon cannot do its work so.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    area: &'static str,
+    name: &'static str,
+    grade: Grade,
+    /// What was found.
+    found: String,
+    /// What to do about it, where it is not as it should be.
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { area: "", name, grade: Grade::Ok, found: found.into(), advice: None }
+    }
+
+    fn warning(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { grade: Grade::Warning, advice: Some(advice.into()), ..Self::ok(name, found) }
+    }
+
+    fn problem(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { grade: Grade::Problem, ..Self::warning(name, found, advice) }
+    }
+}
+
+/// What was found, in all.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    verdict: Grade,
+    findings: Vec<Finding>,
+}
+
+/// Looks at all of it. Ends with 0 where all is ok, 1 with a problem, 2 with warnings only.
+pub(super) fn doctor(args: &args::Doctor) -> Exit {
+    super::on_runtime(|runtime| {
+        let diagnosis = runtime.block_on(diagnose(args));
+        if args.json {
+            out(serde_json::to_string(&diagnosis).unwrap_or_default());
+        } else {
+            show(&diagnosis);
+        }
+        match diagnosis.verdict {
+            Grade::Ok => Exit::Well,
+            Grade::Warning => Exit::Changes,
+            Grade::Problem => Exit::Failed,
+        }
+    })
+}
+
+async fn diagnose(args: &args::Doctor) -> Diagnosis {
+    let directory = super::state::directory(args.socket.state_dir.as_deref());
+    let address = address(&args.socket);
+    let (mut daemon, pid) = daemon::look(&args.socket).await;
+    let socket = address.path().to_owned();
+    let (state, graphs) = (directory.clone(), args.graphs.clone());
+    let limits = on_thread(move || limits::look(pid));
+    let permissions = on_thread(move || permissions::look(&state, &socket, &graphs));
+    let files = on_thread(move || files::look(&directory));
+    let packages = on_thread(packages::look);
+    let (limits, permissions, files, packages, service, clock) =
+        tokio::join!(limits, permissions, files, packages, service::look(), clock::look());
+    let mut findings = Vec::new();
+    for (area, found) in [
+        ("limits", limits),
+        ("permissions", permissions),
+        ("file systems", files),
+        ("systemd", service),
+        ("clock", clock),
+        ("packages", packages),
+        ("daemon", std::mem::take(&mut daemon)),
+    ] {
+        findings.extend(found.into_iter().map(|finding| Finding { area, ..finding }));
+    }
+    let verdict = findings.iter().map(|finding| finding.grade).max().unwrap_or(Grade::Ok);
+    Diagnosis { verdict, findings }
+}
+
+/// Looks on a thread that may be left behind where a file system hangs.
+async fn on_thread(look: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Vec<Finding> {
+    let looking = tokio::task::spawn_blocking(look);
+    match tokio::time::timeout(PATIENCE, looking).await {
+        Ok(Ok(findings)) => findings,
+        Ok(Err(panicked)) => {
+            vec![Finding::problem("look", panicked.to_string(), "tell the authors of steadfast")]
+        }
+        Err(_elapsed) => vec![Finding::problem(
+            "look",
+            format!("a file system did not answer within {} s", PATIENCE.as_secs()),
+            "see which one hangs: `findmnt`, and processes in state D",
+        )],
+    }
+}
+
+fn show(diagnosis: &Diagnosis) {
+    let mut area = "";
+    for finding in &diagnosis.findings {
+        if finding.area != area {
+            area = finding.area;
+            out(area);
+        }
+        let grade = match finding.grade {
+            Grade::Ok => "ok",
+            Grade::Warning => "warning",
+            Grade::Problem => "problem",
+        };
+        out(format!("  {grade:<8} {}: {}", finding.name, plain(&finding.found)));
+        if let Some(advice) = &finding.advice {
+            out(format!("           -> {}", plain(advice)));
+        }
+    }
+    let of = |grade| diagnosis.findings.iter().filter(|finding| finding.grade == grade).count();
+    let (problems, warnings) = (of(Grade::Problem), of(Grade::Warning));
+    out(format!("{problems} problems, {warnings} warnings, {} ok", of(Grade::Ok)));
+}
+
+/// A number that stands alone in a file.
+fn number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,135 @@
+//! Who we are, and whom the state directory, the socket and the graph belong to.
+
+use super::Finding;
+use rustix::process::geteuid;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the unit that we ship has its graph.
+const GRAPH: &str = "/etc/steadfast/graph.yaml";
+
+pub(super) fn look(state: &Path, socket: &Path, graphs: &[PathBuf]) -> Vec<Finding> {
+    let mut findings = vec![user(), state_directory(state), control_socket(socket)];
+    let usual = Path::new(GRAPH);
+    if graphs.is_empty() && usual.exists() {
+        findings.push(graph(usual));
+    }
+    findings.extend(graphs.iter().map(|path| graph(path)));
+    findings
+}
+
+fn user() -> Finding {
+    let own = geteuid();
+    if own.is_root() {
+        return Finding::ok("user", "root");
+    }
+    let found = format!("uid {}: only what this user may change can be held", own.as_raw());
+    Finding::warning("user", found, "run it as root to hold the whole host")
+}
+
+fn state_directory(path: &Path) -> Finding {
+    const NAME: &str = "state directory";
+    let shown = path.display();
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return missing(path),
+        Err(error) => {
+            let advice = "run this as the daemon's user, or name another one: --state-dir";
+            return Finding::problem(NAME, format!("{shown}: {error}"), advice);
+        }
+    };
+    let (own, mode) = (geteuid().as_raw(), found.mode() & 0o7777);
+    if !found.is_dir() {
+        return Finding::problem(NAME, format!("{shown} is no directory"), "name another one");
+    }
+    if found.uid() != own {
+        let says = format!("{shown} belongs to uid {}, not to uid {own}", found.uid());
+        return Finding::problem(NAME, says, "run this as its owner, or give it to that user");
+    }
+    if mode & 0o077 != 0 {
+        let says = format!("{shown} can be entered by others (mode {mode:04o})");
+        return Finding::problem(NAME, says, format!("chmod 700 {shown}"));
+    }
+    Finding::ok(NAME, format!("{shown}, mode {mode:04o}"))
+}
+
+/// Made at the first start, if it can be.
+fn missing(path: &Path) -> Finding {
+    const NAME: &str = "state directory";
+    let shown = path.display();
+    let nearest = path.ancestors().skip(1).find(|folder| folder.exists());
+    let nearest = nearest.unwrap_or_else(|| Path::new("/"));
+    match rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Finding::ok(NAME, format!("{shown} is made at the first start")),
+        Err(_) => Finding::problem(
+            NAME,
+            format!("{shown} is not there, and {} cannot be written", nearest.display()),
+            "make it as root and give it to the daemon's user, or name another one: --state-dir",
+        ),
+    }
+}
+
+fn control_socket(path: &Path) -> Finding {
+    const NAME: &str = "socket";
+    let shown = path.display();
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::ok(NAME, format!("{shown} is not there: no daemon listens"));
+        }
+        Err(error) => {
+            let advice = "run this as root, or as the daemon's user";
+            return Finding::warning(NAME, format!("{shown}: {error}"), advice);
+        }
+    };
+    let mode = found.mode() & 0o7777;
+    if !found.file_type().is_socket() {
+        let advice = "move it away, or give the daemon another path: --socket";
+        return Finding::problem(NAME, format!("{shown} is no socket"), advice);
+    }
+    if mode & 0o007 != 0 {
+        let advice = "restart the daemon: it sets 0600, or 0660 for its --socket-group";
+        return Finding::problem(NAME, format!("{shown}: open to all (mode {mode:04o})"), advice);
+    }
+    Finding::ok(NAME, format!("{shown}, mode {mode:04o}, of uid {}", found.uid()))
+}
+
+/// S-11: whoever can write the graph, or a folder above it, can do all that the daemon can.
+fn graph(path: &Path) -> Finding {
+    const NAME: &str = "graph";
+    let shown = path.display();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = match fs::canonicalize(&absolute) {
+        Ok(real) => real,
+        Err(error) => {
+            let advice = "give the path of a graph that can be read";
+            return Finding::problem(NAME, format!("{shown}: {error}"), advice);
+        }
+    };
+    // As it was named, and where that leads to: a link in a folder of others leads where they want.
+    let steps = absolute.ancestors().chain(real.ancestors());
+    for step in steps {
+        let Ok(found) = fs::symlink_metadata(step) else { continue };
+        if let Some(why) = open_to_others(&found) {
+            let says = format!("{shown}: {} {why}", step.display());
+            let advice = format!("chown root {0}; chmod go-w {0}", step.display());
+            return Finding::problem(NAME, says, advice);
+        }
+    }
+    Finding::ok(NAME, format!("{shown} can be written by nobody else"))
+}
+
+/// Why others can change this one, or put another in its place. The mode of a link means nothing; its owner does.
+fn open_to_others(found: &Metadata) -> Option<String> {
+    let is_trusted = |uid: u32| uid == 0 || uid == geteuid().as_raw();
+    if !is_trusted(found.uid()) {
+        return Some(format!("belongs to uid {}", found.uid()));
+    }
+    let mode = found.mode();
+    let group = mode & 0o020 != 0 && found.gid() != 0;
+    let writable = !found.is_symlink() && (mode & 0o002 != 0 || group);
+    // In a sticky folder nobody can replace what belongs to another.
+    let sticky = found.is_dir() && mode & 0o1000 != 0;
+    (writable && !sticky).then(|| format!("can be written by others (mode {:04o})", mode & 0o7777))
+}

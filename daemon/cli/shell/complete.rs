@@ -1,0 +1,166 @@
+//! Completions: scripts for three shells that ask this program, which asks the running daemon for names, and never for long.
+
+use super::super::args::{self, Shell};
+use super::super::exit::Exit;
+use super::super::text::{error, out};
+use crate::control::{Address, Ask, Client};
+use clap::Command;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Set by the scripts: then it is a completion that is asked for.
+const ASKED: &str = "STEADFAST_COMPLETE";
+/// Who presses a key does not wait longer, whatever the daemon does.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// More are not read anyway.
+const MOST: usize = 1000;
+
+/// Answers a script, where one asks. Called before any thread is started.
+pub(in crate::cli) fn complete() -> bool {
+    let directory = std::env::current_dir().ok();
+    let asked = CompleteEnv::with_factory(super::command).var(ASKED);
+    match asked.try_complete(std::env::args_os(), directory.as_deref()) {
+        Ok(answered) => answered,
+        Err(why) => {
+            error(why.to_string().trim_end(), None);
+            true
+        }
+    }
+}
+
+/// `steadfast completions`: the script for a shell.
+pub(in crate::cli) fn completions(args: &args::Completions) -> Exit {
+    let shell: &dyn EnvCompleter = match args.shell {
+        Shell::Bash => &Bash,
+        Shell::Zsh => &Zsh,
+        Shell::Fish => &Fish,
+    };
+    let mut script = Vec::new();
+    let name = "steadfast";
+    if let Err(why) = shell.write_registration(ASKED, name, name, name, &mut script) {
+        error(why.to_string(), None);
+        return Exit::Failed;
+    }
+    let script = String::from_utf8_lossy(&script).into_owned();
+    out(match args.shell {
+        // Bash would take `file[motd]` for a pattern, and put names of files in its place.
+        Shell::Bash => script.replacen("() {\n", "() {\n    local -; set -o noglob\n", 1),
+        Shell::Zsh | Shell::Fish => script,
+    });
+    Exit::Well
+}
+
+/// Where a resource is expected, those of the running daemon are offered.
+pub(super) fn with_names(command: Command) -> Command {
+    let places = [
+        ("show", "resource"),
+        ("why", "resource"),
+        ("events", "resource"),
+        ("retry", "resources"),
+        ("check", "graphs"),
+    ];
+    let command = places.into_iter().fold(command, |command, (verb, argument)| {
+        command.mut_subcommand(verb, |verb| {
+            verb.mut_arg(argument, |argument| argument.add(ArgValueCompleter::new(resources)))
+        })
+    });
+    command.mut_subcommand("explain", |verb| {
+        verb.mut_arg("topic", |topic| {
+            topic.add(ArgValueCandidates::new(|| {
+                super::super::explain::topics().map(CompletionCandidate::new).collect()
+            }))
+        })
+    })
+}
+
+/// The resources that begin so.
+fn resources(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(begun) = begun.to_str() else { return Vec::new() };
+    let is_bash = std::env::var_os("_CLAP_COMPLETE_INDEX").is_some();
+    // Bash shows what was typed with its quotes.
+    let prefix = if is_bash { begun.replace('\\', "") } else { begun.to_owned() };
+    let quoted = |name: String| if is_bash { for_bash(&name) } else { name };
+    let names = names_within(prefix, PATIENCE);
+    names.into_iter().map(|name| CompletionCandidate::new(quoted(name))).collect()
+}
+
+/// Asks on a thread that may be left behind: whatever hangs, it ends with the process.
+fn names_within(prefix: String, within: Duration) -> Vec<String> {
+    let (told, names) = mpsc::sync_channel(1);
+    let asking = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        let found = runtime.block_on(ask(prefix));
+        // Nobody waits for it any more.
+        let _late = told.send(found);
+    });
+    if asking.is_err() {
+        return Vec::new();
+    }
+    names.recv_timeout(within).unwrap_or_default()
+}
+
+async fn ask(prefix: String) -> Vec<String> {
+    let address = address(std::env::args_os());
+    let Ok(mut client) = Client::ask(&address, &Ask::Names { prefix, most: MOST }).await else {
+        return Vec::new();
+    };
+    let answer = client.next(None).await.ok().flatten();
+    answer.and_then(|names| serde_json::from_value(names).ok()).unwrap_or_default()
+}
+
+/// The daemon that is meant by the words so far.
+fn address(words: impl Iterator<Item = OsString>) -> Address {
+    let (mut socket, mut directory) = (None, None);
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let Some(text) = word.to_str() else { continue };
+        for (flag, to) in [("--socket", &mut socket), ("--state-dir", &mut directory)] {
+            if text == flag {
+                *to = words.peek().map(PathBuf::from);
+            } else if let Some(value) = text.strip_prefix(flag).and_then(|v| v.strip_prefix('=')) {
+                *to = Some(PathBuf::from(value));
+            }
+        }
+    }
+    match socket {
+        Some(path) => Address::at(path),
+        None => Address::usual(directory.as_deref()),
+    }
+}
+
+/// What bash would read as something else, escaped.
+fn for_bash(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./@%+,".contains(letter);
+    let escaped = name
+        .chars()
+        .map(|letter| if is_plain(letter) { letter.to_string() } else { format!("\\{letter}") });
+    escaped.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, for_bash};
+    use crate::control::Address;
+    use std::path::PathBuf;
+
+    #[test]
+    fn bash_gets_names_that_it_reads_as_they_are() {
+        assert_eq!(for_bash("file[a b$(x)]"), "file\\[a\\ b\\$\\(x\\)\\]");
+        assert_eq!(for_bash("file[/etc/motd]"), "file\\[/etc/motd\\]");
+    }
+
+    #[test]
+    fn the_daemon_of_the_words_is_asked() {
+        let at = |words: &[&str]| address(words.iter().map(Into::into));
+        assert_eq!(at(&["show", "--socket", "/s"]), Address::at(PathBuf::from("/s")));
+        assert_eq!(at(&["show", "--socket=/s"]), Address::at(PathBuf::from("/s")));
+        let beside = Address::at(PathBuf::from("/d/control.socket"));
+        assert_eq!(at(&["show", "--state-dir", "/d", "file["]), beside);
+    }
+}

@@ -1,0 +1,165 @@
+//! The worker that drives: a thread of its own for the driver's loop, started anew where it breaks.
+
+use super::Shared;
+use super::store::Kept;
+use crate::driver::{Answer, Driver, Inbox, Input, Parts};
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::io;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+use steadfast_resources::Host;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long what a broken driver has left running may take to end. Nothing may run twice at once (E-6): after this the process
+/// ends, and with it what hangs.
+const LEFTOVERS: Duration = Duration::from_secs(30);
+
+/// How long a stopping driver's loop may stand still.
+const HANGS: Duration = Duration::from_secs(10);
+
+/// How much that matters beside other fatal failures.
+const RANK: u8 = 2;
+
+/// The engine decides when a stop is over, for some runs must not be cut off; this is only where patience ends.
+const GRACE: Duration = Duration::from_hours(24);
+
+/// Drives the graph.
+pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    let worker = shared.worker("driver", move |inputs, life: Life| {
+        let shared = Arc::clone(&own);
+        async move {
+            leftovers(&shared).await?;
+            let kept: Kept = inputs.get("store")?;
+            let mut running = Running::start(&shared, kept)?;
+            let Ok((inbox, presence)) = (&mut running.began).await else {
+                return running.broken();
+            };
+            *shared.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
+            running.inbox = Some(inbox.clone());
+            shared.requests.attach(inbox.clone());
+            life.ready(Outputs::none());
+            tokio::select! {
+                ended = &mut running.ended => {
+                    return if ended.is_ok() { Ok(()) } else { running.broken() };
+                }
+                () = life.stopping().cancelled() => inbox.put(Input::Stop(shared.grace())),
+            }
+            tokio::select! {
+                ended = &mut running.ended => if ended.is_ok() { Ok(()) } else { running.broken() },
+                () = hangs(&inbox) => Err(Failure::again("the driver hangs: it is left behind")),
+            }
+        }
+    });
+    worker.requires("store").handles("graph").handles("events").grace(GRACE)
+}
+
+/// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
+async fn hangs(inbox: &Inbox<Input>) {
+    loop {
+        let (turned, answer) = oneshot::channel();
+        // Nobody listens any more: it was too late, or has ended.
+        let ping = Answer(Box::new(move |_| turned.send(()).unwrap_or_default()));
+        inbox.put(Input::Ping(ping));
+        match tokio::time::timeout(HANGS, answer).await {
+            Err(_) => return,
+            // It has ended, or broke: that is heard elsewhere.
+            Ok(Err(_)) => return std::future::pending().await,
+            Ok(Ok(())) => tokio::time::sleep(HANGS).await,
+        }
+    }
+}
+
+/// Waits until nothing runs any more that an earlier driver has started.
+async fn leftovers(shared: &Shared) -> Result<(), Failure> {
+    let deadline = Instant::now() + LEFTOVERS;
+    let presence = shared.presence.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    while presence.strong_count() > 0 {
+        if Instant::now() > deadline {
+            return Err(Failure::fatal(RANK, "what the broken driver has started does not end"));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// A driver's thread, as its worker sees it.
+struct Running<'a> {
+    shared: &'a Shared,
+    began: oneshot::Receiver<(Inbox<Input>, Weak<()>)>,
+    ended: oneshot::Receiver<()>,
+    inbox: Option<Inbox<Input>>,
+    failure: Arc<std::sync::Mutex<Option<Failure>>>,
+}
+
+impl<'a> Running<'a> {
+    fn start(shared: &'a Arc<Shared>, kept: Kept) -> Result<Self, Failure> {
+        let (told, began) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let failure = Arc::new(std::sync::Mutex::new(None));
+        let failed = Arc::clone(&failure);
+        let of_thread = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("driver".to_owned());
+        thread
+            .spawn(move || match drive(&of_thread, &kept, told) {
+                // The worker may have been cut off.
+                Ok(()) => end.send(()).unwrap_or_default(),
+                Err(why) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why),
+            })
+            .map_err(Failure::again)?;
+        Ok(Self { shared, began, ended, inbox: None, failure })
+    }
+
+    fn broken(&self) -> Result<(), Failure> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(failure.unwrap_or_else(|| Failure::again("the driver panicked; the log says where")))
+    }
+}
+
+/// However the worker ends: requests wait for the next driver, and this one ends at once, unless it has ended already.
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.shared.requests.detach();
+        if let Some(inbox) = &self.inbox {
+            inbox.put(Input::Stop(Duration::ZERO));
+        }
+    }
+}
+
+/// A runtime whose end waits for nobody, also where its thread unwinds.
+struct Brief(Option<Runtime>);
+
+impl Drop for Brief {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        }
+    }
+}
+
+fn drive(
+    shared: &Shared,
+    kept: &Kept,
+    told: oneshot::Sender<(Inbox<Input>, Weak<()>)>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let brief = Brief(Some(runtime.map_err(Failure::again)?));
+    let runtime = brief.0.as_ref().ok_or_else(|| Failure::again(io::Error::other("no runtime")))?;
+    let recalled = kept.recall().map_err(Failure::again)?;
+    runtime.block_on(async {
+        let parts = Parts {
+            host: Host::default(),
+            key: Arc::clone(&shared.key),
+            journal: Some(kept.journal.clone()),
+            recalled,
+            audience: (shared.audience)(),
+        };
+        let driver = Driver::new(shared.settings.clone(), parts);
+        if told.send((driver.inbox(), driver.presence())).is_ok() {
+            driver.run().await;
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! How a daemon ends: asked once, in order; asked twice, at once.
+
+use super::requests::Requests;
+use super::{Shared, systemd};
+use crate::driver::Input;
+use crate::supervisor::{Life, Manifold, Outputs, Supervisor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Ends the daemon.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) supervisor: Supervisor,
+    requests: Requests,
+    asked: AtomicU32,
+}
+
+impl Ending {
+    pub(super) fn new(supervisor: Supervisor, requests: Requests) -> Self {
+        Self { supervisor, requests, asked: AtomicU32::new(0) }
+    }
+
+    /// It was asked for: in order the first time, at once after that.
+    pub(super) fn ask(&self) {
+        if self.asked.load(Ordering::SeqCst) == 0 { self.begin() } else { self.now() }
+    }
+
+    /// In order.
+    pub(super) fn begin(&self) {
+        if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            systemd::stopping();
+        }
+        self.supervisor.stop(None);
+    }
+
+    /// At once: what runs is cut off.
+    pub(super) fn now(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.begin();
+        // No driver runs: there is nothing to cut off.
+        let _none = self.requests.put_now(Input::Stop(Duration::ZERO));
+    }
+
+    pub(super) fn is_now(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 1
+    }
+}
+
+/// Ends the daemon when all has been as declared for long enough (`--converged-timeout`).
+pub(super) fn when_converged(
+    shared: &Arc<Shared>,
+    (seen, long): (watch::Receiver<bool>, Duration),
+) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("until-converged", move |_, life: Life| {
+        let (shared, seen) = (Arc::clone(&own), seen.clone());
+        async move {
+            life.ready(Outputs::none());
+            tokio::select! {
+                () = wait(seen, long) => shared.ending.begin(),
+                () = life.stopping().cancelled() => {}
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Waits until all has been as declared for so long.
+async fn wait(mut seen: watch::Receiver<bool>, long: Duration) {
+    loop {
+        if seen.wait_for(|converged| *converged).await.is_err() {
+            return std::future::pending().await;
+        }
+        let broken = seen.wait_for(|converged| !*converged);
+        if tokio::time::timeout(long, broken).await.is_err() {
+            return;
+        }
+    }
+}

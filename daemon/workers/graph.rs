@@ -1,0 +1,207 @@
+//! The worker that reads the graph: at the start, on request, and with `--watch` when one of its files changes. A graph is a
+//! value that is handed to the driver; nobody is started anew for it.
+
+use super::requests::Requests;
+use super::{Shared, systemd};
+use crate::config::{self, Loaded, Options};
+use crate::driver::Input;
+use crate::driver::watch::{Hub, Signal};
+use crate::signals::Stops;
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+use steadfast_engine::VertexId;
+use steadfast_resources::{Source, printable};
+use tokio::sync::Notify;
+
+/// How long to wait for the watch of the graph, or for its files to be left alone, before it is read all the same.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a graph file that changes by itself must be left alone before it is read: editors write in steps.
+const QUIET: Duration = Duration::from_millis(100);
+
+const AUTOMATIC: u8 = 1;
+const OPERATOR: u8 = 2;
+
+/// How much a graph that is invalid at the start matters beside other fatal failures.
+const RANK: u8 = 4;
+
+/// Which graph, and how it is read.
+#[derive(Clone, Debug)]
+pub struct GraphSource {
+    /// Files, or folders.
+    pub paths: Vec<PathBuf>,
+    /// How they are read.
+    pub options: Options,
+    /// It is read again when one of its files changes.
+    pub watch: bool,
+}
+
+/// The first graph was refused: its problems, as they are shown.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct FirstRefused(pub String);
+
+/// Where it is asked that the graph be read again. Clones are the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Reloader(Arc<Asked>);
+
+#[derive(Debug)]
+struct Asked {
+    graph: GraphSource,
+    requests: Requests,
+    /// A graph was handed over before.
+    had_one: AtomicBool,
+    /// Who has asked for the reload that has not begun yet.
+    who: AtomicU8,
+    /// How often anybody has.
+    events: AtomicU64,
+    wake: Notify,
+}
+
+/// Reads the graph.
+pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("graph", move |_, life: Life| {
+        let (reloader, stops) = (own.graph.clone(), stops.clone());
+        async move {
+            let stopping = life.stopping().clone();
+            tokio::select! {
+                result = reloader.work(&life, &stops) => result,
+                () = stopping.cancelled() => Ok(()),
+            }
+        }
+    })
+}
+
+impl Reloader {
+    /// For this graph and whoever drives.
+    #[must_use]
+    pub(super) fn new(graph: GraphSource, requests: Requests) -> Self {
+        let (who, events) = (AtomicU8::new(0), AtomicU64::new(0));
+        let (had_one, wake) = (AtomicBool::new(false), Notify::new());
+        Self(Arc::new(Asked { graph, requests, had_one, who, events, wake }))
+    }
+
+    /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
+    pub(super) fn reload(&self, operator: bool) {
+        let who = if operator { OPERATOR } else { AUTOMATIC };
+        self.0.events.fetch_add(1, Ordering::SeqCst);
+        if self.0.who.fetch_or(who, Ordering::SeqCst) == 0 {
+            systemd::reloading();
+        }
+        self.0.wake.notify_one();
+    }
+
+    async fn work(&self, life: &Life, stops: &Stops) -> Result<(), Failure> {
+        let this = &self.0;
+        let mut drivers = this.requests.drivers();
+        drivers.mark_changed();
+        // Before anything is read: what changes while it is read is seen.
+        let _watch = if this.graph.watch { Some(self.watch().await) } else { None };
+        if !this.had_one.load(Ordering::SeqCst) {
+            this.read_first(stops).await?;
+        }
+        life.ready(Outputs::none());
+        loop {
+            tokio::select! {
+                biased;
+                () = this.wake.notified() => {}
+                Ok(()) = drivers.changed() => {}
+            }
+            if this.requests.lacks_graph() {
+                // It has come after one that broke.
+                this.hand_over(false).await;
+            }
+            if this.who.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            this.left_alone().await;
+            let operator = this.who.swap(0, Ordering::SeqCst) & OPERATOR != 0;
+            this.hand_over(operator).await;
+            life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
+        }
+    }
+
+    /// Reloads whenever one of the files that were named, or an entry of a folder that was, changes; as long as the answer
+    /// lives. It answers when the watch stands.
+    async fn watch(&self) -> Hub {
+        let this = self.clone();
+        let stands = Arc::new(Notify::new());
+        let answered = Arc::clone(&stands);
+        let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
+            if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
+                this.reload(false);
+            }
+            for signal in &signals {
+                if let Signal::Absent(_, why) = signal {
+                    tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
+                }
+            }
+            if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {
+                answered.notify_one();
+            }
+        });
+        let named = self.0.graph.paths.iter().filter(|path| path.as_os_str() != "-");
+        let sources = named.filter_map(|path| {
+            let path = std::path::absolute(path).ok()?;
+            Some(Source::Path { below: path.is_dir(), path })
+        });
+        hub.arm(VertexId(0), sources.collect());
+        if tokio::time::timeout(LONGEST_WAIT, stands.notified()).await.is_err() {
+            tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
+        }
+        hub
+    }
+}
+
+impl Asked {
+    /// Waits until the files have been left alone for a while: the beginning of a graph is a graph, with fewer resources (F-20).
+    /// An operator has said that they are complete.
+    async fn left_alone(&self) {
+        let began = tokio::time::Instant::now();
+        let is_automatic = || self.who.load(Ordering::SeqCst) == AUTOMATIC;
+        while is_automatic() && began.elapsed() < LONGEST_WAIT {
+            let before = self.events.load(Ordering::SeqCst);
+            tokio::time::sleep(QUIET).await;
+            if self.events.load(Ordering::SeqCst) == before {
+                return;
+            }
+        }
+    }
+
+    /// The graph that the daemon is started with: without it there is nothing to do. A stop while it is read wins.
+    async fn read_first(&self, stops: &Stops) -> Result<(), Failure> {
+        match self.read().await {
+            Ok(_) if stops.is_asked().unwrap_or(true) => std::future::pending().await,
+            Ok(first) => {
+                self.requests.put(Input::Graph { graph: Ok(first), operator: true });
+                self.had_one.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            Err(why) => Err(Failure::fatal(RANK, FirstRefused(why))),
+        }
+    }
+
+    async fn hand_over(&self, operator: bool) {
+        let graph = self.read().await;
+        self.requests.put(Input::Graph { graph, operator });
+    }
+
+    async fn read(&self) -> Result<Box<Loaded>, String> {
+        let graph = self.graph.clone();
+        let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
+        match read.await {
+            Ok(Ok(loaded)) => {
+                for warning in &loaded.warnings {
+                    tracing::warn!(event = "warning", "{warning}");
+                }
+                Ok(Box::new(loaded))
+            }
+            Ok(Err(rejected)) => Err(rejected.to_string()),
+            Err(panic) => Err(format!("reading the graph panicked: {panic}")),
+        }
+    }
+}

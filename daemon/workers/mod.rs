@@ -1,0 +1,146 @@
+//! The workers of a daemon, each with its own manifold, under one supervisor.
+//!
+//! `signals`, `graph` and `control` ask; the driver does. What they ask goes through [`requests`](requests), which outlives any
+//! driver, so a driver that broke is started anew and nobody else notices. The driver's loop has a thread of its own;
+//! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `store`, `driver`; and, needed by nobody
+//! and stopped last, `graph`, `signals`, `watchdog`, `events`, `control`.
+
+mod control;
+mod desk;
+mod driver;
+mod ending;
+#[cfg(debug_assertions)]
+mod faults;
+mod graph;
+mod requests;
+mod signals;
+mod store;
+pub mod systemd;
+mod watchdog;
+
+pub use desk::SetLog;
+pub use graph::{FirstRefused, GraphSource};
+
+use crate::control::Address;
+use crate::driver::{Audience, Settings};
+use crate::events::{Pump, Stream};
+use crate::signals::Signals;
+use crate::supervisor::{Delays, Ended, Failure, Inputs, Life, Manifold, Supervisor};
+use ending::Ending;
+use graph::Reloader;
+use requests::Requests;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use steadfast_resources::MintKey;
+use tokio::sync::watch;
+
+/// Makes whoever hears the news of a driver.
+pub type MakeAudience = Box<dyn Fn() -> Box<dyn Audience> + Send + Sync>;
+
+/// What a daemon is made of.
+pub struct Setup {
+    /// How it drives.
+    pub settings: Settings,
+    /// The one key for permits.
+    pub key: MintKey,
+    /// Where state is kept.
+    pub state_directory: PathBuf,
+    /// Which graph.
+    pub graph: GraphSource,
+    /// What it is asked by signals.
+    pub signals: Signals,
+    /// Who hears what happens.
+    pub audience: MakeAudience,
+    /// The events that it tells, and who passes them on.
+    pub events: (Stream, Pump),
+    /// How its log is changed.
+    pub set_log: SetLog,
+    /// Where it listens, and for which group too.
+    pub socket: (Address, Option<u32>),
+    /// How long runs may still take after a stop.
+    pub grace: Duration,
+    /// It ends when all has been as declared for so long; the channel says whether it is.
+    pub until_converged: Option<(watch::Receiver<bool>, Duration)>,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+/// What workers share.
+struct Shared {
+    settings: Settings,
+    key: Arc<MintKey>,
+    state_directory: PathBuf,
+    audience: MakeAudience,
+    requests: Requests,
+    graph: Reloader,
+    ending: Ending,
+    grace: Duration,
+    /// The last driver and all that it has started, as long as any of that lives.
+    presence: Mutex<Weak<()>>,
+    #[cfg(debug_assertions)]
+    faults: faults::Faults,
+}
+
+impl Shared {
+    /// How long runs may take to end now.
+    fn grace(&self) -> Duration {
+        if self.ending.is_now() { Duration::ZERO } else { self.grace }
+    }
+
+    /// A worker. Where the program was built for tests, faults can be put into it.
+    fn worker<W>(
+        &self,
+        name: &str,
+        start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static,
+    ) -> Manifold
+    where
+        W: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        #[cfg(debug_assertions)]
+        let start = self.faults.put_into(name, start);
+        Manifold::new(name, start)
+    }
+}
+
+/// Holds the host until it is asked to stop, or something fatal happens.
+pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
+    let supervisor = Supervisor::start(Delays::default())?;
+    let requests = Requests::default();
+    let shared = Arc::new(Shared {
+        settings: setup.settings,
+        key: Arc::new(setup.key),
+        state_directory: setup.state_directory,
+        audience: setup.audience,
+        graph: Reloader::new(setup.graph, requests.clone()),
+        ending: Ending::new(supervisor.clone(), requests.clone()),
+        requests,
+        grace: setup.grace,
+        presence: Mutex::default(),
+        #[cfg(debug_assertions)]
+        faults: faults::Faults::default(),
+    });
+    let (stream, pump) = setup.events;
+    let clerk = desk::Clerk { shared: Arc::clone(&shared), events: stream, set_log: setup.set_log };
+    let stops = setup.signals.stops();
+    let mut workers = vec![
+        signals::signals(&shared, setup.signals),
+        control::events(&shared, pump),
+        control::control(&shared, clerk, setup.socket),
+        store::store(&shared),
+        driver::driver(&shared),
+        graph::graph(&shared, stops),
+        watchdog::watchdog(&shared),
+    ];
+    workers.extend(setup.until_converged.map(|until| ending::when_converged(&shared, until)));
+    if let Err(refused) = supervisor.install(workers).await {
+        // They do not name each other wrongly: a test holds that.
+        tracing::error!(error = %refused, "the daemon's own workers are not installed");
+        supervisor.stop(None);
+    }
+    Ok(supervisor.ended().await)
+}

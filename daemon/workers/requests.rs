@@ -1,0 +1,139 @@
+//! What others ask of the driver, whichever driver that is: requests wait here while none runs, and none is lost with one.
+
+use crate::driver::{Inbox, Input};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The way to the driver. Clones are the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Requests(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many drivers there have been.
+    drivers: watch::Sender<u32>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inbox: Option<Inbox<Input>>,
+    waiting: Vec<Input>,
+    /// The driver that runs was given a graph.
+    has_graph: bool,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self(Arc::new(Shared { state: Mutex::default(), drivers: watch::Sender::new(0) }))
+    }
+}
+
+impl Requests {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the driver, or the next one.
+    pub(super) fn put(&self, request: Input) {
+        let mut state = self.lock();
+        state.has_graph |= matches!(request, Input::Graph { .. });
+        match &state.inbox {
+            Some(inbox) => inbox.put(request),
+            None => state.waiting.push(request),
+        }
+    }
+
+    /// Asks the driver that runs now; the request comes back where none does.
+    pub(super) fn put_now(&self, request: Input) -> Result<(), Input> {
+        match &self.lock().inbox {
+            Some(inbox) => {
+                inbox.put(request);
+                Ok(())
+            }
+            None => Err(request),
+        }
+    }
+
+    /// A driver runs; what has waited is its.
+    pub(super) fn attach(&self, inbox: Inbox<Input>) {
+        let mut state = self.lock();
+        inbox.put_all(state.waiting.drain(..));
+        state.inbox = Some(inbox);
+        drop(state);
+        self.0.drivers.send_modify(|drivers| *drivers += 1);
+    }
+
+    /// No driver runs any more. What it has not taken is for the next one, but for what was only its.
+    pub(super) fn detach(&self) {
+        let mut state = self.lock();
+        let Some(inbox) = state.inbox.take() else { return };
+        state.has_graph = false;
+        let mut left = Vec::new();
+        inbox.take(&mut left);
+        for input in left {
+            match input {
+                Input::Graph { .. } => state.has_graph = true,
+                Input::Pause { .. } | Input::Resume => {}
+                _ => continue,
+            }
+            state.waiting.push(input);
+        }
+    }
+
+    /// Whether a driver runs that was given no graph.
+    pub(super) fn lacks_graph(&self) -> bool {
+        let state = self.lock();
+        state.inbox.is_some() && !state.has_graph
+    }
+
+    /// Counts the drivers.
+    pub(super) fn drivers(&self) -> watch::Receiver<u32> {
+        self.0.drivers.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Requests;
+    use crate::driver::{Inbox, Input};
+    use std::time::Duration;
+
+    fn pause(reason: &str) -> Input {
+        Input::Pause { reason: reason.to_owned(), limit: None }
+    }
+
+    fn taken(inbox: &Inbox<Input>) -> Vec<String> {
+        let mut all = Vec::new();
+        inbox.take(&mut all);
+        all.iter().map(|input| format!("{input:?}")).collect()
+    }
+
+    /// F-19: a request that the driver which broke had not taken is served by the next one, in its order; a stop, a question and
+    /// the results of its runs were only for it.
+    #[test]
+    fn what_a_broken_driver_has_not_taken_is_for_the_next() {
+        let requests = Requests::default();
+        requests.put(pause("before any"));
+        let first = Inbox::default();
+        requests.attach(first.clone());
+        assert_eq!(taken(&first).len(), 1);
+        requests.put(pause("not taken"));
+        requests.put(Input::Graph { graph: Err("broken".to_owned()), operator: true });
+        requests.put(Input::Stop(Duration::ZERO));
+        first.put(Input::Kept(vec![1], None));
+        requests.detach();
+        requests.put(Input::Resume);
+        assert!(requests.put_now(Input::Resume).is_err(), "there is none");
+        let second = Inbox::default();
+        requests.attach(second.clone());
+        assert!(!requests.lacks_graph());
+        let graph = Input::Graph { graph: Err("broken".to_owned()), operator: true };
+        let expected = [pause("not taken"), graph, Input::Resume].map(|input| format!("{input:?}"));
+        assert_eq!(taken(&second), expected);
+        assert_eq!(*requests.drivers().borrow(), 2);
+        requests.detach();
+        requests.attach(Inbox::default());
+        assert!(requests.lacks_graph(), "the second had taken it");
+    }
+}

@@ -1,0 +1,40 @@
+//! The worker that obeys signals, in the order in which they were sent.
+
+use super::Shared;
+use crate::driver::Input;
+use crate::signals::{Signal, Signals};
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// How much it matters that signals cannot be read, beside other fatal failures.
+const RANK: u8 = 1;
+
+/// Obeys signals to the last: also while all others stop.
+pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
+    let own = Arc::clone(shared);
+    let signals = Arc::new(Mutex::new(signals));
+    let worker = shared.worker("signals", move |_, life: Life| {
+        let (shared, signals) = (Arc::clone(&own), Arc::clone(&signals));
+        async move {
+            let mut signals = signals.lock().await;
+            life.ready(Outputs::none());
+            loop {
+                let signal = tokio::select! {
+                    signal = signals.next() => signal.map_err(|error| Failure::fatal(RANK, error))?,
+                    () = life.stopping().cancelled() => return Ok(()),
+                };
+                match signal {
+                    Signal::Reload => shared.graph.reload(true),
+                    Signal::Pause => {
+                        let reason = "signal USR1".to_owned();
+                        shared.requests.put(Input::Pause { reason, limit: None });
+                    }
+                    Signal::Resume => shared.requests.put(Input::Resume),
+                    Signal::Stop => shared.ending.ask(),
+                }
+            }
+        }
+    });
+    worker.last()
+}

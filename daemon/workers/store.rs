@@ -1,0 +1,77 @@
+//! The worker that keeps state: opens the store, holds the state directory, and offers the journal.
+
+use super::Shared;
+use crate::store::{Journal, Key, Recalled, SqliteStore, StoreError};
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How much a store that cannot be opened at all matters beside other fatal failures.
+const RANK: u8 = 3;
+
+/// What the worker offers.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) journal: Journal,
+    key: Key,
+}
+
+impl Kept {
+    /// All that is kept now. Blocks.
+    pub(super) fn recall(&self) -> Result<Recalled, StoreError> {
+        Ok(Recalled { key: Some(self.key.clone()), ..self.journal.recall()? })
+    }
+}
+
+fn open(directory: &Path) -> Result<Kept, StoreError> {
+    let store = SqliteStore::open(directory)?;
+    let key = SqliteStore::key(directory)?;
+    let journal = Journal::spawn(Box::new(store));
+    let journal = journal.map_err(|error| StoreError::Directory {
+        dir: directory.display().to_string(),
+        why: error.to_string(),
+        denied: false,
+    })?;
+    Ok(Kept { journal, key })
+}
+
+/// Keeps state. Where that cannot be had at the start, the daemon ends; later it is tried again.
+pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    let was_open = Arc::new(AtomicBool::new(false));
+    shared.worker("store", move |_, life: Life| {
+        let (shared, was_open) = (Arc::clone(&own), Arc::clone(&was_open));
+        async move {
+            let directory = shared.state_directory.clone();
+            let opened = tokio::task::spawn_blocking(move || open(&directory)).await;
+            let kept = match opened.map_err(Failure::again)? {
+                Ok(kept) => kept,
+                Err(error) if was_open.load(Ordering::SeqCst) => return Err(Failure::again(error)),
+                Err(error) => return Err(Failure::fatal(RANK, error)),
+            };
+            was_open.store(true, Ordering::SeqCst);
+            let journal = kept.journal.clone();
+            let closing = Closing(journal.clone());
+            life.ready(Outputs::none().with(kept));
+            tokio::select! {
+                () = life.stopping().cancelled() => {}
+                () = journal.ended().cancelled() => {
+                    return Err(Failure::again(StoreError::Ended));
+                }
+            }
+            // What was written is durable, and the directory is free, before the worker has ended.
+            let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
+            closed.map_err(Failure::again)
+        }
+    })
+}
+
+/// Closes the journal also where the worker is cut off.
+struct Closing(Journal);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,50 @@
+//! The worker that feeds the watchdog of systemd, each time after a round trip through the driver and its engine.
+
+use super::{Shared, systemd};
+use crate::driver::{Answer, Input, Pulse};
+use crate::supervisor::{Life, Manifold, Outputs};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Feeds it, to the last. A driver that hangs starves it; one that broke and is started anew does not.
+pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    let worker = shared.worker("watchdog", move |_, life: Life| {
+        let shared = Arc::clone(&own);
+        async move {
+            life.ready(Outputs::none());
+            let Some(limit) = sd_notify::watchdog_enabled() else {
+                life.say("systemd has none for this process");
+                life.stopping().cancelled().await;
+                return Ok(());
+            };
+            let every = (limit / 3).max(Duration::from_millis(10));
+            loop {
+                tokio::select! {
+                    () = feed(&shared) => {}
+                    () = life.stopping().cancelled() => return Ok(()),
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(every) => {}
+                    () = life.stopping().cancelled() => return Ok(()),
+                }
+            }
+        }
+    });
+    worker.last()
+}
+
+async fn feed(shared: &Shared) {
+    let (told, answer) = tokio::sync::oneshot::channel::<Pulse>();
+    // Nobody waits for it any more: the process is ending.
+    let ping = Answer(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
+    if shared.requests.put_now(Input::Ping(ping)).is_err() {
+        systemd::alive("no driver runs; it is started again (`steadfast report`)");
+        return;
+    }
+    match answer.await {
+        Ok(pulse) => systemd::alive(&systemd::status(&pulse)),
+        // It broke before it could answer.
+        Err(_) => systemd::alive("the driver is started again"),
+    }
+}

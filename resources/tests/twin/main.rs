@@ -1,0 +1,8 @@
+//! The twin of the host: that it is one, and what the kind `file` does on it while calls fail, the process dies and power is lost.
+
+#[path = "../file/support.rs"]
+#[expect(dead_code, reason = "what these tests do not need of it")]
+mod support;
+
+mod alike;
+mod faults;

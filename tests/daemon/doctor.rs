@@ -1,0 +1,138 @@
+//! `steadfast doctor`: what it finds wrong is wrong, what it finds right is right, and it changes nothing.
+
+use crate::host::{Host, is_root};
+use crate::output::Output;
+use serde_json::Value;
+use std::os::unix::net::UnixListener;
+
+const GRAPH: &str = "graph: well\nresources:\n  noop:\n  - {name: a}\n";
+
+fn doctor(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(&["doctor", "--json"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    command.args(words.iter().map(|word| host.full(word)));
+    host.finish(command)
+}
+
+/// How one thing stands: its grade, and what was found.
+#[track_caller]
+fn found(output: &Output, area: &str, name: &str) -> (String, String) {
+    let all = output.json();
+    let is_it = |one: &&Value| one["area"] == area && one["name"] == name;
+    let findings = all["findings"].as_array().cloned().unwrap_or_default();
+    let one = findings.iter().find(is_it).unwrap_or_else(|| panic!("no {area}: {name}\n{output}"));
+    assert_eq!(one["advice"].is_null(), one["grade"] == "ok", "advice where it is needed: {one}");
+    let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    (text("grade"), text("found"))
+}
+
+/// Waits until the daemon listens, which it does on a thread of its own.
+fn wait_for_socket(host: &Host) {
+    host.wait_until("the daemon listens", || host.exists("state/control.socket"));
+}
+
+/// Each grade has its exit code; without a daemon it says so, and makes nothing.
+#[test]
+fn without_a_daemon_it_looks_all_the_same() {
+    let host = Host::with(GRAPH);
+    let output = doctor(&host, &["$DIR/graph.yaml"]);
+    output.exits(2);
+    assert_eq!(output.json()["verdict"], "warning");
+    assert_eq!(found(&output, "daemon", "daemon").0, "warning");
+    assert_eq!(found(&output, "permissions", "state directory").0, "ok");
+    assert_eq!(found(&output, "permissions", "graph").0, "ok");
+    for (area, name) in [
+        ("limits", "inotify watches"),
+        ("limits", "inotify instances"),
+        ("limits", "inotify queue"),
+        ("limits", "open files"),
+        ("limits", "threads"),
+        ("file systems", "kind"),
+        ("file systems", "space"),
+        ("file systems", "sync"),
+        ("packages", "lock"),
+    ] {
+        let (grade, says) = found(&output, area, name);
+        assert!(["ok", "warning"].contains(&grade.as_str()) && !says.is_empty(), "{output}");
+    }
+    assert!(!host.exists("state"), "it has made the state directory");
+    let mut command = host.bare(&["doctor"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command).exits(2).prints("daemon\n  warning  daemon: no daemon listens at");
+}
+
+/// Of a daemon that runs it tells whether it answers, is this program, and how many watches it has.
+#[test]
+fn a_daemon_is_found_and_compared() {
+    let host =
+        Host::with("graph: well\nresources:\n  file:\n  - {name: a, path: $DIR/a, content: x}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    wait_for_socket(&host);
+    let output = doctor(&host, &[]);
+    let (grade, says) = found(&output, "daemon", "daemon");
+    assert_eq!((grade.as_str(), says.contains("runs graph well")), ("ok", true), "{output}");
+    assert_eq!(found(&output, "daemon", "version").0, "ok");
+    let (_, says) = found(&output, "limits", "watches in use");
+    assert!(!says.starts_with("0 of"), "{output}");
+    assert!(found(&output, "limits", "open files").1.contains("the daemon"), "{output}");
+    assert_eq!(found(&output, "permissions", "socket").0, "ok");
+}
+
+/// S-11: a graph that others can write, or whose folder they can, is a problem; so is state that they can enter.
+#[test]
+fn what_others_can_write_is_a_problem() {
+    let host = Host::with(GRAPH);
+    host.make_directory("open").write("open/graph.yaml", GRAPH).chmod("open", 0o777);
+    let (grade, says) =
+        found(doctor(&host, &["$DIR/open/graph.yaml"]).exits(1), "permissions", "graph");
+    assert_eq!((grade.as_str(), says.contains("can be written by others")), ("problem", true));
+    // In a sticky folder only an own entry is safe, and this one is.
+    host.chmod("open", 0o1777);
+    assert_eq!(found(&doctor(&host, &["$DIR/open/graph.yaml"]), "permissions", "graph").0, "ok");
+    host.chmod("open/graph.yaml", 0o666);
+    let output = doctor(&host, &["$DIR/open/graph.yaml"]);
+    assert_eq!(found(output.exits(1), "permissions", "graph").0, "problem");
+    host.make_directory("state").chmod("state", 0o755);
+    let output = doctor(&host, &[]);
+    let (grade, says) = found(output.exits(1), "permissions", "state directory");
+    assert_eq!((grade.as_str(), says.contains("mode 0755")), ("problem", true), "{output}");
+    host.chmod("state", 0o700).write("state/control.socket", "no socket");
+    let output = doctor(&host, &[]);
+    assert_eq!(found(output.exits(1), "permissions", "socket").0, "problem");
+}
+
+/// Somebody listens who never answers: that is said, within seconds.
+#[test]
+fn a_daemon_that_hangs_is_a_problem() {
+    let host = Host::with(GRAPH);
+    host.make_directory("state").chmod("state", 0o700);
+    let _listener = UnixListener::bind(host.path("state/control.socket")).expect("bound");
+    let output = doctor(&host, &[]);
+    let (grade, says) = found(output.exits(1), "daemon", "daemon");
+    assert_eq!((grade.as_str(), says.contains("did not answer")), ("problem", true), "{output}");
+}
+
+/// State on a disk in memory is lost with the next start of the host.
+#[test]
+fn state_in_memory_is_a_warning() {
+    let host = Host::with(GRAPH);
+    let output = host.finish(host.bare(&["doctor", "--json", "--state-dir", "/dev/shm/none/x"]));
+    let (grade, says) = found(&output, "file systems", "kind");
+    assert_eq!((grade.as_str(), says.contains("tmpfs")), ("warning", true), "{output}");
+}
+
+/// It needs no rights.
+#[test]
+fn it_works_without_root() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::of_nobody(GRAPH);
+    let output = doctor(&host, &["$DIR/graph.yaml"]);
+    output.exits(2);
+    assert_eq!(found(&output, "permissions", "user").0, "warning");
+    assert_eq!(found(&output, "permissions", "state directory").0, "ok");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    wait_for_socket(&host);
+    assert_eq!(found(&doctor(&host, &[]), "daemon", "version").0, "ok");
+}

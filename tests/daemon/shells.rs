@@ -1,0 +1,114 @@
+//! Completions in a real shell against a running daemon, and manual pages.
+
+use crate::host::Host;
+use crate::terminal::Terminal;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const GRAPH: &str = r#"
+graph: shells
+resources:
+  noop:
+  - {name: apple}
+  - {name: apricot}
+  - {name: "two words"}
+  print:
+  - {name: pear, msg: x}
+"#;
+
+/// The program's folder first, so that a shell finds `steadfast`.
+fn path() -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_steadfast")).parent().expect("a folder");
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// A bash in a terminal, in which completions are loaded.
+fn bash(host: &Host) -> Terminal {
+    let mut command = Command::new("bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    command.env("PATH", path()).env("PS1", "$ ").env("TERM", "xterm").env("HISTFILE", "");
+    command.env("INPUTRC", "/dev/null").env("LC_ALL", "C.UTF-8");
+    let terminal = Terminal::start(&command, 24, 300);
+    terminal.type_in(&format!("cd {}\n", host.path("").display()));
+    terminal.type_in("source <(steadfast completions bash) && echo lo''aded\n").wait_for("loaded");
+    terminal
+}
+
+/// Names of resources come from the running daemon, as bash must write them to mean them; verbs and flags from the program.
+#[test]
+fn bash_completes_names_from_the_daemon() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("the daemon listens", || host.exists("state/control.socket"));
+    // A pattern of bash would find this file instead of `noop[apple]`.
+    host.write("noopa", "").write("noop[apple]x", "");
+    let state = host.path("state");
+    let terminal = bash(&host);
+    let line = format!("echo steadfast show --state-dir {} ", state.display());
+    let line = line.trim_start_matches("echo ");
+    terminal.type_in(&format!("{line}noop\t"));
+    terminal.wait_for("noop\\[");
+    terminal.type_in("appl\t").wait_for("noop\\[apple\\] ");
+    terminal.type_in("\n").wait_for("noop[apple]: as declared");
+    terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("noop\\[two\\ words\\] ");
+    terminal.type_in("\n").wait_for("noop[two words]: as declared");
+    terminal.type_in("steadfast log-l\t").wait_for("steadfast log-level ");
+    terminal.type_in("\u{15}steadfast explain C40\t\t").wait_for("C404");
+}
+
+/// A daemon that does not answer is not waited for; without one there is nothing to complete.
+#[test]
+fn completions_do_not_hang() {
+    let host = Host::with(GRAPH);
+    host.make_directory("state").chmod("state", 0o700);
+    let complete = || {
+        let mut command = host.bare(&["--", "steadfast", "show", "--state-dir"]);
+        command.arg(host.path("state")).arg("noop").stdin(Stdio::null());
+        command.env("STEADFAST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "4");
+        let began = Instant::now();
+        let output = host.finish(command);
+        (output.exits(0).stdout.clone(), began.elapsed())
+    };
+    assert_eq!(complete().0, "");
+    let _deaf = UnixListener::bind(host.path("state/control.socket")).expect("bound");
+    let (names, took) = complete();
+    assert_eq!(names, "");
+    // It waits for 200 ms; the rest is the start of a process on a busy machine.
+    assert!(took.as_secs() < 4, "{took:?}");
+}
+
+/// The scripts of the other shells name what they call, and are not empty.
+#[test]
+fn other_shells_get_their_scripts() {
+    let host = Host::with(GRAPH);
+    for (shell, words) in [("zsh", "#compdef steadfast"), ("fish", "complete --keep-order")] {
+        let output = host.finish(host.bare(&["completions", shell]));
+        output.exits(0).prints(words).prints("STEADFAST_COMPLETE");
+    }
+    host.finish(host.bare(&["completions", "csh"])).exits(64).says("possible values: bash");
+}
+
+/// A page for each command, which groff sets without a warning, with the examples.
+#[test]
+fn manual_pages_are_set_without_a_warning() {
+    let host = Host::with(GRAPH);
+    host.finish(host.bare(&["man", "$DIR/man/man1"])).exits(0).prints("pages in $DIR/man/man1");
+    let pages: Vec<_> =
+        std::fs::read_dir(host.path("man/man1")).expect("pages").flatten().collect();
+    let help = host.finish(host.bare(&["help"]));
+    let commands = help.stdout.lines().filter(|line| {
+        line.strip_prefix("  ").is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
+    });
+    // One for the program itself, and none for `help`.
+    assert_eq!(pages.len(), commands.count());
+    let mut groff = Command::new("groff");
+    groff.args(["-man", "-ww", "-Tutf8", "-P-cbou"]);
+    groff.args(pages.iter().map(std::fs::DirEntry::path));
+    groff.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = host.finish(groff);
+    output.exits(0).prints("steadfast pause --for 2h").prints("EXAMPLES");
+    assert_eq!(output.stderr, "", "groff warns");
+}

@@ -1,0 +1,126 @@
+//! F-19: each of the daemon's workers breaks, and heals; the others do not notice, and nothing is lost.
+
+use crate::host::{Host, LIMIT};
+use crate::output::Output;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+
+const GRAPH: &str = r#"
+graph: workers
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+/// All that can break; `control` last, since the order comes through it.
+const WORKERS: [&str; 7] = ["signals", "events", "store", "driver", "graph", "watchdog", "control"];
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// Puts a fault into a worker of a daemon that was built for tests. The answer may not come any more.
+fn fault(host: &Host, worker: &str, how: &str) {
+    let socket = host.path("state").join("control.socket");
+    let mut socket = UnixStream::connect(socket).expect("it listens");
+    let ask = serde_json::json!({ "verb": "fault", "worker": worker, "how": how });
+    let order = serde_json::json!({ "protocol": 1, "ask": ask });
+    writeln!(socket, "{order}").expect("sent");
+    let mut answer = String::new();
+    BufReader::new(socket).read_line(&mut answer).expect("an answer, or the end");
+    assert!(
+        answer.is_empty() || !["refused", "unavailable"].iter().any(|no| answer.contains(no)),
+        "{answer}"
+    );
+}
+
+fn report(host: &Host) -> Value {
+    serde_json::from_str(&ask(host, &["report", "--json"]).stdout).unwrap_or_default()
+}
+
+fn runs_again(host: &Host, worker: &str, starts: u64) {
+    host.wait_until(&format!("{worker} runs for the {starts}. time"), || {
+        let worker = &report(host)["workers"][worker];
+        worker["state"] == "running" && worker["starts"].as_u64() >= Some(starts)
+    });
+}
+
+fn repairs(host: &Host) {
+    host.write("a", "broken");
+    host.wait_until("it is put back", || host.read("a") == "x");
+}
+
+/// F-19, A-19: a panic, then an error, in each worker: it is started again, the host is held, signals and commands are obeyed.
+#[test]
+fn each_worker_heals() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for (starts, how) in [(2, "panic"), (3, "error")] {
+        for worker in WORKERS {
+            fault(&host, worker, how);
+        }
+        for worker in WORKERS {
+            runs_again(&host, worker, starts);
+        }
+        repairs(&host);
+        daemon.skip_to_now();
+        daemon.signal(Signal::SIGUSR1).wait_for("paused");
+        daemon.signal(Signal::SIGUSR2).wait_for("resumed");
+        daemon.signal(Signal::SIGHUP).wait_for("loaded");
+        ask(&host, &["wait", "--timeout", "60"]).exits(0);
+        ask(&host, &["events"]).exits(0).prints("loaded");
+    }
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.ends_after_panics(LIMIT), 0);
+}
+
+/// F-19, E-6, E-9: the driver breaks while a command runs. It is not run beside itself, and what was owed to it is paid.
+#[test]
+fn a_driver_that_breaks_loses_no_refresh_and_runs_nothing_twice_at_once() {
+    let host = Host::with(
+        r#"
+graph: owed
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "1", notify: "exec[b]"}
+  exec:
+  - name: b
+    cmd: echo begins >> $DIR/log; while [ ! -e $DIR/go ]; do sleep 0.05; done; echo ends >> $DIR/log
+    shell: /bin/sh
+    on_interrupt: rerun
+"#,
+    );
+    let mut daemon = host.run(&[]);
+    host.wait_until("it runs", || host.exists("log"));
+    fault(&host, "driver", "panic");
+    host.wait_for_lines("log", 2);
+    assert_eq!(host.lines("log"), ["begins", "begins"], "the first was cut off, not left beside");
+    let running = host.processes().iter().filter(|(_, line)| line.contains("begins")).count();
+    assert_eq!(running, 1, "{:?}", host.processes());
+    host.write("go", "");
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("log"), ["begins", "begins", "ends"]);
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends_after_panics(LIMIT), 0);
+}
+
+/// A-43, P-1: workers that hang do not keep the daemon from ending; a driver whose loop hangs is named.
+#[test]
+fn who_hangs_is_left_behind() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for worker in ["events", "graph", "watchdog", "store"] {
+        fault(&host, worker, "hang");
+    }
+    fault(&host, "driver", "hang");
+    ask(&host, &["status"]).exits(1).says("is busy and has not answered");
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    daemon.wait_for("late");
+}

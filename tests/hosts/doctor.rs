@@ -1,0 +1,30 @@
+//! `steadfast doctor` on a host with systemd.
+
+use crate::host::Host;
+use crate::service::{GRAPH, ONE_FILE};
+
+/// It finds systemd, the unit with its watchdog, and the daemon; and says what is missing.
+#[test]
+fn the_doctor_finds_the_service() {
+    let host = Host::boot();
+    let doctor = || host.run(&["steadfast", "doctor"]).stdout;
+    assert!(doctor().contains("warning  unit: steadfast.service is disabled"), "{}", doctor());
+    host.write(GRAPH, ONE_FILE);
+    host.shell("systemctl enable steadfast.service");
+    host.start();
+    let told = doctor();
+    for line in [
+        "ok       version: 2",
+        "ok       unit: steadfast.service is enabled",
+        "ok       watchdog: 30 s",
+        "ok       graph: /etc/steadfast/graph.yaml can be written by nobody else",
+        "ok       state directory: /var/lib/steadfast, mode 0700",
+        "ok       daemon: answers in",
+        "ok       lock: free",
+        "  time: ",
+    ] {
+        assert!(told.contains(line), "expected `{line}` in\n{told}");
+    }
+    host.shell("chmod go+w /etc/steadfast");
+    assert!(doctor().contains("problem  graph: "), "{}", doctor());
+}
