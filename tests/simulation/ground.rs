@@ -1,51 +1,65 @@
 //! The simulated machine as the hub sees it: something to walk on, and a kernel that reports what changes.
 
-use crate::stage::{Shared, lock};
-use crate::world::{Node, ROOT};
+use crate::stage::{Shared, here, lock};
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use steadfast::driver::watch::{Backend, DirectoryId, Failure, Foothold, Found, Ground, Identity};
+use steadfast_resources::host::twin::{Ino, What};
 
-const DEVICE: u64 = 7;
+const DEVICE: u64 = 77;
+const ROOT: Ino = 1;
 
-/// The files of the simulated machine, and its events.
+/// The files of the machine that the thread stands in, and their events.
 pub(crate) struct Meadow(pub(crate) Shared);
 
-impl Meadow {
-    fn found(&self, inode: u64) -> Result<Found, Errno> {
-        let stage = lock(&self.0);
-        let kind = match stage.world.node(inode) {
-            Some(Node::Directory { .. }) => FileType::Directory,
-            Some(Node::File { .. }) => FileType::RegularFile,
-            None => return Err(Errno::NOENT),
-        };
-        Ok(Found { at: Foothold::Number(inode), identity: (DEVICE, inode), kind })
-    }
+fn found(ino: Ino) -> Result<Found, Errno> {
+    let kind = here().look(|tree| {
+        Some(match tree.node(ino)?.what {
+            What::Directory(_) => FileType::Directory,
+            What::File(_) => FileType::RegularFile,
+            What::Link(_) => FileType::Symlink,
+            What::Fifo => FileType::Fifo,
+        })
+    });
+    let kind = kind.ok_or(Errno::NOENT)?;
+    Ok(Found { at: Foothold::Number(ino), identity: (DEVICE, ino), kind })
+}
 
-    fn inode(at: &Foothold) -> Result<u64, Errno> {
-        match at {
-            Foothold::Number(inode) => Ok(*inode),
-            Foothold::Descriptor(_) => Err(Errno::BADF),
-        }
+fn ino(at: &Foothold) -> Result<Ino, Errno> {
+    match at {
+        Foothold::Number(ino) => Ok(*ino),
+        Foothold::Descriptor(_) => Err(Errno::BADF),
+    }
+}
+
+fn target(what: &What) -> Option<PathBuf> {
+    match what {
+        What::Link(target) => Some(PathBuf::from(OsString::from_vec(target.clone()))),
+        _ => None,
     }
 }
 
 impl Ground for Meadow {
     fn root(&self) -> Result<Found, Errno> {
-        self.found(ROOT)
+        found(ROOT)
     }
 
     fn look(&self, at: &Foothold, name: &OsStr) -> Result<Found, Errno> {
-        lock(&self.0).between_calls();
-        let name = name.to_str().ok_or(Errno::NOENT)?;
-        let inode = lock(&self.0).world.entry(Self::inode(at)?, name);
-        self.found(inode.ok_or(Errno::NOENT)?)
+        lock(&self.0).meddle_maybe(&here());
+        let at = ino(at)?;
+        let below = here().look(|tree| match &tree.node(at).ok_or(Errno::NOENT)?.what {
+            What::Directory(entries) => entries.get(name.as_bytes()).copied().ok_or(Errno::NOENT),
+            _ => Err(Errno::NOTDIR),
+        });
+        found(below?)
     }
 
-    fn target(&self, _link: &Foothold) -> Result<PathBuf, Errno> {
-        Err(Errno::INVAL)
+    fn target(&self, link: &Foothold) -> Result<PathBuf, Errno> {
+        let link = ino(link)?;
+        here().look(|tree| target(&tree.node(link)?.what)).ok_or(Errno::INVAL)
     }
 
     fn silent(&self, _directory: &Foothold) -> Option<&'static str> {
@@ -53,47 +67,47 @@ impl Ground for Meadow {
     }
 
     fn identity(&self, path: &Path) -> Option<Identity> {
-        lock(&self.0).between_calls();
-        Some((DEVICE, lock(&self.0).world.find(path)?))
+        lock(&self.0).meddle_maybe(&here());
+        Some((DEVICE, here().look(|tree| tree.ino(path))?))
     }
 
-    fn link(&self, _path: &Path) -> Option<PathBuf> {
-        None
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        here().look(|tree| target(&tree.at(path)?.what))
     }
 
     fn directories_in(&self, path: &Path, identity: Identity) -> Vec<PathBuf> {
-        let stage = lock(&self.0);
-        let Some(inode) = stage.world.find(path).filter(|inode| *inode == identity.1) else {
-            return Vec::new();
-        };
-        let Some(Node::Directory { entries, .. }) = stage.world.node(inode) else {
-            return Vec::new();
-        };
-        let is_directory =
-            |inode: &u64| matches!(stage.world.node(*inode), Some(Node::Directory { .. }));
-        let below = entries.iter().filter(|(_, inode)| is_directory(inode));
-        below.map(|(name, _)| PathBuf::from(name)).collect()
+        here().look(|tree| {
+            let known = tree.ino(path).filter(|ino| *ino == identity.1);
+            let Some(What::Directory(entries)) =
+                known.and_then(|ino| tree.node(ino)).map(|n| &n.what)
+            else {
+                return Vec::new();
+            };
+            let is_directory = |ino: &Ino| {
+                tree.node(*ino).is_some_and(|node| matches!(node.what, What::Directory(_)))
+            };
+            let below = entries.iter().filter(|(_, ino)| is_directory(ino));
+            below.map(|(name, _)| PathBuf::from(OsStr::from_bytes(name))).collect()
+        })
     }
 }
 
 impl Backend for Meadow {
-    fn watch(&self, directory: DirectoryId, _path: &Path, at: &Foothold) -> Result<(), Failure> {
-        let inode = Self::inode(at).map_err(|error| Failure::Other(error.to_string()))?;
+    fn watch(&self, directory: DirectoryId, path: &Path, at: &Foothold) -> Result<(), Failure> {
+        let ino = ino(at).map_err(|error| Failure::Other(error.to_string()))?;
         let mut stage = lock(&self.0);
-        stage.between_calls();
-        if stage.world.node(inode).is_none() {
+        stage.meddle_maybe(&here());
+        if here().look(|tree| tree.node(ino).is_none()) {
             return Err(Failure::Gone);
         }
-        let is_new = !stage.world.watched.contains_key(&inode);
-        if is_new && stage.world.watched.len() >= stage.world.most_watched {
-            stage.saw("no watch is free");
-            return Err(Failure::Limit("fs.inotify.max_user_watches"));
+        if stage.world.watch(&here(), ino, (directory, path)) {
+            return Ok(());
         }
-        stage.world.watched.insert(inode, directory);
-        Ok(())
+        stage.saw("no watch is free");
+        Err(Failure::Limit("fs.inotify.max_user_watches"))
     }
 
     fn unwatch(&self, directory: DirectoryId) {
-        lock(&self.0).world.watched.retain(|_, known| *known != directory);
+        lock(&self.0).world.unwatch(directory);
     }
 }

@@ -3,9 +3,9 @@
 use crate::listener::Listener;
 use crate::machinery::{OneThread, Works};
 use crate::play::SWEEP;
-use crate::stage::{Event, Shared, lock};
+use crate::stage::{Event, Shared, here, lock};
 use crate::storage::Storage;
-use crate::world::FileEvent;
+use crate::world::{FileEvent, Who};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Happening};
 use steadfast::driver::{Driver, Finished, Inbox, Input, Parts, Settings};
-use steadfast::store::{Key, MemoryStore, Store as _, Writer};
+use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
 use tokio::task::AbortHandle;
@@ -56,7 +56,9 @@ impl Life {
             let slots = Slots { threads, spare, ..Slots::default() };
             (stage.life, slots, stage.profile.sweeps)
         };
-        let works = Arc::<Mutex<Works>>::default();
+        let (journal, writer) = Journal::by_hand(Box::new(storage));
+        let works = Works { writer: Some(writer), ..Works::default() };
+        let works = Arc::new(Mutex::new(works));
         let machinery =
             OneThread { stage: Arc::clone(stage), life: number, parts: Arc::clone(&works) };
         let settings = Settings {
@@ -71,11 +73,11 @@ impl Life {
         let parts = Parts {
             host: Host::default(),
             key: key(),
-            store: Some(Box::new(storage)),
+            journal: Some(journal),
             recalled,
             audience: Box::new(Listener(Arc::clone(stage))),
         };
-        let driver = Driver::on(Box::new(machinery), settings, parts).expect("no thread is needed");
+        let driver = Driver::on(Box::new(machinery), settings, parts);
         let inbox = driver.inbox();
         let driver = Box::pin(driver.run());
         Self { number, driver, inbox, works, tasks: Vec::new() }
@@ -147,9 +149,13 @@ impl Life {
                 }
                 let mut works = self.works();
                 (works.writer, works.writing) = (writer, false);
-            }
-            Event::Answer { life, tickets, refused } if life == self.number => {
-                self.answer(&tickets, refused);
+                drop(works);
+                let mut stage = lock(stage);
+                if stage.rough && stage.profile.kills > 0 && stage.chance.once_in(20) {
+                    // It is kept, or not, and the daemon will never know.
+                    stage.saw("a crash after the commit and before its answer");
+                    stage.dead = true;
+                }
             }
             Event::Hub { life } if life == self.number => {
                 let hand = self.works().hand.clone();
@@ -175,24 +181,22 @@ impl Life {
             let now = stage.now();
             stage.say(format_args!("works {applies} asked at {asked}, now {now}"));
         }
+        let machine = here();
+        lock(stage).take_in(&machine, Who::Foreign);
         let mut context = Context::from_waker(Waker::noop());
         let Poll::Ready(input) = work.as_mut().poll(&mut context) else {
             lock(stage).wrong.push("what is to block does not".to_owned());
             return;
         };
         let mut stage = lock(stage);
+        stage.take_in(&machine, Who::Us);
+        if machine.is_dead() {
+            stage.saw("a crash within an apply");
+            stage.dead = true;
+        }
         let most = if stage.rough { stage.profile.job } else { 0 };
         let delay = stage.chance.within(0, most);
         stage.after(delay, Event::Result { life: self.number, input });
-    }
-
-    fn answer(&self, tickets: &[u64], refused: Option<String>) {
-        let answered = self.works().answered.take();
-        let Some(mut answered) = answered else { return };
-        let error = refused
-            .map(|why| steadfast::store::StoreError::Database { path: "/state".to_owned(), why });
-        answered(tickets, error.as_ref().map_or(Ok(()), Err));
-        self.works().answered = Some(answered);
     }
 
     /// The kernel's events reach the hub, or some of them do.
@@ -211,7 +215,7 @@ impl Life {
                 }
                 let is_lost =
                     matches!(event, FileEvent::Entry { .. }) && stage.chance.percent(lost);
-                stage.say(format_args!("file event {event:?} lost: {is_lost}"));
+                stage.say_event(&event, is_lost);
                 stage.note_told(&event, is_lost);
                 if !is_lost {
                     events.push(event);
@@ -222,11 +226,9 @@ impl Life {
         let told: Vec<Happening<'_>> = events
             .iter()
             .map(|event| match event {
-                FileEvent::Entry { directory, name, structural } => Happening::Entry {
-                    directory: *directory,
-                    name: name.as_bytes(),
-                    structural: *structural,
-                },
+                FileEvent::Entry { directory, name, structural } => {
+                    Happening::Entry { directory: *directory, name, structural: *structural }
+                }
                 FileEvent::Lost(directory) => Happening::Lost(*directory),
                 FileEvent::Overflow => Happening::Overflow,
             })
@@ -242,11 +244,10 @@ impl Life {
     pub(crate) fn killed(self, stage: &Shared) {
         let cut: BTreeSet<String> = {
             let mut stage = lock(stage);
-            if stage.answers_under_way(self.number) {
-                stage.saw("a crash after the commit and before its answer");
-            }
             stage.life += 1;
             stage.dead = false;
+            here().restart();
+            stage.take_in(&here(), Who::Us);
             stage.telling = false;
             stage.world.close_watches();
             let running = stage.running.iter().filter(|(_, count)| **count > 0);

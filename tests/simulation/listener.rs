@@ -36,7 +36,6 @@ impl Audience for Listener {
     fn hear(&mut self, news: &News<'_>) {
         let mut stage = lock(&self.0);
         stage.say(format_args!("{news:?}"));
-        stage.world.now = stage.now();
         note(&mut stage, news);
     }
 }

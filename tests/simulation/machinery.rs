@@ -1,12 +1,13 @@
 //! The machinery of a simulated driver: one thread, and an agenda that says what happens when.
 
 use crate::ground::Meadow;
+use crate::play::WALL;
 use crate::stage::{Event, Shared, lock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Hub, Sources};
 use steadfast::driver::{Ear, Hands, Inbox, Input, Machinery, Work};
-use steadfast::store::{Answered, Journal, Store, StoreError, Writer};
+use steadfast::store::Writer;
 use steadfast_resources::{Host, Seat};
 
 /// What one life of the daemon runs on.
@@ -21,8 +22,6 @@ pub(crate) struct OneThread {
 #[derive(Default)]
 pub(crate) struct Works {
     pub(crate) writer: Option<Writer>,
-    /// What the driver is told when something is kept, or not.
-    pub(crate) answered: Option<Answered>,
     pub(crate) hand: Option<Hand>,
     pub(crate) sink: Option<Arc<steadfast::driver::watch::Sink>>,
     /// A turn of theirs is on the agenda.
@@ -33,22 +32,6 @@ pub(crate) struct Works {
 impl Machinery for OneThread {
     fn hands(&self, _most: usize, _inbox: Inbox<Input>) -> Box<dyn Hands> {
         Box::new(self.clone())
-    }
-
-    fn journal(&self, store: Box<dyn Store>, answered: Answered) -> std::io::Result<Journal> {
-        let (stage, life) = (Arc::clone(&self.stage), self.life);
-        // The answer is under way for a while: the daemon may be killed before it is there.
-        let under_way = move |tickets: &[u64], result: Result<(), &StoreError>| {
-            let mut stage = lock(&stage);
-            let most = stage.profile.commit;
-            let delay = stage.chance.within(0, most);
-            let (tickets, refused) = (tickets.to_vec(), result.err().map(ToString::to_string));
-            stage.after(delay, Event::Answer { life, tickets, refused });
-        };
-        let (journal, writer) = Journal::by_hand(store, under_way);
-        let mut parts = self.parts.lock().expect("one thread");
-        (parts.writer, parts.answered) = (Some(writer), Some(answered));
-        Ok(journal)
     }
 
     fn hub(&self, _host: &Host, ear: Ear) -> Hub {
@@ -69,8 +52,7 @@ impl Machinery for OneThread {
     }
 
     fn wall(&self) -> Duration {
-        // Some day in 2026.
-        Duration::from_secs(1_790_000_000) + Duration::from_millis(lock(&self.stage).now())
+        WALL + Duration::from_millis(lock(&self.stage).now())
     }
 }
 

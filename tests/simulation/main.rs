@@ -4,8 +4,8 @@
 //! `STEADFAST_SEEDS=100000` with the same plays that many from `STEADFAST_SEED` on.
 
 mod chance;
+mod commands;
 mod ground;
-mod kinds;
 mod life;
 mod listener;
 mod machinery;

@@ -1,11 +1,11 @@
 //! The oracle: what must be so once all is quiet, read from the machine and not from the kinds.
 
 use crate::shape::{Content, Declared, Shape, Thing};
-use crate::stage::Stage;
-use crate::world::Node;
+use crate::stage::{Stage, here};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use steadfast::store::Recalled;
+use steadfast_resources::host::twin::{Node, What};
 
 /// Since when each edge that notifies has been in the graph that runs.
 pub(crate) type Since = BTreeMap<(String, String), u64>;
@@ -51,29 +51,39 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
                     _ => return Some("its value is none".to_owned()),
                 },
             };
-            match stage.world.at(path) {
-                Some(Node::File { content, .. }) if content != wanted => {
-                    Some(format!("holds {content:?}, not {wanted:?}"))
+            match at(path) {
+                Some(Node { what: What::File(has), .. }) if has != wanted.as_bytes() => {
+                    Some(format!("holds {:?}, not {wanted:?}", String::from_utf8_lossy(&has)))
                 }
-                Some(Node::File { mode: has, .. }) if mode.is_some_and(|mode| mode != *has) => {
+                Some(Node { what: What::File(_), mode: has, .. })
+                    if mode.is_some_and(|mode| mode != has) =>
+                {
                     Some(format!("its mode is {has:o}, not {mode:?}"))
                 }
-                Some(Node::File { .. }) => None,
+                Some(Node { what: What::File(_), .. }) => None,
                 other => Some(format!("is no file: {other:?}")),
             }
         }
-        Thing::Directory { path, mode } => match stage.world.at(path) {
-            Some(Node::Directory { mode: has, .. }) if mode.is_none_or(|mode| mode == *has) => None,
+        Thing::Directory { path, mode } => match at(path) {
+            Some(Node { what: What::Directory(_), mode: has, .. })
+                if mode.is_none_or(|mode| mode == has) =>
+            {
+                None
+            }
             other => Some(format!("is not such a directory: {other:?}")),
         },
-        Thing::Absent { path } => stage.world.at(path).map(|node| format!("is there: {node:?}")),
+        Thing::Absent { path } => at(path).map(|node| format!("is there: {node:?}")),
+        Thing::Link { path, target } => match at(path) {
+            Some(Node { what: What::Link(leads), .. }) if leads == target.as_bytes() => None,
+            other => Some(format!("is not such a link: {other:?}")),
+        },
         Thing::Exec { creates: None, refresh_only: false, watched, .. }
             if let Some(at) = unheard(stage, name, watched) =>
         {
             Some(format!("E-4: what it watches moved at {at}, and it did not run since"))
         }
         Thing::Exec { creates: Some(path), refresh_only: false, .. } => {
-            stage.world.at(path).is_none().then(|| format!("did not make {}", path.display()))
+            at(path).is_none().then(|| format!("did not make {}", path.display()))
         }
         Thing::Exec { refresh_only: false, .. } => {
             stage.ran.get(&command(name)).is_none_or(Vec::is_empty).then(|| "never ran".to_owned())
@@ -125,6 +135,10 @@ fn is_owed(stage: &Stage, shape: &Shape, (from, to): (&str, &str), since: u64) -
         _ => true,
     };
     (!paid).then(|| format!("E-9: {identity} changed at {changed}, {to} did not run since"))
+}
+
+fn at(path: &Path) -> Option<Node> {
+    here().look(|tree| tree.at(path).cloned())
 }
 
 pub(crate) fn command(name: &str) -> String {

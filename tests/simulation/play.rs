@@ -1,23 +1,23 @@
 //! One run: a seed makes a graph, a machine and all that goes wrong, until nothing does any more and all must be as declared.
 
 use crate::chance::Chance;
-use crate::kinds::{self, MACHINE};
+use crate::commands;
 use crate::life::Life;
 use crate::meddler::{meddle, probe, put_back};
 use crate::oracle::{Since, complaints};
 use crate::profile::Profile;
 use crate::shape::{Shape, Thing};
 use crate::sights::Sights;
-use crate::stage::{Event, Shared, Stage, lock};
+use crate::stage::{Event, Shared, Stage, here, lock};
 use std::future::poll_fn;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
-use steadfast::config::{Kinds, Loaded, Options, load_with};
+use steadfast::config::{Loaded, Options, load};
 use steadfast::driver::{Input, Question};
 use steadfast::store::{MemoryStore, Store as _};
-use steadfast_resources::registry;
+use steadfast_resources::host::twin::Machine;
 
 /// Milliseconds that a sweep takes.
 pub(crate) const SWEEP: u64 = 60_000;
@@ -25,6 +25,8 @@ pub(crate) const SWEEP: u64 = 60_000;
 const QUIET: u64 = 2 * SWEEP + 5_000;
 /// How long it may take until then.
 const PATIENCE: u64 = 30 * 60_000;
+/// When all runs begin: some day in 2026.
+pub(crate) const WALL: Duration = Duration::from_secs(1_790_000_000);
 /// More happens in no run.
 const MOST_EVENTS: u64 = 100_000;
 
@@ -42,6 +44,8 @@ pub(crate) struct Played {
 
 /// Plays the run of a seed.
 pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
+    let machine = Machine::default();
+    let _entered = machine.enter();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -52,7 +56,6 @@ pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
         player.play().await;
         player.end()
     }));
-    MACHINE.set(None);
     played
 }
 
@@ -84,13 +87,11 @@ impl<'f> Player<'f> {
         let profile = Profile::draw(&mut Chance::of(seed, "profile"));
         let mut stage = Stage::new(profile.clone(), Chance::of(seed, "stage"), keep);
         let shape = Shape::draw(&mut chance);
-        stage.meddler = Some(meddle);
-        put_back(&mut stage, |_| false);
+        let machine = here();
+        put_back(&mut stage, &machine, |_| false);
         for _ in 0..chance.below(12) {
-            meddle(&mut stage);
+            meddle(&mut stage, &machine);
         }
-        stage.world.longest_queue = profile.queue;
-        stage.world.most_watched = profile.watches;
         stage.after(0, Event::Start);
         stage.after(profile.rough_for, Event::Calm);
         if profile.foreign > 0 {
@@ -105,7 +106,9 @@ impl<'f> Player<'f> {
         }
         let probes = chance.below(3);
         let stage = Arc::new(Mutex::new(stage));
-        MACHINE.set(Some(Arc::clone(&stage)));
+        commands::install(&machine, &stage);
+        let hooked = Arc::clone(&stage);
+        machine.set_hook(Some(Box::new(move |machine, _| lock(&hooked).between_calls(machine))));
         Self {
             stage,
             kept: MemoryStore::default(),
@@ -177,6 +180,8 @@ impl<'f> Player<'f> {
     }
 
     fn act(&mut self, event: Event) {
+        let now = Duration::from_millis(lock(&self.stage).now());
+        here().set_wall(WALL + now);
         match event {
             Event::Start => self.start(),
             Event::Kill => {
@@ -197,7 +202,7 @@ impl<'f> Player<'f> {
             Event::Foreign => {
                 let mut stage = lock(&self.stage);
                 if stage.rough {
-                    meddle(&mut stage);
+                    meddle(&mut stage, &here());
                     let most = stage.profile.foreign;
                     let delay = stage.chance.below(most) + 1;
                     stage.after(delay, Event::Foreign);
@@ -211,7 +216,6 @@ impl<'f> Player<'f> {
         }
         // Somebody was to kill it within what it just did.
         if lock(&self.stage).dead && self.life.is_some() {
-            lock(&self.stage).saw("a crash within an apply");
             self.kill();
         }
     }
@@ -232,10 +236,7 @@ impl<'f> Player<'f> {
         let text = self.shape.text();
         lock(&self.stage).say(format_args!("the graph is now\n{text}"));
         std::fs::write(&path, &text).expect("a graph file");
-        let mut specs = vec![&kinds::FILE, &kinds::EXEC];
-        let here = ["msg", "test", "value"];
-        specs.extend(registry::specs().iter().filter(|spec| here.contains(&spec.kind)));
-        match load_with(&[path], &Options::default(), &Kinds::new(specs, Vec::new())) {
+        match load(&[path], &Options::default()) {
             Ok(loaded) => Ok(Box::new(loaded)),
             Err(rejected) => {
                 let wrong = format!("a drawn graph is refused: {rejected}\n{text}");
@@ -286,6 +287,11 @@ impl<'f> Player<'f> {
             Some((self.shape.identity(name), declared.thing.path()?.to_owned()))
         });
         stage.paths = paths.collect();
+        let watched = self.shape.resources.values().filter_map(|declared| match &declared.thing {
+            Thing::Exec { watched, .. } => Some(watched.clone()),
+            _ => None,
+        });
+        stage.watched = watched.flatten().collect();
         let deeds = self.shape.resources.iter().filter(|(_, declared)| declared.thing.is_deed());
         stage.deeds = deeds.map(|(name, _)| self.shape.identity(name)).collect();
     }
@@ -335,7 +341,8 @@ impl<'f> Player<'f> {
         stage.world.longest_queue = 1 << 14;
         stage.world.most_watched = usize::MAX;
         let shape = &self.shape;
-        put_back(&mut stage, |path| {
+        here().set_faults([]);
+        put_back(&mut stage, &here(), |path| {
             let is_it =
                 |thing: &Thing| matches!(thing, Thing::Directory { path: p, .. } if p == path);
             shape.resources.values().any(|d| is_it(&d.thing) && !d.is_noop())
@@ -389,7 +396,7 @@ impl<'f> Player<'f> {
         } else if wrong.is_empty() && at_work.is_none() {
             if self.probes > 0 {
                 self.probes -= 1;
-                probe(&mut stage, &self.shape);
+                probe(&mut stage, &here(), &self.shape);
             } else {
                 self.good = Some((now, None));
             }

@@ -10,6 +10,7 @@ pub(crate) enum Thing {
     File { path: PathBuf, content: Content, mode: Option<u32> },
     Directory { path: PathBuf, mode: Option<u32> },
     Absent { path: PathBuf },
+    Link { path: PathBuf, target: &'static str },
     Exec { creates: Option<PathBuf>, watched: Vec<PathBuf>, refresh_only: bool, always: bool },
     Msg,
     Value { text: String },
@@ -44,7 +45,8 @@ pub(crate) struct Shape {
 impl Thing {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::File { .. } | Self::Directory { .. } | Self::Absent { .. } => "file",
+            Self::File { .. } | Self::Directory { .. } => "file",
+            Self::Absent { .. } | Self::Link { .. } => "file",
             Self::Exec { .. } => "exec",
             Self::Msg => "msg",
             Self::Value { .. } => "value",
@@ -58,16 +60,15 @@ impl Thing {
             Self::Exec { creates, refresh_only, .. } => creates.is_none() || *refresh_only,
             Self::Msg | Self::Test { .. } => true,
             Self::File { .. } | Self::Directory { .. } => false,
-            Self::Absent { .. } | Self::Value { .. } => false,
+            Self::Absent { .. } | Self::Link { .. } | Self::Value { .. } => false,
         }
     }
 
     /// Where it is, if it is somewhere.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            Self::File { path, .. } | Self::Directory { path, .. } | Self::Absent { path } => {
-                Some(path)
-            }
+            Self::File { path, .. } | Self::Directory { path, .. } => Some(path),
+            Self::Absent { path } | Self::Link { path, .. } => Some(path),
             Self::Exec { .. } | Self::Msg | Self::Value { .. } | Self::Test { .. } => None,
         }
     }
@@ -132,6 +133,7 @@ impl Shape {
             Thing::Directory { mode, .. } => *mode = Some(0o700),
             Thing::Value { text } => *text = (*chance.pick(&CONTENTS)).trim().to_owned() + "v",
             Thing::Exec { always, .. } => *always = !*always,
+            Thing::Link { target, .. } => *target = "/made",
             Thing::Absent { .. } | Thing::Msg | Thing::Test { .. } => {}
         }
         declared.meta = meta(&declared.thing, chance);
@@ -180,6 +182,9 @@ impl Shape {
         let path = Path::new(*chance.pick(&DIRECTORIES)).join(*chance.pick(&FILES));
         if chance.percent(15) {
             return Thing::Absent { path };
+        }
+        if chance.percent(12) {
+            return Thing::Link { path, target: *chance.pick(&["/made/m0", "/b", "nowhere"]) };
         }
         let is_value =
             |declared: &&String| matches!(self.resources[*declared].thing, Thing::Value { .. });
@@ -287,6 +292,7 @@ impl Shape {
         let mut field = |key: &str, value: &str| text.push_str(&format!("      {key}: {value}\n"));
         match &declared.thing {
             Thing::File { path, content, mode } => {
+                field("force", "true");
                 field("path", &format!("{:?}", path.display().to_string()));
                 match content {
                     Content::Text(content) => field("content", &format!("{content:?}")),
@@ -298,7 +304,13 @@ impl Shape {
                     field("mode", &format!("\"{mode:04o}\""));
                 }
             }
+            Thing::Link { path, target } => {
+                field("path", &format!("\"{}\"", path.display()));
+                field("symlink", &format!("\"{target}\""));
+                field("force", "true");
+            }
             Thing::Directory { path, mode } => {
+                field("force", "true");
                 field("path", &format!("\"{}/\"", path.display()));
                 if let Some(mode) = mode {
                     field("mode", &format!("\"{mode:04o}\""));
@@ -307,9 +319,11 @@ impl Shape {
             Thing::Absent { path } => {
                 field("path", &format!("{:?}", path.display().to_string()));
                 field("state", "absent");
+                field("force", "true");
             }
             Thing::Exec { creates, watched, refresh_only, always } => {
-                field("cmd", &format!("\"work {name}\""));
+                let made = creates.as_ref().map(|path| format!(" {}", path.display()));
+                field("cmd", &format!("\"work {name}{}\"", made.unwrap_or_default()));
                 if let Some(path) = creates {
                     field("creates", &format!("\"{}\"", path.display()));
                 }
@@ -319,7 +333,7 @@ impl Shape {
                 if *refresh_only {
                     field("refresh_only", "true");
                 }
-                if *always {
+                if *always && creates.is_none() && !*refresh_only {
                     field("always", "true");
                 }
             }

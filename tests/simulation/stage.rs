@@ -2,17 +2,22 @@
 
 use crate::chance::Chance;
 use crate::listener::Heard;
+use crate::meddler::{meddle, shown};
 use crate::profile::Profile;
 use crate::sights::Sights;
 use crate::trace::Trace;
-use crate::world::{FileEvent, World};
+use crate::world::{FileEvent, Who, World};
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Arguments;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 use steadfast::driver::{Input, Pulse, Work};
+use steadfast_resources::host::twin::{self, Fault, Machine};
 use tokio::time::Instant;
 
 /// The stage, as everybody who plays holds it. They all play on one thread.
@@ -20,6 +25,11 @@ pub(crate) type Shared = Arc<Mutex<Stage>>;
 
 pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Stage> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The machine that this thread stands in.
+pub(crate) fn here() -> Machine {
+    twin::here().expect("a run stands in its machine")
 }
 
 /// Something that happens at its time.
@@ -44,12 +54,6 @@ pub(crate) enum Event {
     /// The journal writes.
     Write {
         life: u32,
-    },
-    /// Its answer reaches the driver.
-    Answer {
-        life: u32,
-        tickets: Vec<u64>,
-        refused: Option<String>,
     },
     /// The hub takes some steps.
     Hub {
@@ -91,8 +95,6 @@ pub(crate) struct Stage {
     pub(crate) dies_in: Option<u64>,
     /// It was: nothing that it does has any effect.
     pub(crate) dead: bool,
-    /// What somebody else may do between two system calls.
-    pub(crate) meddler: Option<fn(&mut Self)>,
     /// How often each command runs now, and when its runs began that ended well.
     pub(crate) running: BTreeMap<(u32, String), u32>,
     pub(crate) ran: BTreeMap<String, Vec<u64>>,
@@ -103,6 +105,8 @@ pub(crate) struct Stage {
     pub(crate) untold: BTreeMap<PathBuf, u64>,
     /// Those whose begin must be kept before they run.
     pub(crate) deeds: BTreeSet<String>,
+    /// The paths that commands wait for.
+    pub(crate) watched: BTreeSet<PathBuf>,
     /// Which path each identity is about.
     pub(crate) paths: BTreeMap<String, PathBuf>,
     /// How the loop answered when it was asked last.
@@ -126,20 +130,20 @@ impl Stage {
             waker: None,
             trace: Trace::new(keep),
             sights: Sights::default(),
-            world: World::new(),
+            world: World::new(profile.queue, profile.watches),
             profile,
             chance,
             rough: true,
             life: 0,
             dies_in: None,
             dead: false,
-            meddler: None,
             running: BTreeMap::new(),
             ran: BTreeMap::new(),
             done: BTreeMap::new(),
             heard: Heard::default(),
             untold: BTreeMap::new(),
             deeds: BTreeSet::new(),
+            watched: BTreeSet::new(),
             paths: BTreeMap::new(),
             pulse: None,
             refused: BTreeSet::new(),
@@ -187,15 +191,19 @@ impl Stage {
         }
     }
 
-    /// Something was committed, and the daemon does not know it yet.
-    pub(crate) fn answers_under_way(&self, number: u32) -> bool {
-        let is_one = |event: &Event| matches!(event, Event::Answer { life, refused: None, .. } if *life == number);
-        self.agenda.values().any(is_one)
-    }
-
     pub(crate) fn say(&mut self, line: Arguments<'_>) {
         let now = self.now();
         self.trace.line(now, line);
+    }
+
+    pub(crate) fn say_event(&mut self, event: &FileEvent, is_lost: bool) {
+        match event {
+            FileEvent::Entry { directory, name, structural } => {
+                let name = shown(Path::new(OsStr::from_bytes(&[b"/", name.as_slice()].concat())));
+                self.say(format_args!("in {directory:?} {name} {structural} lost: {is_lost}"));
+            }
+            other => self.say(format_args!("{other:?}")),
+        }
     }
 
     /// Something that must be seen in some run was seen.
@@ -203,30 +211,38 @@ impl Stage {
         self.sights.note(what);
     }
 
-    /// Before each system call of ours: somebody else may come in between, and may be the one who kills us.
-    pub(crate) fn between_calls(&mut self) {
-        self.world.now = self.now();
+    /// Before each system call of ours: it may fail, the daemon may be killed at it, somebody else may come in before it.
+    pub(crate) fn between_calls(&mut self, machine: &Machine) {
         if let Some(left) = &mut self.dies_in {
             *left = left.saturating_sub(1);
             if *left == 0 {
                 self.dies_in = None;
-                self.dead = true;
+                machine.add_fault(0, Fault::Dies);
             }
         }
+        let times = self.profile.errors;
+        if self.rough && self.chance.once_in(times) {
+            self.saw("a system call failed");
+            let errno = *self.chance.pick(&[Errno::IO, Errno::NOSPC, Errno::NOMEM, Errno::MFILE]);
+            machine.add_fault(0, Fault::Fails(errno));
+        }
+        self.meddle_maybe(machine);
+    }
+
+    /// Somebody else may do something just now.
+    pub(crate) fn meddle_maybe(&mut self, machine: &Machine) {
         let times = self.profile.meddling;
-        if self.rough
-            && self.chance.once_in(times)
-            && let Some(meddle) = self.meddler
-        {
+        if self.rough && self.chance.once_in(times) {
             self.saw("somebody came in between two system calls");
-            meddle(self);
+            meddle(self, machine);
         }
     }
 
-    /// Whether this system call fails for no good reason.
-    pub(crate) fn is_faulty(&mut self) -> bool {
-        let times = self.profile.errors;
-        self.dead || (self.rough && self.chance.once_in(times))
+    /// Takes in what was changed on the machine since this was called last, all by one.
+    pub(crate) fn take_in(&mut self, machine: &Machine, who: Who) {
+        let now = self.now();
+        let watched = self.watched.iter().cloned();
+        self.world.take_in(machine, (who, now), self.paths.values().cloned().chain(watched));
     }
 
     pub(crate) fn note_begin(&mut self, identity: &str, is_kept: bool) {
@@ -253,9 +269,9 @@ impl Stage {
         let now = self.now();
         let paths: Vec<PathBuf> = self.paths.values().cloned().collect();
         for path in paths {
-            let parent = path.parent().and_then(|parent| self.world.find(parent));
-            let is_it = parent.and_then(|inode| self.world.watched.get(&inode)) == Some(directory)
-                && path.file_name().is_some_and(|known| known.to_str() == Some(name));
+            let parent = path.parent().and_then(|parent| here().look(|tree| tree.ino(parent)));
+            let is_it = parent.and_then(|ino| self.world.directory(ino)) == Some(*directory)
+                && path.file_name().is_some_and(|known| known.as_encoded_bytes() == name);
             if is_it && is_lost {
                 self.untold.insert(path, now);
             } else if is_it {

@@ -1,20 +1,9 @@
-//! The simulated machine: a tree of files in memory, who changed what last, and the queue of its file events.
+//! What the kernel of the simulated machine tells those who watch its directories, and who changed what last.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use steadfast::driver::watch::DirectoryId;
-
-/// The number of a file or directory; never given twice.
-pub(crate) type Inode = u64;
-
-pub(crate) const ROOT: Inode = 1;
-
-/// What stands at a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
-    Directory { entries: BTreeMap<String, Inode>, mode: u32 },
-    File { content: String, mode: u32 },
-}
+use steadfast_resources::host::twin::{Changed, Ino, Machine, What};
 
 /// Who changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,196 +14,120 @@ pub(crate) enum Who {
     Foreign,
 }
 
-/// One event in the queue of the simulated kernel.
+/// One event in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileEvent {
-    Entry { directory: DirectoryId, name: String, structural: bool },
+    Entry { directory: DirectoryId, name: Vec<u8>, structural: bool },
     Lost(DirectoryId),
     Overflow,
 }
 
-/// The files of the machine.
+/// A directory that is watched.
+#[derive(Debug)]
+struct Watched {
+    directory: DirectoryId,
+    /// Where it was then.
+    place: Option<(Ino, Vec<u8>)>,
+    /// That it is there no more was told.
+    moved: bool,
+}
+
+/// The kernel's side of watching.
 #[derive(Debug)]
 pub(crate) struct World {
-    nodes: BTreeMap<Inode, Node>,
-    next: Inode,
-    /// The directories that are watched.
-    pub(crate) watched: BTreeMap<Inode, DirectoryId>,
+    watched: BTreeMap<Ino, Watched>,
     /// At most so many.
     pub(crate) most_watched: usize,
-    /// What the kernel has to tell, and how much of that it keeps.
+    /// What there is to tell, and how much of that is kept.
     pub(crate) queue: VecDeque<FileEvent>,
     pub(crate) longest_queue: usize,
-    /// When each path was changed last by us, on the clock of whoever asks.
+    /// When each path was changed last by us, and by others.
     pub(crate) ours: BTreeMap<PathBuf, u64>,
     pub(crate) foreign: BTreeMap<PathBuf, u64>,
-    pub(crate) now: u64,
-    /// How many changes were made by anybody.
-    pub(crate) changes: u64,
 }
 
 impl World {
-    pub(crate) fn new() -> Self {
-        let root = Node::Directory { entries: BTreeMap::new(), mode: 0o755 };
+    pub(crate) fn new(longest_queue: usize, most_watched: usize) -> Self {
         Self {
-            nodes: BTreeMap::from([(ROOT, root)]),
-            next: ROOT + 1,
             watched: BTreeMap::new(),
-            most_watched: usize::MAX,
+            most_watched,
             queue: VecDeque::new(),
-            longest_queue: 1 << 14,
+            longest_queue,
             ours: BTreeMap::new(),
             foreign: BTreeMap::new(),
-            now: 0,
-            changes: 0,
         }
     }
 
-    pub(crate) fn node(&self, inode: Inode) -> Option<&Node> {
-        self.nodes.get(&inode)
-    }
-
-    pub(crate) fn entry(&self, directory: Inode, name: &str) -> Option<Inode> {
-        match self.nodes.get(&directory)? {
-            Node::Directory { entries, .. } => entries.get(name).copied(),
-            Node::File { .. } => None,
+    /// A directory is watched from now on; false where no watch is free.
+    pub(crate) fn watch(&mut self, machine: &Machine, ino: Ino, to: (DirectoryId, &Path)) -> bool {
+        let (directory, path) = to;
+        let is_new = !self.watched.contains_key(&ino);
+        if is_new && self.watched.len() >= self.most_watched {
+            return false;
         }
-    }
-
-    pub(crate) fn find(&self, path: &Path) -> Option<Inode> {
-        let names = path.components().filter_map(|part| match part {
-            Component::Normal(name) => name.to_str(),
-            _ => None,
+        let place = path.parent().zip(path.file_name()).and_then(|(parent, name)| {
+            Some((machine.look(|tree| tree.ino(parent))?, name.as_encoded_bytes().to_vec()))
         });
-        names.into_iter().try_fold(ROOT, |at, name| self.entry(at, name))
-    }
-
-    pub(crate) fn at(&self, path: &Path) -> Option<&Node> {
-        self.node(self.find(path)?)
-    }
-
-    /// All paths, in order.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let (mut all, mut left) = (Vec::new(), vec![(PathBuf::from("/"), ROOT)]);
-        while let Some((path, inode)) = left.pop() {
-            if let Some(Node::Directory { entries, .. }) = self.nodes.get(&inode) {
-                left.extend(entries.iter().map(|(name, inode)| (path.join(name), *inode)));
-            }
-            all.push(path);
-        }
-        all.sort();
-        all
-    }
-
-    /// Makes, writes or changes the mode of what is at a path; false where that cannot be.
-    pub(crate) fn write(&mut self, path: &Path, node: Node, who: Who) -> bool {
-        let Some((parent, name)) = self.place(path) else { return false };
-        match (self.entry(parent, &name), node) {
-            (None, node) => {
-                let inode = self.next;
-                self.next += 1;
-                self.nodes.insert(inode, node);
-                self.link(parent, name.clone(), Some(inode));
-                self.tell(parent, &name, true);
-            }
-            (Some(inode), Node::File { content, mode }) => {
-                let Some(known @ Node::File { .. }) = self.nodes.get_mut(&inode) else {
-                    return false;
-                };
-                *known = Node::File { content, mode };
-                self.tell(parent, &name, false);
-            }
-            (Some(inode), Node::Directory { mode, .. }) => {
-                let Some(Node::Directory { mode: known, .. }) = self.nodes.get_mut(&inode) else {
-                    return false;
-                };
-                *known = mode;
-                self.tell(parent, &name, false);
-                self.tell(inode, "", false);
-            }
-        }
-        self.note(path, who);
+        self.watched.insert(ino, Watched { directory, place, moved: false });
         true
     }
 
-    /// Removes what is at a path, with all below it.
-    pub(crate) fn remove(&mut self, path: &Path, who: Who) -> bool {
-        let Some((parent, name)) = self.place(path) else { return false };
-        let Some(inode) = self.entry(parent, &name) else { return false };
-        if let Some(Node::Directory { entries, .. }) = self.nodes.get(&inode) {
-            for name in entries.keys().cloned().collect::<Vec<_>>() {
-                self.remove(&path.join(name), who);
+    pub(crate) fn unwatch(&mut self, directory: DirectoryId) {
+        self.watched.retain(|_, known| known.directory != directory);
+    }
+
+    /// Which directory this is for those who watch it.
+    pub(crate) fn directory(&self, ino: Ino) -> Option<DirectoryId> {
+        self.watched.get(&ino).map(|known| known.directory)
+    }
+
+    /// Takes in what was changed since this was called last, all by one.
+    pub(crate) fn take_in(
+        &mut self,
+        machine: &Machine,
+        (who, now): (Who, u64),
+        paths: impl Iterator<Item = PathBuf>,
+    ) {
+        let changes = machine.take_changes();
+        if changes.is_empty() {
+            return;
+        }
+        for path in paths {
+            let parent = path.parent().and_then(|parent| machine.look(|tree| tree.ino(parent)));
+            let is_it = |change: &Changed| {
+                parent == Some(change.directory)
+                    && path.file_name().is_some_and(|name| name.as_encoded_bytes() == change.name)
+            };
+            if changes.iter().any(is_it) {
+                let times = if who == Who::Us { &mut self.ours } else { &mut self.foreign };
+                times.insert(path, now);
             }
         }
-        self.link(parent, name.clone(), None);
-        self.nodes.remove(&inode);
-        self.tell(parent, &name, true);
-        self.lose(inode);
-        self.note(path, who);
-        true
-    }
-
-    /// Moves a file over another, or to where nothing is.
-    pub(crate) fn rename(&mut self, from: &Path, to: &Path, who: Who) -> bool {
-        let Some(((old, was), (new, name))) = self.place(from).zip(self.place(to)) else {
-            return false;
-        };
-        let Some(inode) = self.entry(old, &was) else { return false };
-        if from == to {
-            return true;
-        }
-        if let Some(there) = self.entry(new, &name) {
-            let both = self.nodes.get(&inode).zip(self.nodes.get(&there));
-            let Some((Node::File { .. }, Node::File { .. })) = both else { return false };
-            self.nodes.remove(&there);
-        } else if to.starts_with(from) {
-            return false;
-        }
-        self.link(old, was.clone(), None);
-        self.link(new, name.clone(), Some(inode));
-        self.tell(old, &was, true);
-        self.tell(new, &name, true);
-        if matches!(self.nodes.get(&inode), Some(Node::Directory { .. })) {
-            // The kernel keeps the watch and says that it was moved; whoever watches lets it go.
-            if let Some(directory) = self.watched.get(&inode) {
-                self.push(FileEvent::Lost(*directory));
+        for Changed { directory, name, structural } in changes {
+            if let Some(directory) = self.directory(directory) {
+                self.push(FileEvent::Entry { directory, name, structural });
+            }
+            if structural {
+                self.tell_moved(machine);
             }
         }
-        self.note(from, who);
-        self.note(to, who);
-        true
     }
 
-    fn place(&self, path: &Path) -> Option<(Inode, String)> {
-        let parent = self.find(path.parent()?)?;
-        matches!(self.nodes.get(&parent)?, Node::Directory { .. }).then_some(())?;
-        Some((parent, path.file_name()?.to_str()?.to_owned()))
-    }
-
-    fn link(&mut self, directory: Inode, name: String, inode: Option<Inode>) {
-        let Some(Node::Directory { entries, .. }) = self.nodes.get_mut(&directory) else { return };
-        match inode {
-            Some(inode) => drop(entries.insert(name, inode)),
-            None => drop(entries.remove(&name)),
+    /// Those that stand no more where they stood: the kernel says so of each.
+    fn tell_moved(&mut self, machine: &Machine) {
+        let mut lost = Vec::new();
+        for (ino, known) in self.watched.iter_mut().filter(|(_, known)| !known.moved) {
+            let Some((parent, name)) = &known.place else { continue };
+            let there = machine.look(|tree| match &tree.node(*parent)?.what {
+                What::Directory(entries) => entries.get(name).copied(),
+                _ => None,
+            });
+            if there != Some(*ino) {
+                known.moved = true;
+                lost.push(known.directory);
+            }
         }
-    }
-
-    fn note(&mut self, path: &Path, who: Who) {
-        self.changes += 1;
-        let times = if who == Who::Us { &mut self.ours } else { &mut self.foreign };
-        times.insert(path.to_owned(), self.now);
-    }
-
-    fn tell(&mut self, directory: Inode, name: &str, structural: bool) {
-        if let Some(directory) = self.watched.get(&directory) {
-            let (directory, name) = (*directory, name.to_owned());
-            self.push(FileEvent::Entry { directory, name, structural });
-        }
-    }
-
-    /// A directory is gone, and its watch with it.
-    fn lose(&mut self, inode: Inode) {
-        if let Some(directory) = self.watched.remove(&inode) {
+        for directory in lost {
             self.push(FileEvent::Lost(directory));
         }
     }
@@ -228,7 +141,7 @@ impl World {
         self.queue.push_back(if full { FileEvent::Overflow } else { event });
     }
 
-    /// Forgets whoever listened.
+    /// Whoever listened is gone.
     pub(crate) fn close_watches(&mut self) {
         self.watched.clear();
         self.queue.clear();
