@@ -171,7 +171,7 @@ fn every_planted_bug_is_caught() {
         if caught.is_none() {
             survivors.push(*name);
         }
-        let (runs, by) = caught.unwrap_or((0, "nobody".to_owned()));
+        let (runs, by) = caught.unwrap_or_else(|| (0, "nobody".to_owned()));
         tell(&format!("| {name} | {what} | {runs} | {by} |"));
     }
     assert!(survivors.is_empty(), "nobody caught {survivors:?}");

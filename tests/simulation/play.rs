@@ -22,7 +22,7 @@ use steadfast_resources::host::twin::Machine;
 /// Milliseconds that a sweep takes.
 pub(crate) const SWEEP: u64 = 60_000;
 /// How long all must have been as declared, with nobody at work.
-const QUIET: u64 = 2 * SWEEP + 5_000;
+const QUIET: u64 = SWEEP + 5_000;
 /// How long it may take until then.
 const PATIENCE: u64 = 30 * 60_000;
 /// When all runs begin: some day in 2026.
@@ -51,12 +51,11 @@ pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let played = runtime.block_on(tokio::task::unconstrained(async {
+    runtime.block_on(tokio::task::unconstrained(async {
         let mut player = Player::new(seed, keep, folder);
         player.play().await;
         player.end()
-    }));
-    played
+    }))
 }
 
 struct Player<'f> {
@@ -320,7 +319,11 @@ impl<'f> Player<'f> {
             }
             2..4 => inbox.put(Input::Resume),
             4..8 => {
-                self.shape = self.shape.altered(&mut self.chance);
+                let shape = self.shape.altered(&mut self.chance);
+                if shape.moves_a_value(&self.shape) {
+                    lock(&self.stage).saw("a value that changed");
+                }
+                self.shape = shape;
                 inbox.put(Input::Graph { graph: self.read(), operator: true });
             }
             8 => {

@@ -184,7 +184,7 @@ impl Shape {
             return Thing::Absent { path };
         }
         if chance.percent(12) {
-            return Thing::Link { path, target: *chance.pick(&["/made/m0", "/b", "nowhere"]) };
+            return Thing::Link { path, target: chance.pick(&["/made/m0", "/b", "nowhere"]) };
         }
         let is_value =
             |declared: &&String| matches!(self.resources[*declared].thing, Thing::Value { .. });
@@ -262,6 +262,16 @@ impl Shape {
             }
         }
         false
+    }
+
+    /// Whether somebody receives another value than in the graph before.
+    pub(crate) fn moves_a_value(&self, before: &Self) -> bool {
+        self.resources.values().any(|declared| match &declared.thing {
+            Thing::File { content: Content::Of(value), .. } => {
+                before.resources.get(value).is_some_and(|was| *was != self.resources[value])
+            }
+            _ => false,
+        })
     }
 
     pub(crate) fn identity(&self, name: &str) -> String {
