@@ -184,7 +184,8 @@ impl Shape {
             return Thing::Absent { path };
         }
         if chance.percent(12) {
-            return Thing::Link { path, target: chance.pick(&["/made/m0", "/b", "nowhere"]) };
+            let target = chance.pick::<&str>(&["/made/m0", "/b", "nowhere"]);
+            return Thing::Link { path, target };
         }
         let is_value =
             |declared: &&String| matches!(self.resources[*declared].thing, Thing::Value { .. });
