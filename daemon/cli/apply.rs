@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
-    log::set_up(args.log);
+    log::set_up(args.log, None);
     super::on_runtime(|runtime| once(args, signals, key, runtime))
 }
 

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 /// Shows what differs.
 pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human);
+    log::set_up(args::Log::Human, None);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 

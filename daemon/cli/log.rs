@@ -14,9 +14,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
 /// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
-pub(super) fn set_up(log: Log) -> LogFilter {
-    let filter =
-        EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+pub(super) fn set_up(log: Log, level: Option<&str>) -> LogFilter {
+    let usual = || EnvFilter::new(level.unwrap_or("info"));
+    let filter = EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| usual());
     let (filter, handle) = reload::Layer::new(filter);
     let lines = fmt::layer()
         .with_writer(|| Unfailing(std::io::stderr()))
@@ -41,14 +41,19 @@ pub(super) fn set_up(log: Log) -> LogFilter {
     LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
 }
 
+/// How much is logged, in words: `debug`, `steadfast::driver=trace`.
+pub(super) fn filter(words: &str) -> Result<EnvFilter, String> {
+    let parsed = EnvFilter::try_new(words);
+    parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(words)))
+}
+
 /// How much is logged; can be changed at any time.
 pub(super) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
 
 impl LogFilter {
     /// Filters so from now on: `debug`, `steadfast::driver=trace`.
     pub(super) fn set(&self, filter: &str) -> Result<(), String> {
-        let parsed = EnvFilter::try_new(filter);
-        (self.0)(parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(filter)))?)
+        (self.0)(self::filter(filter)?)
     }
 }
 
@@ -260,6 +265,11 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             );
             ("unwatched", identity, words, Warn)
         }
+        News::Parked { identity, reason, limit } => {
+            let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
+            ("paused", identity, words, Info)
+        }
+        News::Unparked(name) => ("resumed", name, String::new(), Info),
         News::Diverged(name) => ("diverged", name, String::new(), Info),
         _ => return None,
     })

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 /// Shows the plan.
 pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human);
+    log::set_up(args::Log::Human, None);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 

@@ -15,6 +15,7 @@ pub(super) fn options(graph: &Graph, noop: bool) -> Options {
         only: graph.only.clone(),
         skip: graph.skip.clone(),
         origins: false,
+        defaults: graph.defaults.clone(),
     }
 }
 

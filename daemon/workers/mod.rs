@@ -15,6 +15,7 @@ mod graph;
 mod requests;
 mod signals;
 mod store;
+mod surroundings;
 pub mod systemd;
 mod watchdog;
 

@@ -25,6 +25,10 @@ fn the_doctor_finds_the_service() {
     ] {
         assert!(told.contains(line), "expected `{line}` in\n{told}");
     }
+    let status = || host.run(&["steadfast", "status"]).stdout;
+    assert!(!status().contains("reboot"), "{}", status());
+    host.shell("echo needed >/run/reboot-required; echo dbus >/run/reboot-required.pkgs");
+    assert!(status().contains("reboot required: dbus"), "{}", status());
     host.shell("chmod go+w /etc/steadfast");
     assert!(doctor().contains("problem  graph: "), "{}", doctor());
 }
