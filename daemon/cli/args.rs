@@ -348,6 +348,8 @@ pub enum Log {
     Human,
     /// One JSON object a line.
     Json,
+    /// To the journal of systemd, with fields: `journalctl STEADFAST_RESOURCE=file[motd]`.
+    Journald,
 }
 
 /// `steadfast run`.

@@ -2,7 +2,7 @@
 
 use super::args::Drift;
 use super::exit::Exit;
-use super::text::out;
+use super::text::out_json;
 use super::{args, log, read, steps};
 use crate::store::Recalled;
 use steadfast_resources::{Kept, MintKey, Origin, Repeat};
@@ -28,7 +28,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
     });
     let found = steps::find(loaded, Recalled::default(), key, runtime);
     if args.json {
-        out(found.to_json().to_string());
+        out_json(&found.to_json());
     } else {
         found.show("drift", "not as declared");
     }

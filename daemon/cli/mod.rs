@@ -17,6 +17,7 @@ mod read;
 mod run;
 mod settings;
 mod shell;
+mod sinks;
 mod state;
 mod steps;
 mod text;

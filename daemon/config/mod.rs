@@ -48,6 +48,7 @@ pub use problem::{Place, Problem, Severity};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
 pub use settings::{Defaults, Judge, Settings, read_settings, settings};
+pub use trust::doubts;
 pub use window::Window;
 
 use hash::Stable;

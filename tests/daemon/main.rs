@@ -4,6 +4,7 @@
 mod hung;
 
 mod daemon;
+mod forged;
 mod host;
 mod output;
 mod process;
@@ -21,6 +22,8 @@ mod execs;
 mod failures;
 mod faults;
 mod fights;
+mod journald;
+mod logged;
 mod malformed;
 mod noticed;
 mod owners;

@@ -2,7 +2,7 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{count, out, plain};
+use super::super::text::{count, out, out_json, plain};
 use super::{ask_for, asking, span};
 use crate::control::Ask;
 use crate::driver::status::{Checkout, PauseStatus, ResourceStatus, Status, Verdict};
@@ -37,7 +37,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
 async fn once(args: &args::Status) -> Result<Status, Exit> {
     let status: Status = ask_for(&args.socket, &Ask::Status { most: args.most }).await?;
     if args.json {
-        out(serde_json::to_string(&status).unwrap_or_default());
+        out_json(&status);
     } else {
         show(&status);
     }
@@ -132,7 +132,7 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 
 /// One resource in one line.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
-    let mut line = format!("  {}: {}", plain(&resource.resource), resource.says);
+    let mut line = format!("  {}: {}", plain(&resource.resource), plain(&resource.says));
     if !resource.waits_for.is_empty() {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
         line.push_str(&format!(": {}", names.join(", ")));
