@@ -13,6 +13,7 @@ mod applied;
 mod asked;
 mod automatic;
 mod clock;
+mod cores;
 mod crashes;
 mod doctor;
 mod drift;
