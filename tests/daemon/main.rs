@@ -12,6 +12,7 @@ mod terminal;
 mod applied;
 mod asked;
 mod automatic;
+mod canaries;
 mod clock;
 mod cores;
 mod crashes;
