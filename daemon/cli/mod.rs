@@ -15,10 +15,13 @@ mod log;
 mod plan;
 mod read;
 mod run;
+mod settings;
 mod shell;
+mod sinks;
 mod state;
 mod steps;
 mod text;
+mod top;
 
 use crate::signals::Signals;
 use args::{Cli, Command};
@@ -44,7 +47,7 @@ pub fn main() -> Exit {
     let parsed = parsed.and_then(|mut matches| {
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });
-    let cli = match parsed {
+    let mut cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let asked = !error.use_stderr();
@@ -52,6 +55,9 @@ pub fn main() -> Exit {
             return if asked { Exit::Well } else { Exit::Usage };
         }
     };
+    if let Err(exit) = settings::complete(&mut cli.command) {
+        return exit;
+    }
     match cli.command {
         Command::Check(args) => check::check(&args),
         Command::Status(args) => asking::status(&args),
@@ -66,6 +72,7 @@ pub fn main() -> Exit {
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),
+        Command::Top(args) => with_signals(|signals| top::top(&args, signals)),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Doctor(args) => doctor::doctor(&args),

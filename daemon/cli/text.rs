@@ -8,6 +8,12 @@ pub(super) fn out(line: impl AsRef<str>) {
     drop(writeln!(stdout, "{}", line.as_ref()));
 }
 
+/// Writes data as a line of JSON.
+pub(super) fn out_json(data: &impl serde::Serialize) {
+    let json = serde_json::to_string(data).unwrap_or_default();
+    out(steadfast_resources::printable_json(&json));
+}
+
 /// Writes a line of talk.
 pub(super) fn say(line: impl AsRef<str>) {
     let mut stderr = anstream::stderr();
@@ -16,24 +22,35 @@ pub(super) fn say(line: impl AsRef<str>) {
 
 /// Writes an error, and what to do about it.
 pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
-    say(format!("error: {}", what.as_ref()));
+    let lines: Vec<String> = what.as_ref().trim_end().lines().map(plain).collect();
+    say(format!("error: {}", lines.join("\n  ")));
     if let Some(hint) = hint {
-        say(format!("hint: {hint}"));
+        say(format!("hint: {}", plain(hint)));
     }
 }
 
-/// A foreign text on one line: control characters and line ends escaped (forged log lines, terminal codes).
+/// A foreign text on one line: what could forge or hide something is escaped (S-13).
 #[must_use]
 pub(super) fn plain(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
+    steadfast_resources::printable(text).into_owned()
+}
+
+/// One aspect that differs, line by line: of texts a diff, of all else what is and what is declared.
+#[must_use]
+pub(super) fn difference(
+    aspect: &str,
+    (from, to): (&str, &str),
+    diff: Option<&str>,
+) -> Vec<String> {
+    let (aspect, from, to) = (plain(aspect), plain(from), plain(to));
+    let first = match (from.is_empty(), to.is_empty()) {
+        (true, true) => aspect,
+        (true, false) => format!("{aspect}: {to}"),
+        (false, true) => format!("{aspect}: {from} -> none"),
+        (false, false) => format!("{aspect}: {from} -> {to}"),
+    };
+    let lines = diff.into_iter().flat_map(str::lines).map(|line| format!("  {}", plain(line)));
+    std::iter::once(first).chain(lines).collect()
 }
 
 /// `1 resource`, `2 resources`.

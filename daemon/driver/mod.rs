@@ -11,11 +11,14 @@ mod exchange;
 mod face;
 mod groups;
 mod inbox;
+mod inspect;
 mod keeper;
 mod kept;
 mod lines;
+mod listing;
 mod machinery;
 mod news;
+mod parking;
 mod parts;
 mod perform;
 mod pool;
@@ -43,6 +46,7 @@ use crate::config::Loaded;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
+use parking::Parking;
 use parts::Lately;
 use runs::Runs;
 use settle::Settling;
@@ -104,8 +108,12 @@ pub struct Driver {
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
+    /// What is paused by itself.
+    parking: Parking,
     times: Times,
     progress_at: Instant,
+    /// Whether anything may be begun, or why not.
+    lease: Result<(), String>,
     /// Held by this driver and by each run that it has started.
     presence: Arc<()>,
 }
@@ -168,8 +176,10 @@ impl Driver {
             loaded_counts: None,
             pause_reason: String::new(),
             pause_until: Tick(0),
+            parking: Parking::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
+            lease: Ok(()),
             presence: Arc::default(),
         }
     }
@@ -224,6 +234,7 @@ impl Driver {
             self.watches.due(),
             self.settling.due(),
             self.windows.due(),
+            self.parking.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -249,6 +260,7 @@ impl Driver {
         self.hands.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
+        self.end_parking(now);
         for id in self.settling.take(now) {
             self.turn(Event::Changed(id));
         }
@@ -285,6 +297,13 @@ impl Driver {
             Input::Resume => self.turn(Event::Resume),
             Input::Stop(grace) => self.turn(Event::Stop { grace }),
             Input::Ask(question) => self.answer(question),
+            Input::Lease(lease) => {
+                let is_back = lease.is_ok() && self.lease.is_err();
+                self.lease = lease;
+                if is_back {
+                    self.try_failed_again();
+                }
+            }
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {
@@ -353,6 +372,7 @@ impl Driver {
         let mut recall = BTreeMap::new();
         if let Some(recalled) = self.recalled.take() {
             self.forget_strangers(&recalled);
+            self.recall_parked(&recalled);
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall);
             for id in silent.into_iter().chain(self.outdated_receivers()) {
@@ -363,6 +383,7 @@ impl Driver {
             self.ask_to_send(silent);
         }
         self.look_at_clock();
+        self.tell_parked(true);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 

@@ -2,8 +2,8 @@
 
 use crate::engine::Engine;
 use crate::ids::VertexId;
-use crate::status::Standing;
-use crate::vertex::{Phase, Place, RunKind, Vertex, Watch};
+use crate::status::{Standing, Why};
+use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -27,6 +27,30 @@ impl Engine {
             Phase::Resting if vertex.contended => self.contended(id, vertex),
             Phase::Resting => Standing::Settled,
         })
+    }
+
+    /// Why the run that is in progress was started; `None` where none is.
+    #[must_use]
+    pub fn why(&self, id: VertexId) -> Option<Why> {
+        let causes = self.vertex(id)?.run()?.causes;
+        let each = [
+            (Causes::OPERATOR, Why::Operator),
+            (Causes::EVENT, Why::Event),
+            (Causes::OWED.and(Causes::SUPPOSED), Why::Refresh),
+            (Causes::AGAIN, Why::Again),
+            (Causes::LOAD, Why::Load),
+            (Causes::LOOK, Why::Look),
+            (Causes::POLL, Why::Poll),
+        ];
+        let found = each.into_iter().find(|(cause, _)| causes.has(*cause));
+        // Nothing but a look is started without a cause.
+        Some(found.map_or(Why::Look, |(_, why)| why))
+    }
+
+    /// Whether a look is to come, which may find that it must be processed.
+    #[must_use]
+    pub fn is_to_be_looked_at(&self, id: VertexId) -> bool {
+        self.vertex(id).is_some_and(|vertex| vertex.look)
     }
 
     /// What a vertex needs, and what needs it.
@@ -66,6 +90,7 @@ impl Engine {
             Place::Semaphores => Standing::WaitingForSemaphore,
             Place::Slot(_) | Place::Look(_) => Standing::WaitingForSlot,
             Place::Shelf => Standing::Suspended,
+            Place::Nowhere if self.parked.contains(&id) => Standing::Parked,
             Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
                 Standing::WaitingFor(self.blockers(id, vertex))
             }

@@ -20,6 +20,8 @@ pub enum Standing {
     WaitingForSlot,
     /// It must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
     Suspended,
+    /// It must be processed, and is paused by itself.
+    Parked,
     /// It must be processed, and the brake lets it start then (E-20).
     WaitingForBrake(Tick),
     /// It is undone again and again (E-20). Right at the moment, or put off.
@@ -43,6 +45,25 @@ pub enum Standing {
     Held(Holding),
     /// Its run does not return since then.
     Stuck(RunId, Tick),
+}
+
+/// Why a run was started: of several causes the one that says most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// The operator asked.
+    Operator,
+    /// Its source reported a change, or it receives another value.
+    Event,
+    /// A refresh is owed, or would be.
+    Refresh,
+    /// An earlier run failed or was cut off.
+    Again,
+    /// It is new, or has a new definition.
+    Load,
+    /// A look, or what a look has found.
+    Look,
+    /// A poll tick.
+    Poll,
 }
 
 /// Counts over all vertices.

@@ -17,7 +17,8 @@ impl Captured {
     pub const BOUND: usize = 1 << 20;
     const TAIL: usize = 4096;
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// More of it came.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = Self::BOUND - self.kept.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));

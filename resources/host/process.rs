@@ -5,6 +5,7 @@ use super::supervise::{Job, Leftover, supervise};
 use super::{Captured, Command, Host, spawner};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -62,8 +63,8 @@ impl Host {
         command: &Command,
         cancel: &CancellationToken,
     ) -> Result<Finished, Trouble> {
-        let (_owner, joined) = begin(command, cancel.child_token(), Leftover::Kill)?;
-        ended(joined).await
+        let (_owner, running) = begin(command, cancel.child_token(), Leftover::Kill)?;
+        running.await
     }
 
     /// A query on behalf of a run that changes something, for a kind that blocks ([`crate::Seat::Thread`]): it is cancelled when
@@ -74,14 +75,14 @@ impl Host {
             return Ok(Finished::never());
         }
         let stop = CancellationToken::new();
-        let (_owner, joined) = begin(command, stop.clone(), Leftover::Kill)?;
+        let (_owner, mut running) = begin(command, stop.clone(), Leftover::Kill)?;
         wait_here(async {
-            let mut result = std::pin::pin!(ended(joined));
             tokio::select! {
-                result = &mut result => result,
+            biased;
+                result = &mut running => result,
                 () = permit.revoked() => {
                     stop.cancel();
-                    result.await
+                    running.await
                 }
             }
         })
@@ -94,13 +95,13 @@ impl Host {
             return Ok(Finished::never());
         }
         let stop = CancellationToken::new();
-        let (_owner, joined) = begin(command, stop.clone(), Leftover::Spare)?;
-        let mut result = std::pin::pin!(ended(joined));
+        let (_owner, mut running) = begin(command, stop.clone(), Leftover::Spare)?;
         tokio::select! {
-            result = &mut result => result,
+            biased;
+            result = &mut running => result,
             () = permit.revoked() => {
                 stop.cancel();
-                result.await
+                running.await
             }
         }
     }
@@ -135,20 +136,27 @@ fn wait_here<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-type Joined = JoinHandle<Result<Finished, Trouble>>;
+/// A command that runs, and how it ends.
+type Running = Pin<Box<dyn Future<Output = Result<Finished, Trouble>> + Send>>;
 
 fn begin(
     command: &Command,
     stop: CancellationToken,
     leftover: Leftover,
-) -> Result<(Owner, Joined), Trouble> {
+) -> Result<(Owner, Running), Trouble> {
     let group = Arc::new(Group::new());
     let owner = Owner(Arc::clone(&group));
+    #[cfg(feature = "twin")]
+    if let Some(running) = super::twin::run_here(command, &stop) {
+        return Ok((owner, running));
+    }
     let job = Job { command: command.clone(), stop, group, leftover, started: None, lines: None };
-    Ok((owner, spawner::handle()?.spawn(supervise(job))))
+    Ok((owner, Box::pin(ended(spawner::handle()?.spawn(supervise(job))))))
 }
 
-pub(super) async fn ended(joined: Joined) -> Result<Finished, Trouble> {
+pub(super) async fn ended(
+    joined: JoinHandle<Result<Finished, Trouble>>,
+) -> Result<Finished, Trouble> {
     joined.await.unwrap_or_else(|why| {
         Err(Trouble::new(format!("the task that looks after the command ended: {why}")))
     })

@@ -24,6 +24,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
     ("driver", &["store", "events", "config", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
+    // What is locked is the directory of the store.
+    ("lease", &["store"]),
     ("events", &["store"]),
     ("signals", &[]),
     // What runs inside a daemon, each with its manifold; it is told by `cli` how.
@@ -37,6 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "control",
             "signals",
             "supervisor",
+            "lease",
             "steadfast_engine",
             "steadfast_resources",
         ],
@@ -128,4 +131,26 @@ fn the_store_knows_neither_driver_nor_engine() {
         .map(|source| source.path.clone())
         .collect();
     assert_none("the store names Engine or driver:", &wrong);
+}
+
+/// A twin of the host stands behind the system calls: what goes past them is not simulated, and not tested with faults.
+#[test]
+fn files_are_worked_on_through_one_seam() {
+    let mut wrong = Vec::new();
+    for source in files(&["resources/host/files"], ".rs") {
+        let code = source.code();
+        for name in named_after(&code, "rustix::fs::") {
+            // Types and constants begin with a capital; calls do not.
+            if name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+                wrong.push(format!("{}: rustix::fs::{name}", source.path));
+            }
+        }
+        for other in ["std::fs::", "rustix::io::pwrite", "SystemTime::now"] {
+            // The accounts are the machine's own, of which there is no twin.
+            if code.contains(other) && !source.path.ends_with("accounts.rs") {
+                wrong.push(format!("{}: {other}", source.path));
+            }
+        }
+    }
+    assert_none("calls of resources/host/files go through resources/host/kernel:", &wrong);
 }

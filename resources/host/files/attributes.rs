@@ -4,9 +4,9 @@ use super::Files;
 use super::fault::Fault;
 use super::read::seen;
 use super::spot::{Seen, Spot};
+use crate::host::kernel::{chmodat, chownat, fchmod, fstat, openat};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
-use rustix::fs::{chmodat, chownat, fchmod, openat};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -87,7 +87,7 @@ fn change_mode(spot: &Spot<'_>, handle: &OwnedFd, found: &Seen, mode: u32) -> Re
 fn without_proc(spot: &Spot<'_>, handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&spot.directory, spot.name, flags, Mode::empty())?;
-    let (ours, theirs) = (rustix::fs::fstat(handle)?, rustix::fs::fstat(&file)?);
+    let (ours, theirs) = (fstat(handle)?, fstat(&file)?);
     if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) {
         return Err(Errno::NOENT);
     }

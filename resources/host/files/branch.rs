@@ -6,7 +6,8 @@ use super::fault::{Fault, said};
 use super::read::{open_listed, seen};
 use super::sacred::{purgeable_inodes, sacred_inodes};
 use super::spot::{Seen, Spot};
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use crate::host::kernel::{Entries, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -87,7 +88,7 @@ impl Branch {
     /// The names in it, sorted.
     pub fn names(&self) -> Result<Vec<OsString>, Fault> {
         let mut names = Vec::new();
-        let listed = Dir::read_from(&self.handle).map_err(Fault::os("list"));
+        let listed = Entries::read_from(&self.handle).map_err(Fault::os("list"));
         for entry in listed.map_err(|fault| fault.named(&self.path))? {
             let entry = entry.map_err(Fault::os("list")).map_err(|f| f.named(&self.path))?;
             let bytes = entry.file_name().to_bytes();

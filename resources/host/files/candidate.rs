@@ -4,9 +4,9 @@ use super::Files;
 use super::attributes::path_of;
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use crate::host::kernel::{linkat, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use rustix::fs::{linkat, mkdirat, openat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -204,7 +204,7 @@ fn take_place_from(
         return renameat(from, hidden, to, spot.name).map_err(Fault::os("replace"));
     }
     let flags = rustix::fs::RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(from, hidden, to, spot.name, flags) {
+    match renameat_with(from, hidden, to, spot.name, flags) {
         Err(Errno::EXIST) => Err(Fault::moved()),
         // A file system without that flag.
         Err(Errno::INVAL | Errno::NOSYS) => {

@@ -6,7 +6,8 @@
 use super::Files;
 use super::fault::Fault;
 use super::spot::Spot;
-use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+use crate::host::kernel::set_identity;
+use nix::unistd::{Gid, Uid};
 use std::marker::PhantomData;
 
 /// To enter a directory and change its entries.
@@ -33,21 +34,15 @@ impl Files {
         if directory.uid != owner || directory.mode & MAY_CHANGE != MAY_CHANGE {
             return Ok(None);
         }
-        // The group first: it takes a right that the other identity may not have.
-        let gid = group.map_or_else(own_gid, |group| setfsgid(Gid::from_raw(group)));
-        let uid = setfsuid(Uid::from_raw(owner));
-        Ok(Some(Guise { own: (uid, gid), _thread: PhantomData }))
+        let own = set_identity(Some(Uid::from_raw(owner)), group.map(Gid::from_raw));
+        Ok(Some(Guise { own, _thread: PhantomData }))
     }
-}
-
-fn own_gid() -> Gid {
-    // What is no group changes nothing, and the answer is what holds.
-    setfsgid(Gid::from_raw(u32::MAX))
 }
 
 impl Drop for Guise {
     fn drop(&mut self) {
-        setfsuid(self.own.0);
-        setfsgid(self.own.1);
+        // Back in the other order: the rights of root come with the user.
+        set_identity(Some(self.own.0), None);
+        set_identity(None, Some(self.own.1));
     }
 }

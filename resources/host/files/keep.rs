@@ -5,13 +5,14 @@ use super::content::{Content, Origin};
 use super::fault::{Fault, Why, said};
 use super::spot::{Seen, Spot};
 use super::write::Draft;
+use crate::host::kernel::{Entries, statat, unlinkat, wall};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
-use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
+use rustix::fs::{AtFlags, FileType};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// So many copies of one file are kept.
@@ -45,7 +46,7 @@ impl Files {
             if self.is_kept(directory, newest.as_ref(), &content)? {
                 return Ok(());
             }
-            let path = directory.join(later(&stem, newest.as_ref(), &stamp(SystemTime::now())));
+            let path = directory.join(later(&stem, newest.as_ref(), &stamp(wall())));
             let Some(copy) = self.spot(&path)? else { return Err(no_directory(directory)) };
             let draft = Draft {
                 content: &content,
@@ -124,7 +125,7 @@ fn drop_oldest(permit: &Permit, copy: &Spot<'_>, stem: &OsString) -> Result<(), 
     let surplus = copies.len().saturating_sub(KEPT);
     for name in copies.iter().take(surplus) {
         permit.check()?;
-        let is_file = rustix::fs::statat(&copy.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        let is_file = statat(&copy.directory, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         if is_file {
             let _gone = unlinkat(&copy.directory, name, AtFlags::empty());
@@ -139,7 +140,7 @@ fn copies(inside: &Spot<'_>, stem: &OsString) -> Result<Vec<OsString>, Fault> {
     prefix.push(b'~');
     let listed = super::read::open_listed(&inside.directory, Path::new("."))?;
     let mut copies: Vec<OsString> = Vec::new();
-    for entry in Dir::read_from(&listed).map_err(Fault::os("list"))?.flatten() {
+    for entry in Entries::read_from(&listed).map_err(Fault::os("list"))?.flatten() {
         let name = entry.file_name().to_bytes();
         if name.strip_prefix(prefix.as_slice()).is_some_and(is_stamp) {
             copies.push(OsString::from_vec(name.to_vec()));
@@ -204,9 +205,9 @@ fn stem(path: &Path) -> OsString {
     OsString::from_vec(stem)
 }
 
-/// A moment, in UTC, so that names are in the order of time.
-fn stamp(now: SystemTime) -> String {
-    let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+/// A moment since 1970, in UTC, so that names are in the order of time.
+fn stamp(now: Duration) -> String {
+    let seconds = now.as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
@@ -229,14 +230,14 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::{date, is_stamp, later, stamp, stem};
     use std::path::Path;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::Duration;
 
     #[test]
     fn dates() {
         assert_eq!(date(0), (1970, 1, 1));
         assert_eq!(date(11_016), (2000, 2, 29));
         assert_eq!(date(20_778), (2026, 11, 21));
-        let stamp = stamp(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+        let stamp = stamp(Duration::from_secs(1_700_000_000));
         assert_eq!(stamp, "20231114T221320Z");
         assert!(is_stamp(stamp.as_bytes()) && is_stamp(b"20231114T221320Z-000012"));
         assert!(!is_stamp(b"20231114T221320Z-12") && !is_stamp(b"x") && !is_stamp(b""));

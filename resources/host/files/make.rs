@@ -6,9 +6,11 @@ use super::candidate::{forget, take_place};
 use super::fault::Fault;
 use super::read::{is_empty, open_listed, seen};
 use super::spot::{Seen, Spot};
+use crate::host::kernel::{
+    chownat, fchmod, fchown, mkdirat, openat, readlinkat, symlinkat, unlinkat,
+};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
-use rustix::fs::{chownat, fchmod, fchown, mkdirat, openat, readlinkat, symlinkat, unlinkat};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 

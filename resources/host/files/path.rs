@@ -1,9 +1,9 @@
 //! Safe resolution of the directory that holds a file: no link that somebody else could turn is ever followed (S-1).
 
 use super::fault::{Fault, printable, said};
+use crate::host::kernel::{fstat, getxattr, openat, openat2, readlinkat};
 use crate::trouble::Trouble;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
-use rustix::fs::{fstat, getxattr, openat, openat2, readlinkat};
 use rustix::io::Errno;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};

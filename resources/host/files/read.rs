@@ -3,10 +3,10 @@
 use super::content::Content;
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use crate::host::kernel::{Entries, fstat, openat, read, readlinkat};
 use crate::permit::Revoked;
-use rustix::buffer::spare_capacity;
-use rustix::fs::{Dir, Mode, OFlags, fstat, openat, readlinkat};
-use rustix::io::{Errno, read, retry_on_intr};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +116,7 @@ pub(super) fn open_listed(parent: &OwnedFd, name: &Path) -> Result<OwnedFd, Faul
 }
 
 pub(super) fn is_empty(directory: &OwnedFd) -> Result<bool, Fault> {
-    for entry in Dir::read_from(directory).map_err(Fault::os("list"))? {
+    for entry in Entries::read_from(directory).map_err(Fault::os("list"))? {
         let entry = entry.map_err(Fault::os("list"))?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             return Ok(false);
@@ -133,5 +133,5 @@ pub(super) fn seen(file: &OwnedFd) -> Result<Seen, Fault> {
 /// Reads as much as the buffer has room for, in the place of what it held.
 pub(super) fn read_some(file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<(), Fault> {
     buffer.clear();
-    retry_on_intr(|| read(file, spare_capacity(buffer))).map(drop).map_err(Fault::os("read"))
+    retry_on_intr(|| read(file, buffer)).map(drop).map_err(Fault::os("read"))
 }

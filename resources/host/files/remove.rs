@@ -6,8 +6,9 @@ use super::fault::{Fault, said};
 use super::read::seen;
 use super::sacred::{guard, sacred_inodes};
 use super::spot::{Seen, Spot};
+use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -63,7 +64,7 @@ struct Level {
     handle: OwnedFd,
     /// Its name in the directory above.
     name: OsString,
-    entries: Dir,
+    entries: Entries,
 }
 
 impl Tree<'_> {
@@ -75,7 +76,7 @@ impl Tree<'_> {
         }
         let mut levels = vec![top];
         while let Some(level) = levels.last_mut() {
-            let Some(entry) = level.entries.read() else {
+            let Some(entry) = level.entries.next() else {
                 let Some(done) = levels.pop() else { break };
                 let Some(above) = levels.last() else { break };
                 self.unlink(&above.handle, &done.name, AtFlags::REMOVEDIR)?;
@@ -112,7 +113,7 @@ impl Tree<'_> {
         if self.sacred.contains(&seen(&handle)?.identity) {
             return Err(self.refuse("it holds a directory a host cannot do without"));
         }
-        let entries = Dir::read_from(&handle).map_err(Fault::os("list"))?;
+        let entries = Entries::read_from(&handle).map_err(Fault::os("list"))?;
         Ok(Level { handle, name: name.to_owned(), entries })
     }
 

@@ -2,7 +2,8 @@
 
 use super::fault::{Fault, said};
 use super::spot::{Seen, Spot};
-use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, statat, statx};
+use crate::host::kernel::{is_mount_root, statat};
+use rustix::fs::{AtFlags, CWD, FileType};
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -139,9 +140,7 @@ impl Spot<'_> {
     /// Whether something is mounted here. An old kernel cannot tell; it refuses itself to remove a mount point.
     #[must_use]
     pub fn is_mounted(&self) -> bool {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        statx(&self.directory, self.name, flags, StatxFlags::TYPE)
-            .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+        is_mount_root(&self.directory, self.name)
     }
 }
 

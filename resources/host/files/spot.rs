@@ -2,7 +2,8 @@
 
 use super::fault::Fault;
 use super::path::open_directory;
-use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
+use crate::host::kernel::{fstat, statat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

@@ -5,8 +5,9 @@ use super::fault::Fault;
 use super::read::{open_listed, seen};
 use super::spot::{Seen, Spot};
 use super::temporary::Maker;
+use crate::host::kernel::{Entries, openat, statat, unlinkat};
 use crate::permit::Permit;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -37,7 +38,7 @@ impl Files {
     fn sweep_directory(&self, permit: &Permit, directory: &OwnedFd) -> Result<usize, Fault> {
         // A directory that cannot be listed is not ours to tidy.
         let Ok(listed) = open_listed(directory, Path::new(".")) else { return Ok(0) };
-        let Ok(entries) = Dir::read_from(&listed) else { return Ok(0) };
+        let Ok(entries) = Entries::read_from(&listed) else { return Ok(0) };
         let mut count = 0;
         for entry in entries.flatten() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -49,11 +50,14 @@ impl Files {
         Ok(count)
     }
 
-    /// A file, a link, an empty directory or a room for a candidate that is owned by us.
+    /// A file, a link, an empty directory or a room for a candidate that is owned by us; or that was given to its owner before it
+    /// took its place: of whoever owns the directory, or of anybody where only we can put names into it.
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let Ok(above) = seen(directory) else { return false };
         let seen = Seen::of(&stat);
-        if seen.uid != self.uid {
+        let is_ours_alone = above.uid == self.uid && above.mode & 0o022 == 0;
+        if seen.uid != self.uid && seen.uid != above.uid && !is_ours_alone {
             return false;
         }
         let flags = match seen.kind {
@@ -78,7 +82,7 @@ fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
     if !is_ours || !is_room {
         return;
     }
-    let Ok(entries) = Dir::read_from(&room) else { return };
+    let Ok(entries) = Entries::read_from(&room) else { return };
     // The name last: what is cut off here is finished by the next sweep.
     let others = entries.flatten().map(|entry| entry.file_name().to_owned());
     let others: Vec<_> = others.filter(|other| other.to_bytes() != name.as_bytes()).collect();
@@ -91,7 +95,7 @@ fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
 }
 
 fn is_empty_but(room: &OwnedFd, name: &OsStr) -> bool {
-    let Ok(entries) = Dir::read_from(room) else { return false };
+    let Ok(entries) = Entries::read_from(room) else { return false };
     entries.flatten().all(|entry| {
         let bytes = entry.file_name().to_bytes();
         matches!(bytes, b"." | b"..") || bytes == name.as_bytes()

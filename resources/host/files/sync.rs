@@ -1,5 +1,6 @@
 //! Batched durability: many who want one directory synced at the same time are served by one sync (group commit).
 
+use crate::host::kernel::{fsync, openat, sync};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -81,15 +82,15 @@ impl Group {
 
 fn sync_now(directory: &impl AsFd) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match rustix::fs::openat(directory, ".", flags, Mode::empty()) {
-        Ok(readable) => match rustix::fs::fsync(&readable) {
+    match openat(directory, ".", flags, Mode::empty()) {
+        Ok(readable) => match fsync(&readable) {
             // Some file systems cannot sync a directory.
             Err(Errno::INVAL) => Ok(()),
             other => other,
         },
         // It may be written and entered, not read: nothing smaller can be synced through it.
         Err(Errno::ACCESS) => {
-            rustix::fs::sync();
+            sync();
             Ok(())
         }
         Err(errno) => Err(errno),

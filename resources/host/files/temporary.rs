@@ -1,5 +1,6 @@
 //! Names that exist only until the rename: hidden from run-parts, cron, sudo and logrotate, and telling whose they are.
 
+use crate::host::kernel::{self, Process};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,23 +14,19 @@ pub(super) struct Names {
     maker: Maker,
 }
 
-/// A process: its number, and when it began, since numbers come again.
+/// The process that makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Maker {
-    process: u32,
-    began: u64,
-}
+pub(super) struct Maker(Process);
 
 impl Default for Names {
     fn default() -> Self {
-        let process = std::process::id();
-        Self { maker: Maker { process, began: began(process).unwrap_or_default() } }
+        Self { maker: Maker(kernel::process()) }
     }
 }
 
 impl Names {
     pub(super) fn next(&self) -> OsString {
-        let Maker { process, began } = self.maker;
+        let Maker(Process { number: process, began }) = self.maker;
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         format!("{PREFIX}{process}-{began}-{number}{SUFFIX}").into()
     }
@@ -56,21 +53,13 @@ impl Maker {
         if !all_digits || parts.next().is_some() {
             return None;
         }
-        Some(Self { process: process.parse().ok()?, began: began.parse().ok()? })
+        Some(Self(Process { number: process.parse().ok()?, began: began.parse().ok()? }))
     }
 
     /// Whether that very process still runs.
     pub(super) fn lives(self) -> bool {
-        began(self.process) == Some(self.began)
+        kernel::lives(self.0)
     }
-}
-
-/// When a process began, in ticks since boot; `None` where there is no such process.
-fn began(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in brackets, may hold anything.
-    let (_, after) = stat.rsplit_once(')')?;
-    after.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -84,9 +73,10 @@ mod tests {
         let (first, second) = (names.next(), names.next());
         assert_ne!(first, second);
         let maker = Maker::of(&first).unwrap();
-        assert_eq!(maker.process, std::process::id());
+        assert_eq!(maker.0.number, std::process::id());
         assert!(maker.lives());
-        assert!(!Maker { began: maker.began + 1, ..maker }.lives());
+        let other = super::Process { began: maker.0.began + 1, ..maker.0 };
+        assert!(!Maker(other).lives());
     }
 
     #[test]

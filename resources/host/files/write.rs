@@ -8,9 +8,9 @@ use super::fault::{Fault, Why};
 use super::read::seen;
 use super::spot::{Seen, Spot};
 use super::xattr;
+use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite};
 use crate::permit::Permit;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
-use rustix::fs::{fchmod, fchown, fsync, ftruncate, openat};
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -167,7 +167,7 @@ fn write_all(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<u
     let written = content.feed(&|| permit.check(), &mut |piece| {
         let mut left = piece;
         while !left.is_empty() {
-            match rustix::io::pwrite(file, left, offset) {
+            match pwrite(file, left, offset) {
                 Ok(0) => return Err(Fault::os("write")(Errno::IO)),
                 Ok(count) => {
                     offset += count as u64;

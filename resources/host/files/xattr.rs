@@ -1,7 +1,8 @@
 //! Access lists, the security context and other extended attributes go along when a file is written anew.
 
 use super::fault::Fault;
-use rustix::fs::{XattrFlags, fsetxattr, getxattr, listxattr};
+use crate::host::kernel::{fsetxattr, getxattr, listxattr};
+use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

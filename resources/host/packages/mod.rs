@@ -12,13 +12,13 @@ pub use status::{Package, Packages, State};
 use super::group::Group;
 use super::process::ended;
 use super::supervise::{Job, Leftover, supervise};
-use super::{Command, Finished, Host, spawner};
+use super::{Command, Finished, Glance, Host, spawner, wall};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Where dpkg keeps what it knows.
@@ -68,10 +68,11 @@ impl Host {
         let read = *self.packages.updated.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ages: Vec<Duration> = read.map(|at| at.elapsed()).into_iter().collect();
         for path in [LISTS, "/var/lib/apt/lists/partial"] {
-            let changed = self.look(Path::new(path)).await.and_then(|found| found.modified());
-            ages.extend(
-                changed.ok().map(|at| SystemTime::now().duration_since(at).unwrap_or_default()),
-            );
+            let age = |found: Glance| {
+                let at = Duration::from_secs(found.modified.0.try_into().unwrap_or_default());
+                wall().saturating_sub(at)
+            };
+            ages.extend(self.look(Path::new(path)).await.ok().map(age));
         }
         ages.into_iter().min()
     }

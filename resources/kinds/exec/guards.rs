@@ -1,10 +1,9 @@
 //! The guards of an exec: whether there is something to do.
 
 use super::words;
-use crate::host::{Command, End, Finished, Host};
+use crate::host::{Command, End, Finished, Glance, Host};
 use crate::printable::short;
 use crate::trouble::Trouble;
-use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -67,9 +66,9 @@ impl Guards {
 
     async fn ask_paths(&self, host: &Host) -> Result<Option<Reason>, Trouble> {
         let Some(creates) = &self.creates else { return Ok(Some(Reason::Allowed)) };
-        let there = metadata(host, "creates", creates).await?;
+        let there = glance(host, "creates", creates).await?;
         for path in &self.mtimes {
-            let Some(file) = metadata(host, "mtimes", path).await? else {
+            let Some(file) = glance(host, "mtimes", path).await? else {
                 return Err(Trouble::new(format!(
                     "{} of mtimes does not exist",
                     short(&path.to_string_lossy(), 60)
@@ -92,14 +91,13 @@ impl Guards {
     }
 }
 
-fn is_newer(file: &Metadata, than: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    (file.mtime(), file.mtime_nsec()) > (than.mtime(), than.mtime_nsec())
+fn is_newer(file: &Glance, than: &Glance) -> bool {
+    file.modified > than.modified
 }
 
-async fn metadata(host: &Host, field: &str, path: &Path) -> Result<Option<Metadata>, Trouble> {
+async fn glance(host: &Host, field: &str, path: &Path) -> Result<Option<Glance>, Trouble> {
     match host.look(path).await {
-        Ok(metadata) => Ok(Some(metadata)),
+        Ok(glance) => Ok(Some(glance)),
         Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }

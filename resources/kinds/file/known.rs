@@ -5,12 +5,13 @@
 //! back: then the time of change moves.
 
 use crate::host::files::{Content, Seen};
+use crate::host::wall;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Younger states are not trusted; clocks of file systems tick every ten milliseconds at most.
 const YOUNG: Duration = Duration::from_millis(20);
@@ -47,7 +48,7 @@ impl Known {
         if !content.is_all_files() {
             return None;
         }
-        let settled = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(YOUNG)?;
+        let settled = wall().checked_sub(YOUNG)?;
         let mut hasher = self.keys.build_hasher();
         let mut newest = there.changed;
         hash(there, &mut hasher);

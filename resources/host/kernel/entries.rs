@@ -1,0 +1,49 @@
+//! The entries of a directory, one after the other.
+
+use rustix::fs::Dir;
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::os::fd::AsFd;
+
+/// One of them; `.` and `..` come too.
+#[derive(Debug)]
+pub(crate) struct Entry(CString);
+
+impl Entry {
+    pub(crate) fn file_name(&self) -> &CStr {
+        &self.0
+    }
+}
+
+/// All of them.
+pub(crate) enum Entries {
+    Kernel(Dir),
+    #[cfg(feature = "twin")]
+    Twin(std::vec::IntoIter<Result<CString, Errno>>),
+}
+
+impl Entries {
+    /// Those of an open directory.
+    pub(crate) fn read_from(directory: impl AsFd) -> Result<Self, Errno> {
+        #[cfg(feature = "twin")]
+        if let Some(names) = super::fork::twin(|twin| twin.entries(directory.as_fd())) {
+            return Ok(Self::Twin(names?.into_iter()));
+        }
+        Dir::read_from(directory).map(Self::Kernel)
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, Errno>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Kernel(entries) => {
+                let entry = entries.next()?;
+                Some(entry.map(|entry| Entry(entry.file_name().to_owned())))
+            }
+            #[cfg(feature = "twin")]
+            Self::Twin(names) => names.next().map(|name| name.map(Entry)),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Where a call forks: to the host that the calling thread stands in, or to the kernel. The signatures are those of `rustix`.
+
+use super::twin::Machine;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid, XattrFlags};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+
+type Result<T> = std::result::Result<T, Errno>;
+
+thread_local! {
+    static HERE: RefCell<Option<Machine>> = const { RefCell::new(None) };
+}
+
+/// Puts the calling thread into a simulated host, or back; answers where it was.
+pub(super) fn stand(machine: Option<Machine>) -> Option<Machine> {
+    HERE.with(|here| here.replace(machine))
+}
+
+/// Asks the host that this thread stands in, if it does in any.
+pub(super) fn twin<T>(ask: impl FnOnce(&Machine) -> T) -> Option<T> {
+    let machine = HERE.with(|here| here.borrow().clone())?;
+    Some(ask(&machine))
+}
+
+macro_rules! fork {
+    ($twin:expr, $kernel:expr) => {
+        match twin($twin) {
+            Some(answer) => answer,
+            None => $kernel,
+        }
+    };
+}
+
+fn bytes(path: impl Arg) -> Result<Vec<u8>> {
+    path.into_with_c_str(|path| Ok(path.to_bytes().to_vec()))
+}
+
+/// openat(2).
+pub fn openat<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    openat2(directory, path, flags, mode, ResolveFlags::empty())
+}
+
+/// openat2(2).
+pub fn openat2<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(
+            |twin| twin.open(at, path.to_bytes(), (flags, mode), resolve),
+            if resolve.is_empty() {
+                rustix::fs::openat(at, path, flags, mode)
+            } else {
+                rustix::fs::openat2(at, path, flags, mode, resolve)
+            }
+        )
+    })
+}
+
+/// fstat(2).
+pub fn fstat<Fd: AsFd>(file: Fd) -> Result<Stat> {
+    fork!(|twin| twin.stat(file.as_fd(), b"", AtFlags::EMPTY_PATH), rustix::fs::fstat(file))
+}
+
+/// fstatat(2).
+pub fn statat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Result<Stat> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(|twin| twin.stat(at, path.to_bytes(), flags), rustix::fs::statat(at, path, flags))
+    })
+}
+
+/// Fills a buffer as far as it has room.
+pub fn read<Fd: AsFd>(file: Fd, buffer: &mut Vec<u8>) -> Result<usize> {
+    fork!(|twin| twin.read(file.as_fd(), buffer), rustix::io::read(file, spare_capacity(buffer)))
+}
+
+/// pwrite(2).
+pub fn pwrite<Fd: AsFd>(file: Fd, from: &[u8], offset: u64) -> Result<usize> {
+    fork!(|twin| twin.write_at(file.as_fd(), from, offset), rustix::io::pwrite(file, from, offset))
+}
+
+/// ftruncate(2).
+pub fn ftruncate<Fd: AsFd>(file: Fd, length: u64) -> Result<()> {
+    fork!(|twin| twin.truncate(file.as_fd(), length), rustix::fs::ftruncate(file, length))
+}
+
+/// fsync(2).
+pub fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
+    fork!(|twin| twin.sync(file.as_fd()), rustix::fs::fsync(file))
+}
+
+/// sync(2).
+pub fn sync() {
+    fork!(Machine::sync_all, rustix::fs::sync());
+}
+
+/// readlinkat(2).
+pub fn readlinkat<P: Arg, Fd: AsFd, B: Into<Vec<u8>>>(
+    directory: Fd,
+    path: P,
+    reuse: B,
+) -> Result<CString> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(|twin| twin.read_link(at, path.to_bytes()), rustix::fs::readlinkat(at, path, reuse))
+    })
+}
+
+/// symlinkat(2).
+pub fn symlinkat<P: Arg, Q: Arg, Fd: AsFd>(target: P, directory: Fd, path: Q) -> Result<()> {
+    let (at, target, path) = (directory.as_fd(), bytes(target)?, bytes(path)?);
+    fork!(
+        |twin| twin.make_link(&target, at, &path),
+        rustix::fs::symlinkat(target.as_slice(), at, path.as_slice())
+    )
+}
+
+/// mkdirat(2).
+pub fn mkdirat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode) -> Result<()> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(
+            |twin| twin.make_directory(at, path.to_bytes(), mode),
+            rustix::fs::mkdirat(at, path, mode)
+        )
+    })
+}
+
+/// linkat(2).
+pub fn linkat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
+    old_directory: A,
+    old: P,
+    new_directory: B,
+    new: Q,
+    flags: AtFlags,
+) -> Result<()> {
+    let (from, to) = (old_directory.as_fd(), new_directory.as_fd());
+    let (old, new) = (bytes(old)?, bytes(new)?);
+    fork!(
+        |twin| twin.link((from, &old), (to, &new), flags),
+        rustix::fs::linkat(from, old.as_slice(), to, new.as_slice(), flags)
+    )
+}
+
+/// unlinkat(2).
+pub fn unlinkat<P: Arg, Fd: AsFd>(directory: Fd, path: P, flags: AtFlags) -> Result<()> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(|twin| twin.unlink(at, path.to_bytes(), flags), rustix::fs::unlinkat(at, path, flags))
+    })
+}
+
+/// renameat(2).
+pub fn renameat<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
+    old_directory: A,
+    old: P,
+    new_directory: B,
+    new: Q,
+) -> Result<()> {
+    renameat_with(old_directory, old, new_directory, new, RenameFlags::empty())
+}
+
+/// renameat2(2).
+pub fn renameat_with<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
+    old_directory: A,
+    old: P,
+    new_directory: B,
+    new: Q,
+    flags: RenameFlags,
+) -> Result<()> {
+    let (from, to) = (old_directory.as_fd(), new_directory.as_fd());
+    let (old, new) = (bytes(old)?, bytes(new)?);
+    fork!(
+        |twin| twin.rename((from, &old), (to, &new), flags),
+        if flags.is_empty() {
+            rustix::fs::renameat(from, old.as_slice(), to, new.as_slice())
+        } else {
+            rustix::fs::renameat_with(from, old.as_slice(), to, new.as_slice(), flags)
+        }
+    )
+}
+
+/// fchmod(2).
+pub fn fchmod<Fd: AsFd>(file: Fd, mode: Mode) -> Result<()> {
+    fork!(|twin| twin.change_mode(file.as_fd(), b"", mode), rustix::fs::fchmod(file, mode))
+}
+
+/// fchmodat(2).
+pub fn chmodat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode, flags: AtFlags) -> Result<()> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(
+            |twin| twin.change_mode(at, path.to_bytes(), mode),
+            rustix::fs::chmodat(at, path, mode, flags)
+        )
+    })
+}
+
+/// fchown(2).
+pub fn fchown<Fd: AsFd>(file: Fd, owner: Option<Uid>, group: Option<Gid>) -> Result<()> {
+    fork!(
+        |twin| twin.change_owner(file.as_fd(), b"", (owner, group)),
+        rustix::fs::fchown(file, owner, group)
+    )
+}
+
+/// fchownat(2).
+pub fn chownat<P: Arg, Fd: AsFd>(
+    directory: Fd,
+    path: P,
+    owner: Option<Uid>,
+    group: Option<Gid>,
+    flags: AtFlags,
+) -> Result<()> {
+    let at = directory.as_fd();
+    path.into_with_c_str(|path| {
+        fork!(
+            |twin| twin.change_owner(at, path.to_bytes(), (owner, group)),
+            rustix::fs::chownat(at, path, owner, group, flags)
+        )
+    })
+}
+
+/// getxattr(2).
+pub fn getxattr<P: Arg, N: Arg>(path: P, name: N, value: &mut [u8]) -> Result<usize> {
+    let (path, name) = (bytes(path)?, bytes(name)?);
+    fork!(
+        |twin| twin.attribute(&path, &name, value),
+        rustix::fs::getxattr(path.as_slice(), name.as_slice(), value)
+    )
+}
+
+/// listxattr(2).
+pub fn listxattr<P: Arg>(path: P, list: &mut [u8]) -> Result<usize> {
+    let path = bytes(path)?;
+    fork!(|twin| twin.attributes(&path, list), rustix::fs::listxattr(path.as_slice(), list))
+}
+
+/// fsetxattr(2).
+pub fn fsetxattr<N: Arg, Fd: AsFd>(
+    file: Fd,
+    name: N,
+    value: &[u8],
+    flags: XattrFlags,
+) -> Result<()> {
+    let (file, name) = (file.as_fd(), bytes(name)?);
+    fork!(
+        |twin| twin.set_attribute(file, &name, value),
+        rustix::fs::fsetxattr(file, name.as_slice(), value, flags)
+    )
+}
+
+/// getdents(2), all of it; `.` and `..` come too.
+pub fn names(directory: impl AsFd) -> Result<impl Iterator<Item = Result<CString>>> {
+    let entries = super::Entries::read_from(directory)?;
+    Ok(entries.map(|entry| entry.map(|entry| entry.file_name().to_owned())))
+}

@@ -1,0 +1,112 @@
+//! The system calls by which this crate works on files, in one place.
+//!
+//! On a host they are those of `rustix`, as they stand. Built with the feature `twin` (tests only), a thread that stands in a
+//! simulated host ([`twin::enter`]) has its calls answered by that host, with whatever faults it is told to have; every other thread
+//! has the kernel's answers.
+
+mod entries;
+#[cfg(feature = "twin")]
+pub mod fork;
+#[cfg(feature = "twin")]
+pub mod twin;
+
+pub(crate) use entries::Entries;
+#[cfg(feature = "twin")]
+pub(crate) use fork::{
+    chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
+    listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, renameat, renameat_with, statat,
+    symlinkat, sync, unlinkat,
+};
+#[cfg(not(feature = "twin"))]
+pub(crate) use rustix::fs::{
+    chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
+    listxattr, mkdirat, openat, openat2, readlinkat, renameat, renameat_with, statat, symlinkat,
+    sync, unlinkat,
+};
+#[cfg(not(feature = "twin"))]
+pub(crate) use rustix::io::pwrite;
+
+/// Fills a buffer as far as it has room.
+#[cfg(not(feature = "twin"))]
+pub(crate) fn read(
+    file: impl std::os::fd::AsFd,
+    buffer: &mut Vec<u8>,
+) -> Result<usize, rustix::io::Errno> {
+    rustix::io::read(file, rustix::buffer::spare_capacity(buffer))
+}
+
+/// Whether a name in a directory is where another file system begins.
+pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::OsStr) -> bool {
+    use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+    #[cfg(feature = "twin")]
+    if fork::twin(|_| ()).is_some() {
+        return false;
+    }
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    statx(directory, name, flags, StatxFlags::TYPE)
+        .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The clock on the wall, since 1970: the one that stamps files.
+pub(crate) fn wall() -> Duration {
+    #[cfg(feature = "twin")]
+    if let Some(wall) = fork::twin(twin::Machine::wall) {
+        return wall;
+    }
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A process: its number, and when it began, since numbers come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) number: u32,
+    pub(crate) began: u64,
+}
+
+/// This one.
+pub(crate) fn process() -> Process {
+    #[cfg(feature = "twin")]
+    if let Some(began) = fork::twin(twin::Machine::incarnation) {
+        return Process { number: 1, began };
+    }
+    let number = std::process::id();
+    Process { number, began: began(number).unwrap_or_default() }
+}
+
+/// Whether that very process still runs.
+pub(crate) fn lives(process: Process) -> bool {
+    #[cfg(feature = "twin")]
+    if let Some(began) = fork::twin(twin::Machine::incarnation) {
+        return process == Process { number: 1, began };
+    }
+    began(process.number) == Some(process.began)
+}
+
+/// When a process began, in ticks since boot; `None` where there is no such process.
+fn began(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program, in brackets, may hold anything.
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Who works on files besides the process itself (setfsuid(2)); answers who did before.
+pub(crate) fn set_identity(
+    uid: Option<nix::unistd::Uid>,
+    gid: Option<nix::unistd::Gid>,
+) -> (nix::unistd::Uid, nix::unistd::Gid) {
+    use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+    #[cfg(feature = "twin")]
+    if let Some((before_uid, before_gid)) =
+        fork::twin(|twin| twin.set_identity(uid.map(Uid::as_raw), gid.map(Gid::as_raw)))
+    {
+        return (Uid::from_raw(before_uid), Gid::from_raw(before_gid));
+    }
+    // What is no id changes nothing, and the answer is what holds. The group first: it takes a right that the other identity may
+    // not have.
+    let gid = setfsgid(gid.unwrap_or(Gid::from_raw(u32::MAX)));
+    let uid = setfsuid(uid.unwrap_or(Uid::from_raw(u32::MAX)));
+    (uid, gid)
+}
