@@ -332,7 +332,13 @@ fn is_waiting_for_time(state: &State) -> bool {
     let timed = |id: &VertexId| {
         matches!(
             world.engine.standing(*id),
-            Some(Standing::Delayed(_) | Standing::WaitingForLimit(_))
+            Some(
+                Standing::Delayed(_)
+                    | Standing::WaitingForLimit(_)
+                    | Standing::WaitingForBrake(_)
+                    // A fight is over after a time without one.
+                    | Standing::Contended { .. }
+            )
         )
     };
     match world.engine.mode() {
