@@ -2,6 +2,8 @@
 
 use crate::driver::{Audience, News, Pulse};
 use sd_notify::NotifyState;
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, SyncSender};
 use steadfast_engine::Mode;
 
 /// Tells systemd what changes of state mean for it.
@@ -19,7 +21,7 @@ impl Notifier {
 
     fn status(&mut self, status: String) {
         if self.status != status {
-            notify(&[NotifyState::Status(&status)]);
+            say(Said::Status(status.clone()));
             self.status = status;
         }
     }
@@ -30,11 +32,11 @@ impl Audience for Notifier {
         match news {
             // Ready only now: a graph runs.
             News::Loaded { graph, .. } => {
-                notify(&[NotifyState::Ready]);
+                say(Said::Ready);
                 self.status(format!("{graph}: loaded"));
             }
             // A reload that was refused is over, too: the old graph goes on.
-            News::Refused(_) => notify(&[NotifyState::Ready]),
+            News::Refused(_) => say(Said::Ready),
             News::Converged(counts) => {
                 self.status(format!("as declared: {} resources", counts.total));
             }
@@ -46,27 +48,67 @@ impl Audience for Notifier {
     }
 }
 
-/// A reload has begun.
-pub(super) fn reloading() {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let usec = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000;
-    notify(&[NotifyState::Reloading, NotifyState::MonotonicUsec(usec)]);
+/// Something that systemd is told.
+#[derive(Debug)]
+enum Said {
+    Ready,
+    Status(String),
+    /// With the monotonic clock, in microseconds.
+    Reloading(i128),
+    Alive(String),
+    Stopping,
 }
 
-/// The daemon is stopping.
-pub(super) fn stopping() {
-    notify(&[NotifyState::Stopping]);
+/// So much may wait while systemd does not read; what comes then is not told.
+const WAITING: usize = 64;
+
+/// The way to the thread that tells it: a systemd that hangs holds nobody else. None without systemd.
+static WAY: OnceLock<Option<SyncSender<Said>>> = OnceLock::new();
+
+fn say(what: Said) {
+    let way = WAY.get_or_init(|| {
+        std::env::var_os("NOTIFY_SOCKET")?;
+        let (way, said) = mpsc::sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("systemd".to_owned());
+        thread.spawn(move || said.into_iter().for_each(|what| tell(&what))).ok()?;
+        Some(way)
+    });
+    if way.as_ref().is_some_and(|way| way.try_send(what).is_err()) {
+        tracing::debug!("systemd does not listen");
+    }
 }
 
-fn notify(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
+fn tell(what: &Said) {
+    let told = match what {
+        Said::Ready => sd_notify::notify(&[NotifyState::Ready]),
+        Said::Status(status) => sd_notify::notify(&[NotifyState::Status(status)]),
+        Said::Reloading(at) => {
+            sd_notify::notify(&[NotifyState::Reloading, NotifyState::MonotonicUsec(*at)])
+        }
+        Said::Alive(status) => {
+            sd_notify::notify(&[NotifyState::Watchdog, NotifyState::Status(status)])
+        }
+        Said::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+    };
+    if let Err(error) = told {
         tracing::debug!(%error, "cannot tell systemd");
     }
 }
 
+/// A reload has begun.
+pub(super) fn reloading() {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    say(Said::Reloading(i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000));
+}
+
+/// The daemon is stopping.
+pub(super) fn stopping() {
+    say(Said::Stopping);
+}
+
 /// The daemon is alive, and this is how it stands.
 pub(super) fn alive(status: &str) {
-    notify(&[NotifyState::Watchdog, NotifyState::Status(status)]);
+    say(Said::Alive(status.to_owned()));
 }
 
 /// How it stands, in one line with counts.

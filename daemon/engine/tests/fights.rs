@@ -6,10 +6,10 @@ use crate::step::Step;
 use crate::world::World;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Check, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+    Action, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
 };
 
-const MINUTE: Duration = Duration::from_mins(1);
+pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// Somebody undoes it, later than any echo of a repair.
 pub(crate) fn undo(world: &mut World, number: u32) {
@@ -32,11 +32,11 @@ pub(crate) fn standing(world: &World, number: u32) -> Standing {
     world.engine.standing(v(number)).expect("a vertex of the graph")
 }
 
-fn is_contended(world: &World, number: u32) -> bool {
+pub(crate) fn is_contended(world: &World, number: u32) -> bool {
     matches!(standing(world, number), Standing::Contended { .. })
 }
 
-fn party(world: &World, number: u32) -> Option<Party> {
+pub(crate) fn party(world: &World, number: u32) -> Option<Party> {
     match standing(world, number) {
         Standing::Contended { party, .. } => party,
         other => panic!("v{number} is not fought over: {other:?}"),
@@ -428,81 +428,4 @@ fn repair_in_progress(world: &mut World, number: u32) {
     if world.in_progress(v(number)).is_some() {
         repair(world, number);
     }
-}
-
-/// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
-#[test]
-fn e20_a_command_that_writes_its_own_watch_file() {
-    let deed = |nature: &mut steadfast_engine::Nature| {
-        nature.check = Check::Once;
-        nature.slot = SlotClass::Command;
-    };
-    let mut world =
-        World::new(&[Shape::of(1).nature(0, deed)], steadfast_engine::Slots::default(), false);
-    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
-    let mut runs = 0;
-    let end = world.now.after(MINUTE);
-    while world.now < end {
-        if world.in_progress(v(0)).is_some() {
-            runs += 1;
-            world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
-            world.step(&Step::Changed(v(0)));
-            world.steps(&[Step::Ended(v(0), Outcome::Changed), Step::Commit]);
-        }
-        world.steps(&[Step::Wait(ms(10))]);
-    }
-    assert!((8..=14).contains(&runs), "{runs} runs in a minute");
-    assert_eq!(party(&world, 0), Some(Party::Itself));
-    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
-    sound(&world);
-}
-
-/// A command that a stream of events runs is no fight, however often it runs.
-#[test]
-fn e20_a_command_that_others_cause_is_no_fight() {
-    let deed = |nature: &mut steadfast_engine::Nature| nature.check = Check::Events;
-    let mut world = settled(&[Shape::of(1).nature(0, deed)]);
-    for _ in 0..200 {
-        undo(&mut world, 0);
-        repair(&mut world, 0);
-    }
-    assert_eq!(standing(&world, 0), Standing::Settled);
-    assert_eq!(started(&world).len(), 200);
-    sound(&world);
-}
-
-/// F-10, E-20: two of ours that undo each other (two commands on one thing, where claims cannot see it) name each other.
-#[test]
-fn f10_two_of_ours_on_one_thing_name_each_other() {
-    let command = |nature: &mut steadfast_engine::Nature| nature.slot = SlotClass::Command;
-    let mut world = settled(&[Shape::of(3).nature(0, command).nature(1, command)]);
-    let mut repairs = 0;
-    world.steps(&[Step::Changed(v(0))]);
-    let end = world.now.after(MINUTE * 2);
-    while world.now < end {
-        for (mine, other) in [(0, 1), (1, 0)] {
-            if world.in_progress(v(mine)).is_some() {
-                repairs += 1;
-                world.steps(&[Step::Checked(v(mine), Verdict::Differs), Step::Commit]);
-                world.step(&Step::Changed(v(other)));
-                world.steps(&[Step::Ended(v(mine), Outcome::Changed)]);
-                while world.step(&Step::Commit) {}
-            }
-        }
-        world.steps(&[Step::Wait(ms(20))]);
-    }
-    assert!((12..=40).contains(&repairs), "{repairs} repairs of both in two minutes");
-    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
-    assert_eq!(party(&world, 1), Some(Party::Ours(v(0))));
-    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
-    undo(&mut world, 2);
-    assert_eq!(world.starts.last().map(|start| start.vertex), Some(v(2)), "a third one goes on");
-    sound(&world);
-}
-
-/// F-10: two daemons with opposite graphs look to each other like any other party.
-#[test]
-fn f10_another_daemon_is_another_party() {
-    let world = fought(Shape::of(1), 0);
-    assert_eq!(party(&world, 0), Some(Party::Foreign));
 }

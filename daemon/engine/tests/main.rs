@@ -23,6 +23,7 @@ mod replay;
 mod bounds;
 mod fights;
 mod groups;
+mod parties;
 mod races;
 mod rules;
 mod shapes;
