@@ -5,4 +5,5 @@
 mod support;
 
 mod alike;
+mod between;
 mod faults;

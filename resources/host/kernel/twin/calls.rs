@@ -273,10 +273,11 @@ impl Machine {
         at: BorrowedFd<'_>,
         path: &[u8],
         mode: Mode,
+        flags: AtFlags,
     ) -> Result<()> {
         self.begin("chmod", true)?;
         let state = &mut *self.0.state.borrow_mut();
-        let (ino, place) = state.target(at, path)?;
+        let (ino, place) = state.target(at, path, flags)?;
         if path.is_empty() && state.of(at)?.only_path {
             return Err(Errno::BADF);
         }
@@ -292,10 +293,11 @@ impl Machine {
         at: BorrowedFd<'_>,
         path: &[u8],
         (owner, group): (Option<Uid>, Option<Gid>),
+        flags: AtFlags,
     ) -> Result<()> {
         self.begin("chown", true)?;
         let state = &mut *self.0.state.borrow_mut();
-        let (ino, place) = state.target(at, path)?;
+        let (ino, place) = state.target(at, path, flags)?;
         if let Some(node) = state.nodes.get_mut(&ino) {
             node.uid = owner.map_or(node.uid, Uid::as_raw);
             node.gid = group.map_or(node.gid, Gid::as_raw);

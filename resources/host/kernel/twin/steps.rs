@@ -3,7 +3,7 @@
 use super::calls::{From, UMASK};
 use super::state::{Ino, Open, Place, State, What};
 use super::walk::Found;
-use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
@@ -187,12 +187,18 @@ impl State {
     }
 
     /// What a call changes that takes a descriptor, or a path.
-    pub(super) fn target(&self, at: BorrowedFd<'_>, path: &[u8]) -> Result<(Ino, Option<Place>)> {
+    pub(super) fn target(
+        &self,
+        at: BorrowedFd<'_>,
+        path: &[u8],
+        flags: AtFlags,
+    ) -> Result<(Ino, Option<Place>)> {
         if path.is_empty() {
             let open = self.of(at)?;
             return Ok((open.ino, open.place.clone()));
         }
-        let found = self.walk(at, path, true, ResolveFlags::empty())?;
+        let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
+        let found = self.walk(at, path, follow, ResolveFlags::empty())?;
         Ok((found.there()?, found.place))
     }
 
