@@ -129,3 +129,25 @@ fn the_store_knows_neither_driver_nor_engine() {
         .collect();
     assert_none("the store names Engine or driver:", &wrong);
 }
+
+/// A twin of the host stands behind the system calls: what goes past them is not simulated, and not tested with faults.
+#[test]
+fn files_are_worked_on_through_one_seam() {
+    let mut wrong = Vec::new();
+    for source in files(&["resources/host/files"], ".rs") {
+        let code = source.code();
+        for name in named_after(&code, "rustix::fs::") {
+            // Types and constants begin with a capital; calls do not.
+            if name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+                wrong.push(format!("{}: rustix::fs::{name}", source.path));
+            }
+        }
+        for other in ["std::fs::", "rustix::io::pwrite", "SystemTime::now"] {
+            // The accounts are the machine's own, of which there is no twin.
+            if code.contains(other) && !source.path.ends_with("accounts.rs") {
+                wrong.push(format!("{}: {other}", source.path));
+            }
+        }
+    }
+    assert_none("calls of resources/host/files go through resources/host/kernel:", &wrong);
+}

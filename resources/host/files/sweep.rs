@@ -54,7 +54,7 @@ impl Files {
     /// took its place: of whoever owns the directory, or of anybody where only we can put names into it.
     fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
         let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
-        let Ok(above) = super::read::seen(directory) else { return false };
+        let Ok(above) = seen(directory) else { return false };
         let seen = Seen::of(&stat);
         let is_ours_alone = above.uid == self.uid && above.mode & 0o022 == 0;
         if seen.uid != self.uid && seen.uid != above.uid && !is_ours_alone {

@@ -277,7 +277,7 @@ fn leftovers_of_the_dead_are_swept_and_only_they() {
     fs::write(ours(1), "x").unwrap();
     symlink("/etc", ours(2)).unwrap();
     fs::create_dir(ours(3)).unwrap();
-    fs::write(ours(4), "of somebody else").unwrap();
+    fs::write(ours(4), "given to its owner; nobody else can put it here").unwrap();
     chown(ours(4), Some(12), None).unwrap();
     fs::create_dir_all(ours(5).join("full")).unwrap();
     fs::write(at(".steadfast-note.dpkg-tmp"), "not a name of ours").unwrap();
@@ -290,10 +290,19 @@ fn leftovers_of_the_dead_are_swept_and_only_they() {
     assert!(matches!(check(&host, &file(at("a"), &[("content", "x")])), Verdict::Differs(_)));
     assert!(ours(1).exists(), "a check changes nothing");
     made(&host, &file(at("a"), &[("content", "x")]));
-    for number in [1, 2, 3] {
+    for number in [1, 2, 3, 4] {
         assert!(fs::symlink_metadata(ours(number)).is_err(), "{number} is swept");
     }
-    assert_eq!(names(dir.path()).len(), 7, "{:?}", names(dir.path()));
+    assert_eq!(names(dir.path()).len(), 6, "{:?}", names(dir.path()));
+    // Where others can put names, only what is ours or the directory's owner's.
+    chmod(dir.path(), 0o1777);
+    for (number, owner) in [(6, 12), (7, 0)] {
+        fs::write(ours(number), "x").unwrap();
+        chown(ours(number), Some(owner), None).unwrap();
+    }
+    let none = permit(&CancellationToken::new());
+    assert_eq!(host.files().sweep(&none, dir.path()).unwrap(), 1, "not that of somebody else");
+    assert!(ours(6).exists());
     let gone = permit(&CancellationToken::new());
     fs::write(ours(1), "x").unwrap();
     assert_eq!(host.files().sweep(&gone, dir.path()).unwrap(), 1, "when it is asked for");

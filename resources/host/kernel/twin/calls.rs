@@ -84,15 +84,15 @@ impl Machine {
         let is_short = self.begin("read", false)?;
         let state = &mut *self.0.state.borrow_mut();
         let open = state.open.get_mut(&file.as_raw_fd()).ok_or(Errno::BADF)?;
+        if !open.reads {
+            return Err(Errno::BADF);
+        }
         let content = match &state.nodes.get(&open.ino).ok_or(Errno::BADF)?.what {
             What::File(content) => content.as_slice(),
             What::Directory(_) => return Err(Errno::ISDIR),
             What::Link(_) => return Err(Errno::BADF),
             What::Fifo => &[],
         };
-        if open.only_path {
-            return Err(Errno::BADF);
-        }
         let room = buffer.capacity() - buffer.len();
         let most = if is_short { room.min(1) } else { room };
         let left = content.get(open.at..).unwrap_or_default();
@@ -112,7 +112,13 @@ impl Machine {
         let state = &mut *self.0.state.borrow_mut();
         let open = state.of(file)?.clone();
         let offset = usize::try_from(offset).map_err(|_too_far| Errno::FBIG)?;
+        if !open.writes {
+            return Err(Errno::BADF);
+        }
         let most = if is_short { from.len().min(1) } else { from.len() };
+        if most == 0 {
+            return Ok(0);
+        }
         let node = state.nodes.get_mut(&open.ino).ok_or(Errno::BADF)?;
         let What::File(content) = &mut node.what else { return Err(Errno::BADF) };
         if content.len() < offset + most {
@@ -131,7 +137,12 @@ impl Machine {
         let open = state.of(file)?.clone();
         let length = usize::try_from(length).map_err(|_too_far| Errno::FBIG)?;
         let node = state.nodes.get_mut(&open.ino).ok_or(Errno::BADF)?;
-        let What::File(content) = &mut node.what else { return Err(Errno::INVAL) };
+        let What::File(content) = &mut node.what else {
+            return Err(if open.only_path { Errno::BADF } else { Errno::INVAL });
+        };
+        if !open.writes {
+            return Err(if open.only_path { Errno::BADF } else { Errno::INVAL });
+        }
         content.resize(length, 0);
         state.changed(open.ino, open.place.as_ref(), true);
         Ok(())
@@ -221,6 +232,10 @@ impl Machine {
         let place = state.free(new.0, new.1)?;
         if state.entries(ino).is_some() {
             return Err(Errno::PERM);
+        }
+        let unborn = state.nodes.get(&ino).is_some_and(|node| node.unborn);
+        if !unborn && state.links(ino) == 0 {
+            return Err(Errno::NOENT);
         }
         state.stamp(ino, false);
         state.put(place, ino);
@@ -344,6 +359,9 @@ impl Machine {
         self.begin("setxattr", true)?;
         let state = &mut *self.0.state.borrow_mut();
         let open = state.of(file)?.clone();
+        if open.only_path {
+            return Err(Errno::BADF);
+        }
         if let Some(node) = state.nodes.get_mut(&open.ino) {
             node.attributes.insert(name.to_vec(), value.to_vec());
         }

@@ -52,6 +52,8 @@ pub struct Node {
     pub(super) above: Ino,
     /// Where it has its newest name.
     pub(super) place: Option<Place>,
+    /// Born without a name, and never had one: it may get one.
+    pub(super) unborn: bool,
 }
 
 /// Something happened, as inotify tells whoever watches the directory.
@@ -71,6 +73,8 @@ pub(super) struct Open {
     pub(super) ino: Ino,
     pub(super) at: usize,
     pub(super) only_path: bool,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
     pub(super) place: Option<Place>,
 }
 
@@ -134,7 +138,8 @@ impl State {
             }
         }
         let (stamps, attributes) = ((now, now), BTreeMap::new());
-        let node = Node { what, mode, uid, gid, attributes, stamps, above, place: None };
+        let node =
+            Node { what, mode, uid, gid, attributes, stamps, above, place: None, unborn: false };
         self.nodes.insert(ino, node);
         ino
     }

@@ -26,7 +26,17 @@ impl State {
             let above = found.there()?;
             self.entries(above).ok_or(Errno::NOTDIR)?;
             let ino = self.make(What::File(Vec::new()), mode, above);
-            return Ok(Open { ino, at: 0, only_path: false, place: None });
+            if let Some(node) = self.nodes.get_mut(&ino) {
+                node.unborn = true;
+            }
+            return Ok(Open {
+                ino,
+                at: 0,
+                only_path: false,
+                reads: true,
+                writes: true,
+                place: None,
+            });
         }
         let ino = match (found.ino, flags.contains(OFlags::CREATE) && !only_path) {
             (Some(_), true) if is_free => return Err(Errno::EXIST),
@@ -57,7 +67,8 @@ impl State {
             }
             self.changed(ino, place.as_ref(), true);
         }
-        Ok(Open { ino, at: 0, only_path, place })
+        let reads = !only_path && !flags.contains(OFlags::WRONLY);
+        Ok(Open { ino, at: 0, only_path, reads, writes: writes && !only_path, place })
     }
 
     /// A name that nothing has, in a directory that is still there.
@@ -89,6 +100,7 @@ impl State {
         }
         if let Some(node) = self.nodes.get_mut(&ino) {
             node.place = Some(place);
+            node.unborn = false;
             if matches!(node.what, What::Directory(_)) {
                 node.above = directory;
             }
@@ -136,20 +148,31 @@ impl State {
         if keeps && to.ino.is_some() {
             return Err(Errno::EXIST);
         }
+        let exchanges = flags.contains(RenameFlags::EXCHANGE);
+        if exchanges {
+            to.there()?;
+        }
         let target = self.living(Some(target))?;
         if self.entries(ino).is_some() && self.is_below(target.0, ino) {
             return Err(Errno::INVAL);
         }
-        if flags.contains(RenameFlags::EXCHANGE) {
+        if let Some(there) = to.ino
+            && there != ino
+            && self.entries(there).is_some()
+            && self.is_below(source.0, there)
+        {
+            return Err(if exchanges { Errno::INVAL } else { Errno::NOTEMPTY });
+        }
+        if to.ino == Some(ino) {
+            return Ok(());
+        }
+        if exchanges {
             let other = to.there()?;
             self.take_at_once(&source, ino);
             self.take_at_once(&target, other);
             self.put_at_once(source.clone(), other);
             self.put_at_once(target.clone(), ino);
             self.note_both(source.0, target.0);
-            return Ok(());
-        }
-        if to.ino == Some(ino) {
             return Ok(());
         }
         if let Some(there) = to.ino {
