@@ -31,6 +31,8 @@ pub enum Command {
     Explain(Explain),
     /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 69 no daemon
     Status(Status),
+    /// Watch the running daemon over the whole screen: all resources, what differs, what happens
+    Top(Top),
     /// Show one resource of the running daemon in full
     Show(OfResource),
     /// Show what stands in the way of a resource, up to the cause
@@ -39,10 +41,10 @@ pub enum Command {
     Events(Events),
     /// Show the workers inside the daemon
     Report(Report),
-    /// Let the daemon come to rest; every pause ends by itself
+    /// Let the daemon come to rest, or only some resources; every pause ends by itself
     Pause(Pause),
-    /// Let a paused daemon go on
-    Resume(Bare),
+    /// Show what will change, and let it go on
+    Resume(Resume),
     /// Let the daemon read its graph again, and say whether it was taken
     Reload(Bare),
     /// Run resources again, also what has failed or runs once
@@ -117,6 +119,14 @@ pub struct Status {
     pub most: usize,
 }
 
+/// `steadfast top`.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+}
+
 /// `steadfast show`, `steadfast why`.
 #[derive(Debug, Args)]
 pub struct OfResource {
@@ -165,6 +175,9 @@ pub struct Report {
 /// `steadfast pause`.
 #[derive(Debug, Args)]
 pub struct Pause {
+    /// Only these, and what depends on them waits where they are not as declared: `kind[name]`
+    #[arg(value_name = "RES")]
+    pub resources: Vec<String>,
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
@@ -201,6 +214,20 @@ fn span(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_error| wrong())?;
     number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
+}
+
+/// `steadfast resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// Only these, which were paused by themselves: `kind[name]`
+    #[arg(value_name = "RES")]
+    pub resources: Vec<String>,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+    /// Only show what will change
+    #[arg(long)]
+    pub plan: bool,
 }
 
 /// A command that needs nothing but the daemon.

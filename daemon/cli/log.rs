@@ -260,6 +260,11 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             );
             ("unwatched", identity, words, Warn)
         }
+        News::Parked { identity, reason, limit } => {
+            let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
+            ("paused", identity, words, Info)
+        }
+        News::Unparked(name) => ("resumed", name, String::new(), Info),
         News::Diverged(name) => ("diverged", name, String::new(), Info),
         _ => return None,
     })

@@ -19,6 +19,7 @@ mod shell;
 mod state;
 mod steps;
 mod text;
+mod top;
 
 use crate::signals::Signals;
 use args::{Cli, Command};
@@ -65,6 +66,7 @@ pub fn main() -> Exit {
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),
+        Command::Top(args) => with_signals(|signals| top::top(&args, signals)),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Doctor(args) => doctor::doctor(&args),

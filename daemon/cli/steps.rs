@@ -1,7 +1,7 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
 use super::apply;
-use super::text::{count, out, plain};
+use super::text::{count, difference, out, plain};
 use crate::config::Loaded;
 use crate::driver::{Audience, Finished, News, Parts};
 use crate::store::Recalled;
@@ -172,16 +172,8 @@ impl Step {
         }
         out(format!("{sign} {name}"));
         for d in &self.differences {
-            let (from, to) = (plain(&d.from), plain(&d.to));
-            let line = match (from.is_empty(), to.is_empty()) {
-                (true, true) => format!("    {}", d.aspect),
-                (true, false) => format!("    {}: {to}", d.aspect),
-                (false, true) => format!("    {}: {from} -> none", d.aspect),
-                (false, false) => format!("    {}: {from} -> {to}", d.aspect),
-            };
-            out(line);
-            for line in d.diff.iter().flat_map(|diff| diff.lines()) {
-                out(format!("      {}", plain(line)));
+            for line in difference(d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
+                out(format!("    {line}"));
             }
         }
     }

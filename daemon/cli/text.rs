@@ -22,18 +22,28 @@ pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
     }
 }
 
-/// A foreign text on one line: control characters and line ends escaped (forged log lines, terminal codes).
+/// A foreign text on one line: what could forge or hide something is escaped (S-13).
 #[must_use]
 pub(super) fn plain(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
+    steadfast_resources::printable(text).into_owned()
+}
+
+/// One aspect that differs, line by line: of texts a diff, of all else what is and what is declared.
+#[must_use]
+pub(super) fn difference(
+    aspect: &str,
+    (from, to): (&str, &str),
+    diff: Option<&str>,
+) -> Vec<String> {
+    let (aspect, from, to) = (plain(aspect), plain(from), plain(to));
+    let first = match (from.is_empty(), to.is_empty()) {
+        (true, true) => aspect,
+        (true, false) => format!("{aspect}: {to}"),
+        (false, true) => format!("{aspect}: {from} -> none"),
+        (false, false) => format!("{aspect}: {from} -> {to}"),
+    };
+    let lines = diff.into_iter().flat_map(str::lines).map(|line| format!("  {}", plain(line)));
+    std::iter::once(first).chain(lines).collect()
 }
 
 /// `1 resource`, `2 resources`.

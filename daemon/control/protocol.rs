@@ -34,6 +34,22 @@ pub enum Ask {
         /// At most so many.
         most: usize,
     },
+    /// A part of the list of all resources.
+    List {
+        /// Only those whose name has this in it.
+        filter: String,
+        /// `state`, `name`, `changed` or `repairs`.
+        order: String,
+        /// Without so many.
+        from: usize,
+        /// At most so many.
+        most: usize,
+    },
+    /// What differs now of these; of all that must be processed where none is named. It makes work, and shows contents.
+    Diff {
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
     /// From a resource to what stands in its way.
     Why {
         /// `kind[name]`.
@@ -56,9 +72,16 @@ pub enum Ask {
         seconds: Option<u64>,
         /// Shown in status.
         reason: String,
+        /// Only these: `kind[name]`, each; the whole where none is named.
+        #[serde(default)]
+        resources: Vec<String>,
     },
     /// Go on.
-    Resume,
+    Resume {
+        /// Only these; the whole where none is named.
+        #[serde(default)]
+        resources: Vec<String>,
+    },
     /// Read the graph again.
     Reload,
     /// Run these again, also what runs once or has failed.
@@ -99,16 +122,18 @@ impl Ask {
             Self::Status { .. }
             | Self::Show { .. }
             | Self::Names { .. }
+            | Self::List { .. }
             | Self::Why { .. }
             | Self::Events { .. }
             | Self::Report => false,
             #[cfg(debug_assertions)]
             Self::Fault { .. } => true,
             Self::Pause { .. }
-            | Self::Resume
+            | Self::Resume { .. }
             | Self::Reload
             | Self::Retry { .. }
             | Self::Check { .. }
+            | Self::Diff { .. }
             | Self::Stop { .. }
             | Self::LogLevel { .. } => true,
         }

@@ -2,7 +2,10 @@
 
 use super::Driver;
 use super::status::Verdict;
-use super::status::{Ages, Counts, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status};
+use super::status::{
+    Ages, Counts, Inspections, List, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status,
+    Wanted,
+};
 use super::times::Moment;
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
@@ -18,6 +21,23 @@ pub enum Question {
     Show(String, oneshot::Sender<Option<ResourceDetails>>),
     /// The names that begin so, in order, at most so many.
     Names(String, usize, oneshot::Sender<Vec<String>>),
+    /// A part of the list of all.
+    List(Wanted, oneshot::Sender<List>),
+    /// What differs now of these, or of all that must be processed; or the names that are none.
+    Inspect(Vec<String>, oneshot::Sender<Result<Inspections, Vec<String>>>),
+    /// Pause these by themselves: the names that are none, if any, and then nothing is done.
+    Park {
+        /// Which.
+        names: Vec<String>,
+        /// For how long; the usual time where none is given.
+        limit: Option<Duration>,
+        /// Shown in status.
+        reason: String,
+        /// Where the answer goes.
+        to: oneshot::Sender<Vec<String>>,
+    },
+    /// End that: as above.
+    Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -33,6 +53,12 @@ impl Driver {
                 drop(to.send(id.map(|id| self.details(id))));
             }
             Question::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
+            Question::List(wanted, to) => drop(to.send(self.list(&wanted))),
+            Question::Inspect(names, to) => self.inspect(&names, to),
+            parking @ (Question::Park { .. } | Question::Unpark(..)) => {
+                self.answer_parking(parking);
+                self.turn(Event::Wake);
+            }
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
@@ -73,13 +99,17 @@ impl Driver {
         self.table.number(name).filter(|id| self.table.get(*id).is_some())
     }
 
+    /// Those that are no names of resources.
+    pub(super) fn strangers(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| self.running(name).is_none()).cloned().collect()
+    }
+
     /// The numbers of these, or those names that are none.
     fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
         if names.is_empty() {
             return Ok(self.table.vertices().collect());
         }
-        let strangers: Vec<String> =
-            names.iter().filter(|name| self.running(name).is_none()).cloned().collect();
+        let strangers = self.strangers(names);
         if !strangers.is_empty() {
             return Err(strangers);
         }
@@ -124,6 +154,7 @@ impl Driver {
             },
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
+            paused: self.single_pauses(most),
             ages: Ages {
                 check: self.times.youngest(Moment::Checked),
                 repair: self.times.youngest(Moment::Changed),
@@ -162,7 +193,7 @@ impl Driver {
         })
     }
 
-    fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
+    pub(super) fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
         let (says, waits_for) = self.in_words(standing);
         let tried_at = match standing {
             Standing::WaitingForLimit(at)
@@ -193,6 +224,8 @@ impl Driver {
                 repair: self.times.age(id, Moment::Changed),
                 event: self.times.age(id, Moment::Heard),
             },
+            repairs: self.times.changes(id),
+            pause: self.parking.status(id, standing),
         }
     }
 
@@ -217,6 +250,7 @@ impl Driver {
             Standing::WaitingForBrake(_) => "waits for the brake on repairs",
             Standing::WaitingForSemaphore => "waits for its semaphores",
             Standing::WaitingForSlot => "waits for a free slot",
+            Standing::Parked => "to be looked at, and paused",
             Standing::Suspended => "waits until the daemon goes on",
             Standing::Running(..) => "is being processed",
             Standing::Delayed(_) => "failed, and is tried again",
@@ -274,12 +308,12 @@ impl Driver {
     }
 }
 
-fn phase(standing: &Standing) -> Phase {
+pub(super) fn phase(standing: &Standing) -> Phase {
     match standing {
         Standing::Stuck(..) => Phase::Stuck,
         Standing::Failed => Phase::Failed,
         Standing::Delayed(_) => Phase::Delayed,
-        Standing::Held(_) => Phase::Held,
+        Standing::Held(_) | Standing::Parked => Phase::Held,
         Standing::Contended { .. } => Phase::Contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)

@@ -95,6 +95,11 @@ impl Keeper {
         self.write(entry.clone(), false, Asked::Other(entry));
     }
 
+    /// The same for what must not be lost if the next moment is the last.
+    pub(super) fn soon(&mut self, entry: Entry) {
+        self.write(entry.clone(), true, Asked::Other(entry));
+    }
+
     fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
         let ticket = self.next;
         self.next += 1;

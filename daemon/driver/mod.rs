@@ -11,11 +11,14 @@ mod exchange;
 mod face;
 mod groups;
 mod inbox;
+mod inspect;
 mod keeper;
 mod kept;
 mod lines;
+mod listing;
 mod machinery;
 mod news;
+mod parking;
 mod parts;
 mod perform;
 mod pool;
@@ -43,6 +46,7 @@ use crate::config::Loaded;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
+use parking::Parking;
 use parts::Lately;
 use runs::Runs;
 use settle::Settling;
@@ -104,6 +108,8 @@ pub struct Driver {
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
+    /// What is paused by itself.
+    parking: Parking,
     times: Times,
     progress_at: Instant,
     /// Held by this driver and by each run that it has started.
@@ -168,6 +174,7 @@ impl Driver {
             loaded_counts: None,
             pause_reason: String::new(),
             pause_until: Tick(0),
+            parking: Parking::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             presence: Arc::default(),
@@ -224,6 +231,7 @@ impl Driver {
             self.watches.due(),
             self.settling.due(),
             self.windows.due(),
+            self.parking.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -249,6 +257,7 @@ impl Driver {
         self.hands.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
+        self.end_parking(now);
         for id in self.settling.take(now) {
             self.turn(Event::Changed(id));
         }
@@ -353,6 +362,7 @@ impl Driver {
         let mut recall = BTreeMap::new();
         if let Some(recalled) = self.recalled.take() {
             self.forget_strangers(&recalled);
+            self.recall_parked(&recalled);
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall);
             for id in silent.into_iter().chain(self.outdated_receivers()) {
@@ -363,6 +373,7 @@ impl Driver {
             self.ask_to_send(silent);
         }
         self.look_at_clock();
+        self.tell_parked(true);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 

@@ -105,6 +105,17 @@ pub enum News<'a> {
     },
     /// It is right again.
     Recovered(&'a str),
+    /// It is paused by itself.
+    Parked {
+        /// Which.
+        identity: &'a str,
+        /// Why.
+        reason: &'a str,
+        /// For how long at most.
+        limit: Duration,
+    },
+    /// The pause of it alone is over.
+    Unparked(&'a str),
     /// It rests although it is not as declared.
     Held {
         /// Whose.

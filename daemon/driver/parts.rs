@@ -275,6 +275,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot
         | Standing::WaitingForBrake(_)
+        | Standing::Parked
         | Standing::Suspended => &mut counts.waiting,
     }
 }

@@ -18,6 +18,7 @@ impl Driver {
                 self.forget(id);
             }
             self.values.index(&self.table);
+            self.tell_parked(false);
         }
         for action in actions {
             match action {
@@ -168,6 +169,7 @@ impl Driver {
     }
 
     fn forget(&mut self, id: VertexId) {
+        self.parking.left(id);
         // It has joined a group: the engine knows it no more, and it is still there.
         if self.table.groups().leader(id) != id {
             return;
@@ -176,6 +178,7 @@ impl Driver {
         self.troubles.remove(&id);
         self.watches.forget(id);
         self.times.forget(id);
+        self.parking.forget(id);
         self.settling.forget(id);
         let identity = self.table.forget(id);
         if let Some(identity) = &identity {

@@ -356,7 +356,7 @@ impl Driver {
 }
 
 /// Checks a resource; one that receives values is made of them first.
-async fn check(
+pub(super) async fn check(
     host: &Host,
     resource: Arc<dyn Resource>,
     (meal, made): (Option<Meal>, &OnceLock<Made>),

@@ -62,6 +62,15 @@ pub struct PauseStatus {
     pub at_rest: bool,
 }
 
+/// The pause of one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinglePause {
+    /// `kind[name]`.
+    pub resource: String,
+    /// Why, and how long.
+    pub pause: PauseStatus,
+}
+
 /// How long ago something was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
@@ -88,6 +97,9 @@ pub struct Status {
     pub unwatched: usize,
     /// The pause, if there is one.
     pub pause: Option<PauseStatus>,
+    /// Those that are paused by themselves: not all where there are many.
+    #[serde(default)]
+    pub paused: Vec<SinglePause>,
     /// How old all this is.
     pub ages: Ages,
     /// Those that are not as declared, worst first: not all where there are many.
@@ -142,6 +154,84 @@ pub struct ResourceStatus {
     pub trouble: Option<String>,
     /// See [`Ages`].
     pub ages: Ages,
+    /// How often it was changed since the daemon was started.
+    #[serde(default)]
+    pub repairs: u32,
+    /// The pause of it alone, if there is one.
+    #[serde(default)]
+    pub pause: Option<PauseStatus>,
+}
+
+/// In which order resources are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Worst first.
+    #[default]
+    State,
+    /// By name.
+    Name,
+    /// Changed last, first.
+    Changed,
+    /// Changed most often first.
+    Repairs,
+}
+
+/// Which part of the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Only those whose name has this in it.
+    pub filter: String,
+    /// In which order.
+    pub order: Order,
+    /// Without so many.
+    pub from: usize,
+    /// At most so many.
+    pub most: usize,
+}
+
+/// A part of the list of resources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct List {
+    /// The part.
+    pub rows: Vec<ResourceStatus>,
+    /// How many fit, in all.
+    pub total: usize,
+}
+
+/// One aspect in which a resource is not as declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Differing {
+    /// Which.
+    pub aspect: String,
+    /// How it is; empty where it is not there.
+    pub from: String,
+    /// How it is declared.
+    pub to: String,
+    /// A unified diff, for texts that may be shown.
+    pub diff: Option<String>,
+}
+
+/// What a look has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inspection {
+    /// `kind[name]`.
+    pub resource: String,
+    /// What differs; nothing where it is as declared.
+    pub differences: Vec<Differing>,
+    /// Something that exists would be gone afterwards.
+    pub destructive: bool,
+    /// Why it cannot be told.
+    pub trouble: Option<String>,
+}
+
+/// What looks have found: those that differ, and those of which it cannot be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inspections {
+    /// Each.
+    pub of: Vec<Inspection>,
+    /// So many were not looked at.
+    pub left: usize,
 }
 
 /// One resource in full.

@@ -107,6 +107,12 @@ impl Table {
         &self.groups
     }
 
+    /// Under which number the engine would know this resource in the graph that waits.
+    #[must_use]
+    pub(super) fn waiting_leader(&self, id: VertexId) -> VertexId {
+        self.pending.as_ref().map_or(id, |pending| pending.groups.leader(id))
+    }
+
     /// Where the events of a vertex come from: for a group, those of all its members.
     #[must_use]
     pub(super) fn sources(&self, id: VertexId) -> Vec<Source> {

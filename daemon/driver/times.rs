@@ -1,4 +1,4 @@
-//! When each vertex was last checked, put right, and heard of. Twelve bytes each.
+//! When each vertex was last checked, put right, and heard of. Sixteen bytes each.
 
 use std::time::Duration;
 use steadfast_engine::VertexId;
@@ -20,6 +20,8 @@ pub(super) enum Moment {
 pub(super) struct Times {
     began: Instant,
     each: Vec<[u32; 3]>,
+    /// How often each was changed.
+    changes: Vec<u32>,
     last: [u32; 3],
     /// Since when all is as declared, where it is.
     pub(super) converged: Option<Instant>,
@@ -27,23 +29,33 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, each: Vec::new(), last: [0; 3], converged: None }
+        Self { began, each: Vec::new(), changes: Vec::new(), last: [0; 3], converged: None }
     }
 
     pub(super) fn note(&mut self, id: VertexId, moment: Moment) {
         let at = id.0 as usize;
         if at >= self.each.len() {
             self.each.resize(at + 1, [0; 3]);
+            self.changes.resize(at + 1, 0);
         }
         let seconds = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX - 1) + 1;
         self.each[at][moment as usize] = seconds;
+        if moment == Moment::Changed {
+            self.changes[at] = self.changes[at].saturating_add(1);
+        }
         self.last[moment as usize] = seconds;
     }
 
     pub(super) fn forget(&mut self, id: VertexId) {
         if let Some(times) = self.each.get_mut(id.0 as usize) {
             *times = [0; 3];
+            self.changes[id.0 as usize] = 0;
         }
+    }
+
+    /// How often it was changed since the start.
+    pub(super) fn changes(&self, id: VertexId) -> u32 {
+        self.changes.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// How long ago it was for one vertex; none where it never was.
@@ -77,7 +89,10 @@ mod tests {
         assert_eq!(times.age(one, Moment::Changed), None);
         assert_eq!(times.age(other, Moment::Checked), None);
         assert_eq!(times.youngest(Moment::Checked), Some(0));
+        times.note(one, Moment::Changed);
+        assert_eq!((times.changes(one), times.changes(other)), (1, 0));
         times.forget(one);
+        assert_eq!(times.changes(one), 0);
         assert_eq!(times.age(one, Moment::Checked), None);
     }
 }

@@ -77,6 +77,8 @@ pub struct Engine {
     pub(crate) brake: Brake,
     /// The windows that are open.
     pub(crate) open: BTreeSet<WindowId>,
+    /// The vertices that are paused one by one.
+    pub(crate) parked: BTreeSet<VertexId>,
     pub(crate) out: Actions,
 }
 
@@ -114,6 +116,7 @@ impl Engine {
             wrote: VecDeque::new(),
             brake: Brake::default(),
             open: BTreeSet::new(),
+            parked: BTreeSet::new(),
             out: Vec::new(),
         }
     }
@@ -159,6 +162,7 @@ impl Engine {
             Event::Resume => self.resume(),
             Event::Stop { grace } => self.stop(grace),
             Event::Window { window, open } => self.window(window, open),
+            Event::Park { vertex, parked } => self.park(vertex, parked),
             Event::Wake => {}
         }
     }

@@ -53,6 +53,13 @@ pub enum Event {
         /// Whether it is open from now on.
         open: bool,
     },
+    /// A pause of one vertex begins or ends (E-15). It ends when this says so, or when its vertex leaves the graph.
+    Park {
+        /// Which.
+        vertex: VertexId,
+        /// Whether it is not started from now on.
+        parked: bool,
+    },
     /// Time has passed; sent when [`crate::Engine::next_wakeup`] is reached.
     Wake,
 }

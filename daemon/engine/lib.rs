@@ -21,6 +21,7 @@ mod engine;
 mod fights;
 mod grant;
 mod pace;
+mod parked;
 mod pause;
 mod queues;
 mod ranked;

@@ -29,6 +29,12 @@ impl Engine {
         })
     }
 
+    /// Whether a look is to come, which may find that it must be processed.
+    #[must_use]
+    pub fn is_to_be_looked_at(&self, id: VertexId) -> bool {
+        self.vertex(id).is_some_and(|vertex| vertex.look)
+    }
+
     /// What a vertex needs, and what needs it.
     #[must_use]
     pub fn neighbours(&self, id: VertexId) -> (Vec<VertexId>, Vec<VertexId>) {
@@ -66,6 +72,7 @@ impl Engine {
             Place::Semaphores => Standing::WaitingForSemaphore,
             Place::Slot(_) | Place::Look(_) => Standing::WaitingForSlot,
             Place::Shelf => Standing::Suspended,
+            Place::Nowhere if self.parked.contains(&id) => Standing::Parked,
             Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
                 Standing::WaitingFor(self.blockers(id, vertex))
             }

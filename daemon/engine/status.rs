@@ -20,6 +20,8 @@ pub enum Standing {
     WaitingForSlot,
     /// It must be processed, and will be when the engine runs again (pause, stop, or a swap that waits).
     Suspended,
+    /// It must be processed, and is paused by itself.
+    Parked,
     /// It must be processed, and the brake lets it start then (E-20).
     WaitingForBrake(Tick),
     /// It is undone again and again (E-20). Right at the moment, or put off.

@@ -187,6 +187,7 @@ impl Engine {
     }
 
     fn remove(&mut self, id: VertexId) {
+        self.parked.remove(&id);
         self.withdraw(id);
         self.forget_timers(id);
         self.forget_fight(id);

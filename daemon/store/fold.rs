@@ -14,6 +14,7 @@ pub(super) struct Record {
     pub(super) flight: Option<Flight>,
     pub(super) sent: Option<Hidden>,
     pub(super) taken: Option<Arc<str>>,
+    pub(super) parked: Option<PauseRecord>,
 }
 
 /// A begin without an end so far.
@@ -72,6 +73,7 @@ impl Kept {
             interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
             sent: record.sent,
             taken: record.taken,
+            parked: record.parked,
         };
         Recalled {
             resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
@@ -126,6 +128,11 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             // What it owes outlives it (E-9); only what is owed to it goes.
             settle(identity, rows)?;
             rows.save(identity, Record::default());
+        }
+        Entry::Park { identity, pause } => {
+            let mut record = rows.load(identity)?;
+            record.parked.clone_from(pause);
+            rows.save(identity, record);
         }
         Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
     }

@@ -67,6 +67,13 @@ pub enum Entry {
     Forget(Arc<str>),
     /// The daemon is paused, or not any more.
     Pause(Option<PauseRecord>),
+    /// One resource is paused by itself, or not any more.
+    Park {
+        /// Which.
+        identity: Arc<str>,
+        /// The pause, if there is one from now on.
+        pause: Option<PauseRecord>,
+    },
 }
 
 /// A text that is kept and never shown: it may hold a secret that is declared as `saved`.
@@ -136,6 +143,8 @@ pub struct Remembered {
     pub sent: Option<Hidden>,
     /// What it has received by its last good run.
     pub taken: Option<Arc<str>>,
+    /// The pause of it alone.
+    pub parked: Option<PauseRecord>,
 }
 
 /// Why something could not be kept, or told back.

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::driver::status::{ResourceDetails, ResourceStatus, Wanted};
 use crate::driver::{Input, Question};
 use crate::events::{Event, Next, Stream};
 use crate::supervisor::State;
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a reload may take until it is known whether it was taken.
 const RELOAD: Duration = Duration::from_mins(1);
+
+/// How long it may take to look at what is to be changed.
+const LOOKS: Duration = Duration::from_mins(2);
 
 /// How far `why` goes.
 const STEPS: usize = 100;
@@ -60,6 +63,16 @@ impl Clerk {
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
             }
+            Ask::List { filter, order, from, most } => {
+                let order = serde_json::from_value(order.into());
+                let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
+                let wanted = Wanted { filter, order, from, most };
+                replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
+            }
+            Ask::Diff { resources } => {
+                let found = self.of_driver_in(LOOKS, |to| Question::Inspect(resources, to)).await?;
+                replies.data(&found.map_err(Reply::Unknown)?).await;
+            }
             Ask::Names { prefix, most } => {
                 let names = self.of_driver(|to| Question::Names(prefix, most, to)).await?;
                 replies.data(&names).await;
@@ -73,11 +86,19 @@ impl Clerk {
             Ask::Report => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
-            Ask::Pause { seconds, reason } => {
+            Ask::Pause { seconds, reason, resources } => {
                 let limit = seconds.map(Duration::from_secs);
-                self.shared.requests.put(Input::Pause { reason, limit });
+                if resources.is_empty() {
+                    self.shared.requests.put(Input::Pause { reason, limit });
+                } else {
+                    let park = |names, to| Question::Park { names, limit, reason, to };
+                    self.order(resources, park).await?;
+                }
             }
-            Ask::Resume => self.shared.requests.put(Input::Resume),
+            Ask::Resume { resources } if resources.is_empty() => {
+                self.shared.requests.put(Input::Resume);
+            }
+            Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
             Ask::Reload => self.reload(replies).await?,
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
@@ -96,11 +117,20 @@ impl Clerk {
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Question,
     ) -> Result<T, Reply> {
+        self.of_driver_in(PATIENCE, question).await
+    }
+
+    /// The same for what takes its time.
+    async fn of_driver_in<T>(
+        &self,
+        within: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
         if self.shared.requests.put_now(Input::Ask(question(to))).is_err() {
             return Err(self.no_driver());
         }
-        match timeout(PATIENCE, answer).await {
+        match timeout(within, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(self.no_driver()),
             Err(_) => Err(Reply::Unavailable(
@@ -149,7 +179,7 @@ impl Clerk {
     async fn order(
         &self,
         resources: Vec<String>,
-        question: fn(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
+        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
         if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }

@@ -111,7 +111,9 @@ async fn an_answer_comes_back_whole() {
     let mut client = Client::ask(&listening.address, &shown).await.expect("asked");
     let unknown = client.next(Some(LONG)).await.unwrap_err();
     assert_eq!(unknown.to_string(), "no such resource: file[a]");
-    let mut client = Client::ask(&listening.address, &Ask::Resume).await.expect("asked");
+    let mut client = Client::ask(&listening.address, &Ask::Resume { resources: Vec::new() })
+        .await
+        .expect("asked");
     assert!(matches!(client.next(Some(LONG)).await, Err(Unanswered::Unavailable(_))));
 }
 

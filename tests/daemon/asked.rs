@@ -48,7 +48,9 @@ fn the_status_says_what_stands_in_the_way() {
     ask(&host, &["show", "file[bad]"])
         .exits(0)
         .prints("needs: file[a]")
-        .prints("needed by: file[below]");
+        .prints("needed by: file[below]")
+        .prints("differs:  it cannot be told: cannot reach")
+        .prints("failed file[bad]: cannot reach");
     ask(&host, &["show", "file[none]"]).exits(64).says("no such resource: file[none]");
     ask(&host, &["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
 
@@ -89,6 +91,90 @@ fn a_pause_is_shown_and_ends() {
     ask(&host, &["pause", "--for", "2 weeks"]).exits(64).says("such as 2h");
     ask(&host, &["pause", "--for", "1s"]).exits(0);
     daemon.wait_for("resumed");
+}
+
+/// E-15: a pause of one resource: it is left alone, what depends on it waits, all else is held; it is shown with its reason, survives
+/// a restart, and ends by itself.
+#[test]
+fn one_resource_is_paused() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let pause = ["pause", "file[bad]", "--for", "2h", "--reason", "somebody looks"];
+    ask(&host, &pause).exits(0);
+    daemon.wait_for_of("paused", "file[bad]");
+    ask(&host, &["status"])
+        .exits(0)
+        .prints("file[bad]: paused: somebody looks; ends by itself in 1 h 59 min");
+    host.write("a", "edited");
+    host.wait_until("another is put back", || host.read("a") == "x");
+    // Right after its own repair an event may be its echo, and only a look would tell: so it is written again.
+    host.wait_until("it is not as declared", || {
+        host.write("b", "edited");
+        status(&host)["verdict"] == "held"
+    });
+    host.wait_until("what depends on it waits", || {
+        host.write("c", "edited");
+        status(&host)["troubled"][1]["phase"] == "waiting"
+    });
+    ask(&host, &["status"])
+        .exits(2)
+        .prints("file[bad]: to be looked at, and paused; paused: somebody looks")
+        .prints("file[below]: waits for others: file[bad]");
+    ask(&host, &["show", "file[bad]"]).prints("somebody looks").prints("content");
+    ask(&host, &["retry", "file[bad]"]).exits(0);
+    daemon.kill();
+
+    let daemon = host.run(&[]);
+    host.wait_until("it listens", || status(&host)["paused"][0]["resource"] == "file[bad]");
+    daemon.has_not_said("changed");
+    assert_eq!((host.read("b").as_str(), host.read("c").as_str()), ("edited", "edited"));
+    ask(&host, &["resume", "file[bad]", "--plan"])
+        .exits(0)
+        .prints_in_order(&["1 resource will be changed", "file[bad]", "content", "-edited", "+x"])
+        .prints_nothing_of("going on");
+    assert_eq!(host.read("b"), "edited", "only shown");
+    ask(&host, &["resume", "file[bad]"]).exits(0).prints("-edited").prints("going on");
+    daemon.wait_for_of("resumed", "file[bad]");
+    host.wait_until("both are put back", || host.read("b") == "x" && host.read("c") == "x");
+
+    ask(&host, &["pause", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");
+    ask(&host, &["pause", "file[a]", "--for", "1s"]).exits(0);
+    host.write("a", "edited");
+    daemon.wait_for_of("resumed", "file[a]");
+    host.wait_until("it is put back", || host.read("a") == "x");
+    verdict(&host, "converged");
+}
+
+/// Before it goes on, a paused daemon shows what it will change, and only that.
+#[test]
+fn what_will_change_is_shown_before_it_goes_on() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("state/control.socket"));
+    ask(&host, &["resume"]).exits(0).prints("nothing to do: the daemon is not paused");
+    ask(&host, &["pause", "file[a]"]).exits(0);
+    ask(&host, &["resume"]).exits(0).prints("paused by themselves: file[a]");
+    ask(&host, &["resume", "file[a]"]).exits(0).prints("0 resources will be changed");
+    ask(&host, &["pause"]).exits(0);
+    daemon.wait_for_of("paused", "");
+    // Events are heard within milliseconds; one that may be an echo of a repair makes a look, which is a part of the plan too.
+    host.write("c", "edited\u{1b}[2J");
+    host.wait_until("it is in the plan", || {
+        ask(&host, &["resume", "--plan"]).stdout.contains("file[below]")
+    });
+    ask(&host, &["resume", "--plan"])
+        .exits(0)
+        .prints_in_order(&[
+            "1 resource will be changed",
+            "file[below]",
+            "content: 10 bytes -> 1 bytes",
+        ])
+        .prints_nothing_of("\u{1b}");
+    assert_ne!(host.read("c"), "x", "only shown");
+    ask(&host, &["resume"]).exits(0).prints_in_order(&["file[below]", "going on"]);
+    host.wait_until("it is put back", || host.read("c") == "x");
 }
 
 /// A reload answers what became of it; a broken graph changes nothing (F-20).

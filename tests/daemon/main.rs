@@ -37,6 +37,7 @@ mod silence;
 mod socket;
 mod started;
 mod stopped;
+mod top;
 mod trees;
 mod unprivileged;
 mod values;

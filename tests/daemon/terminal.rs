@@ -4,6 +4,7 @@ use crate::host::LIMIT;
 use nix::pty::{Winsize, openpty};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -73,6 +74,22 @@ impl Terminal {
         String::from_utf8_lossy(&self.lock().bytes).into_owned()
     }
 
+    /// Whether the other screen is shown, which full-screen programs use.
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.lock().parser.screen().alternate_screen()
+    }
+
+    pub(crate) fn hides_cursor(&self) -> bool {
+        self.lock().parser.screen().hide_cursor()
+    }
+
+    /// Whether what is typed is shown and taken by lines, as a shell wants it.
+    pub(crate) fn is_cooked(&self) -> bool {
+        use rustix::termios::{LocalModes, tcgetattr};
+        let modes = tcgetattr(&self.master).expect("a terminal").local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    }
+
     #[track_caller]
     pub(crate) fn wait_for(&self, words: &str) -> &Self {
         self.wait_until(words, |screen| screen.contains(words))
@@ -87,6 +104,40 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(10));
         }
         self
+    }
+
+    pub(crate) fn resize(&self, rows: u16, columns: u16) -> &Self {
+        self.lock().parser.screen_mut().set_size(rows, columns);
+        let size =
+            rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(self.master.as_fd(), size).expect("resized");
+        self
+    }
+
+    /// The processes of the session, without the one that made it.
+    pub(crate) fn program(&self) -> i32 {
+        let parent = self.child.id().to_string();
+        let children = format!("/proc/{parent}/task/{parent}/children");
+        let end = Instant::now() + LIMIT;
+        loop {
+            let text = std::fs::read_to_string(&children).unwrap_or_default();
+            if let Some(pid) = text.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
+                return pid;
+            }
+            // Without a child of its own it has become the program itself.
+            let comm = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
+            if !comm.is_empty() && comm.trim() != "setsid" {
+                return i32::try_from(self.child.id()).expect("a process number");
+            }
+            assert!(Instant::now() < end, "the program is not started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for its end, and answers with its exit code.
+    #[track_caller]
+    pub(crate) fn ends(&mut self) -> i32 {
+        crate::host::ends(&mut self.child, LIMIT)
     }
 }
 

@@ -118,6 +118,18 @@ fn pause(open: Open<'_>) {
     assert_eq!(after(open, &[&[Entry::Pause(None)]]).pause, None);
 }
 
+fn pause_of_one(open: Open<'_>) {
+    let record = PauseRecord { reason: "a\nb".to_owned(), until_unix: u64::MAX - 1 };
+    let park = |pause| Entry::Park { identity: "a".into(), pause };
+    let begun = [park(Some(record.clone())), end("a", 1, Ended::Well, &[], None)];
+    let recalled = after(open, &[&begun]);
+    assert_eq!(remembered(&recalled, "a").parked, Some(record), "a run does not end it");
+    assert_eq!(remembered(&after(open, &[&[park(None)]]), "a").parked, None);
+    after(open, &[&begun]);
+    let gone = after(open, &[&[Entry::Forget("a".into())]]);
+    assert!(!gone.resources.contains_key("a"), "who leaves the graph is paused no more");
+}
+
 fn extremes(open: Open<'_>) {
     let name = "file[a b\n\"'é;--]";
     let entry = Entry::Begin {
@@ -145,6 +157,7 @@ fn suite(fresh: &mut dyn FnMut() -> Box<dyn FnMut() -> Box<dyn Store>>) {
         owed_and_paid,
         forget,
         pause,
+        pause_of_one,
         extremes,
         values,
     ] {
@@ -189,6 +202,10 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             }
         ),
         1 => identity().prop_map(Entry::Forget),
+        1 => (identity(), prop::option::of(0..9u64)).prop_map(|(identity, until)| {
+            let record = |until_unix| PauseRecord { reason: "r".to_owned(), until_unix };
+            Entry::Park { identity, pause: until.map(record) }
+        }),
         1 => prop::option::of(0..9u64).prop_map(|until| Entry::Pause(until.map(|until_unix| {
             PauseRecord { reason: format!("until {until_unix}"), until_unix }
         }))),

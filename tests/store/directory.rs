@@ -4,7 +4,9 @@ use super::{begin, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use steadfast::store::{Ended, Entry, Hidden, Recalled, SqliteStore, Store as _, StoreError};
+use steadfast::store::{
+    Ended, Entry, Hidden, PauseRecord, Recalled, SqliteStore, Store as _, StoreError,
+};
 
 fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
@@ -90,9 +92,18 @@ fn a_newer_schema_is_refused() {
     assert_eq!(std::fs::read_dir(&path).expect("listed").count(), 2, "lock and database only");
 }
 
-/// A database of the first schema, which knew nothing of values, is read by one who only looks and brought up by one who writes.
+/// F-21: a database of an older schema is read by one who only looks and brought up by one who writes. The first knew nothing of
+/// values, the second nothing of pauses of one resource.
 #[test]
-fn the_first_schema_is_brought_up() {
+fn older_schemas_are_brought_up() {
+    let pauses = "ALTER TABLE resource DROP COLUMN parked;
+                  ALTER TABLE resource DROP COLUMN parked_until;";
+    let values = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;";
+    is_brought_up(&format!("{pauses} {values} PRAGMA user_version = 1"));
+    is_brought_up(&format!("{pauses} PRAGMA user_version = 2"));
+}
+
+fn is_brought_up(old: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
     let mut store = SqliteStore::open(&path).expect("opened");
@@ -107,8 +118,6 @@ fn the_first_schema_is_brought_up() {
     };
     store.commit(&[end("exec[a]")]).expect("kept");
     drop(store);
-    let old = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;
-               PRAGMA user_version = 1";
     rusqlite::Connection::open(path.join("state.db"))
         .and_then(|connection| connection.execute_batch(old))
         .expect("made old");
@@ -117,11 +126,14 @@ fn the_first_schema_is_brought_up() {
     let mut store = SqliteStore::open(&path).expect("opened");
     assert!(store.moved_aside().is_none());
     let sent = Entry::Sent { identity: "exec[a]".into(), values: Hidden("{}".into()) };
-    store.commit(&[sent]).expect("kept");
+    let pause = PauseRecord { reason: "r".to_owned(), until_unix: 9 };
+    let park = Entry::Park { identity: "exec[a]".into(), pause: Some(pause.clone()) };
+    store.commit(&[sent, park]).expect("kept");
     drop(store);
     let recalled = SqliteStore::open(&path).and_then(|mut store| store.recall()).expect("told");
     assert_eq!(done(&recalled), Some(7));
     assert_eq!(recalled.resources["exec[a]"].sent, Some(Hidden("{}".into())));
+    assert_eq!(recalled.resources["exec[a]"].parked, Some(pause));
 }
 
 /// S-7: the key of the hashes is made once, and nobody else may read it.

@@ -20,7 +20,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
             match client.next(within).await {
                 Ok(Some(value)) if args.json => out(value.to_string()),
                 Ok(Some(value)) => match serde_json::from_value::<Event>(value.clone()) {
-                    Ok(event) => out(words(&event)),
+                    Ok(event) => out(words(&event, now())),
                     // So many were lost: this reader was too slow.
                     Err(_) => out(format!("… {value}")),
                 },
@@ -33,16 +33,19 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     })
 }
 
-fn words(event: &Event) -> String {
+/// One event in a line, as seen at this moment (in milliseconds since 1970).
+pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
     let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
-    let says = if event.says.is_empty() { String::new() } else { format!(": {}", event.says) };
-    let age = age(event.at);
-    format!("{age:>8}  {}{}{says}", event.what, resource.unwrap_or_default())
+    let says = match plain(&event.says) {
+        says if says.is_empty() => says,
+        says => format!(": {says}"),
+    };
+    let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
+    format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())
 }
 
-/// How long ago, as people say it.
-fn age(at: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let seconds = u64::try_from(now).unwrap_or(u64::MAX).saturating_sub(at) / 1000;
-    format!("-{}", super::span(seconds))
+/// Milliseconds since 1970.
+pub(in crate::cli) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

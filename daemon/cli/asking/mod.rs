@@ -5,10 +5,10 @@ mod orders;
 mod show;
 mod status;
 
-pub(super) use events::events;
+pub(super) use events::{events, now, words};
 pub(super) use orders::{check, log_level, pause, reload, resume, retry, stop, wait};
-pub(super) use show::{report, show, why};
-pub(super) use status::status;
+pub(super) use show::{describe, differences, report, show, why};
+pub(super) use status::{headline, line, paused, status};
 
 use super::args::Socket;
 use super::exit::Exit;
@@ -44,6 +44,16 @@ async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) ->
     serde_json::from_value(value).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
 }
 
+/// All pieces of an answer that is no great loss if there is none: those that could be read.
+async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Vec<T> {
+    let mut pieces = Vec::new();
+    let Ok(mut client) = Client::ask(&address(socket), what).await else { return pieces };
+    while let Ok(Some(piece)) = client.next(Some(PATIENCE)).await {
+        pieces.extend(serde_json::from_value(piece));
+    }
+    pieces
+}
+
 /// Does something that asks, and ends as it says.
 fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
     on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))
@@ -69,7 +79,7 @@ fn refuse(why: &Unanswered) -> Exit {
 }
 
 /// A span of time as people say it, from whole seconds.
-fn span(seconds: u64) -> String {
+pub(super) fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),

@@ -2,14 +2,14 @@
 
 use super::super::args::{self, Socket};
 use super::super::exit::Exit;
-use super::super::text::{error, out, plain};
-use super::{PATIENCE, ask, ask_for, asking, span};
+use super::super::text::{count, error, out, plain};
+use super::{PATIENCE, ask, ask_for, asking, differences, span};
 use crate::control::Ask;
-use crate::driver::status::{Status, Verdict};
+use crate::driver::status::{Inspections, Status, Verdict};
 use crate::events::Event;
 use std::time::Duration;
 
-/// What a reload may take.
+/// What a reload may take, or a look at what is to be changed.
 const RELOAD: Duration = Duration::from_secs(90);
 
 /// How soon `wait` asks again.
@@ -32,12 +32,48 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
         Some(seconds) => format!("pausing; it ends by itself in {}", span(seconds)),
         None => "pausing; it ends by itself, see `steadfast status`".to_owned(),
     };
-    order(&args.socket, &Ask::Pause { seconds, reason }, words)
+    let resources = args.resources.clone();
+    order(&args.socket, &Ask::Pause { seconds, reason, resources }, words)
 }
 
-/// `steadfast resume`.
-pub(in crate::cli) fn resume(args: &args::Bare) -> Exit {
-    order(&args.socket, &Ask::Resume, "going on")
+/// `steadfast resume`: shows what will change, and then lets it.
+pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
+    asking(async {
+        let resources = args.resources.clone();
+        if resources.is_empty() {
+            let status: Status = ask_for(&args.socket, &Ask::Status { most: 20 }).await?;
+            if status.pause.is_none() {
+                let single = status.paused.iter().map(|one| plain(&one.resource));
+                let single: Vec<_> = single.collect();
+                out("nothing to do: the daemon is not paused");
+                if !single.is_empty() {
+                    out(format!("paused by themselves: {}; name them", single.join(", ")));
+                }
+                return Ok(Exit::Well);
+            }
+        }
+        let look = Ask::Diff { resources: resources.clone() };
+        let found = ask(&args.socket, &look, RELOAD).await?.unwrap_or_default();
+        plan(&serde_json::from_value(found).unwrap_or_default());
+        if args.plan {
+            return Ok(Exit::Well);
+        }
+        ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+        out("going on");
+        Ok(Exit::Well)
+    })
+}
+
+/// What will change when it goes on.
+fn plan(found: &Inspections) {
+    let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
+    out(format!("{} will be changed", count(changes, "resource")));
+    for line in found.of.iter().flat_map(differences) {
+        out(format!("  {line}"));
+    }
+    if found.left > 0 {
+        out(format!("  {} more were not looked at", found.left));
+    }
 }
 
 /// `steadfast retry`.

@@ -2,12 +2,16 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{out, plain};
+use super::super::text::{difference, out, plain};
 use super::status::line;
-use super::{ask_for, asking, span};
+use super::{ask_for, asking, now, pieces, span, words};
 use crate::control::Ask;
-use crate::driver::status::{ResourceDetails, ResourceStatus};
+use crate::driver::status::{Inspection, Inspections, ResourceDetails, ResourceStatus};
+use crate::events::Event;
 use crate::supervisor::Report;
+
+/// So many events are shown of one resource.
+const LAST: usize = 5;
 
 /// One resource in full.
 pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
@@ -18,23 +22,69 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
             out(serde_json::to_string(&details).unwrap_or_default());
             return Ok(Exit::Well);
         }
-        out(line(&details.status).trim_start());
-        let names = |names: &[String]| match names {
-            [] => "nothing".to_owned(),
-            names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
-        };
-        out(format!("  needs: {}", names(&details.needs)));
-        out(format!("  needed by: {}", names(&details.needed_by)));
-        out(format!("  events: {}", details.watch));
-        let ages = details.status.ages;
-        for (what, age) in
-            [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
-        {
-            let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
-            out(format!("  {what}: {age}"));
+        for line in describe(&details) {
+            out(line);
         }
+        tell_differences(args).await;
+        tell_events(args).await;
         Ok(Exit::Well)
     })
+}
+
+/// What is against what is declared; nothing for who may not ask.
+async fn tell_differences(args: &args::OfResource) {
+    let ask = Ask::Diff { resources: vec![args.resource.clone()] };
+    let found: Option<Inspections> = pieces(&args.socket, &ask).await.pop();
+    for line in found.iter().flat_map(|found| &found.of).flat_map(differences).skip(1) {
+        out(format!("  differs:{line}"));
+    }
+}
+
+/// The last events of it.
+async fn tell_events(args: &args::OfResource) {
+    let ask = Ask::Events { follow: false, resource: Some(args.resource.clone()), from: None };
+    let events: Vec<Event> = pieces(&args.socket, &ask).await;
+    for event in events.iter().skip(events.len().saturating_sub(LAST)) {
+        out(words(event, now()));
+    }
+}
+
+/// One resource in full, line by line.
+pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
+    let names = |names: &[String]| match names {
+        [] => "nothing".to_owned(),
+        names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
+    };
+    let mut lines = vec![
+        line(&details.status).trim_start().to_owned(),
+        format!("  needs: {}", names(&details.needs)),
+        format!("  needed by: {}", names(&details.needed_by)),
+        format!("  events: {}", plain(&details.watch)),
+    ];
+    let ages = details.status.ages;
+    for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
+    {
+        let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
+        lines.push(format!("  {what}: {age}"));
+    }
+    lines
+}
+
+/// What a look has found, line by line: of texts a diff, of all else what is and what is declared.
+pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
+    let mut lines = vec![plain(&found.resource)];
+    for one in &found.differences {
+        let both = (one.from.as_str(), one.to.as_str());
+        let each = difference(&one.aspect, both, one.diff.as_deref());
+        lines.extend(each.into_iter().map(|line| format!("  {line}")));
+    }
+    if found.destructive {
+        lines.push("  something that exists will be gone".to_owned());
+    }
+    if let Some(trouble) = &found.trouble {
+        lines.push(format!("  it cannot be told: {}", plain(trouble)));
+    }
+    lines
 }
 
 /// From a resource to what stands in its way.

@@ -44,6 +44,10 @@ fn show(status: &Status) {
     if let Some(pause) = &status.pause {
         out(paused(pause));
     }
+    let shown = |name: &str| status.troubled.iter().any(|resource| resource.resource == name);
+    for one in status.paused.iter().filter(|one| !shown(&one.resource)) {
+        out(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
+    }
     for resource in &status.troubled {
         out(line(resource));
     }
@@ -63,7 +67,8 @@ fn show(status: &Status) {
     }
 }
 
-fn headline(status: &Status) -> String {
+/// The verdict in words.
+pub(in crate::cli) fn headline(status: &Status) -> String {
     let all = count(status.counts.total as usize, "resource");
     let graph = plain(&status.graph);
     let counts = status.counts;
@@ -92,14 +97,15 @@ fn headline(status: &Status) -> String {
     }
 }
 
-fn paused(pause: &PauseStatus) -> String {
+/// Why it rests, and how long.
+pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
     let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
     let rest = if pause.at_rest { "" } else { "; something still runs" };
     format!("  paused: {}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
 /// One resource in one line.
-pub(super) fn line(resource: &ResourceStatus) -> String {
+pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     let mut line = format!("  {}: {}", plain(&resource.resource), resource.says);
     if !resource.waits_for.is_empty() {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
@@ -110,6 +116,9 @@ pub(super) fn line(resource: &ResourceStatus) -> String {
     }
     if let Some(time) = resource.running_for {
         line.push_str(&format!(", for {}", span(time)));
+    }
+    if let Some(pause) = &resource.pause {
+        line.push_str(&format!("; {}", paused(pause).trim_start()));
     }
     if let Some(trouble) = &resource.trouble {
         line.push_str(&format!(": {}", plain(trouble)));

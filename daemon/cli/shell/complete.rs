@@ -62,6 +62,8 @@ pub(super) fn with_names(command: Command) -> Command {
         ("why", "resource"),
         ("events", "resource"),
         ("retry", "resources"),
+        ("pause", "resources"),
+        ("resume", "resources"),
         ("check", "graphs"),
     ];
     let command = places.into_iter().fold(command, |command, (verb, argument)| {

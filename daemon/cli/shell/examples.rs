@@ -72,6 +72,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast status --json | jq .verdict", "for a program"),
         ],
     ),
+    ("top", &[("steadfast top", "all resources, worst first; ? shows the keys")]),
     (
         "show",
         &[(
@@ -99,7 +100,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             "nothing is started for two hours",
         )],
     ),
-    ("resume", &[("steadfast resume", "go on")]),
+    (
+        "resume",
+        &[
+            ("steadfast resume", "show what will change, and go on"),
+            ("steadfast resume --plan", "only show it"),
+            ("steadfast resume 'svc[nginx]'", "of one that was paused by itself"),
+        ],
+    ),
     ("reload", &[("steadfast reload", "read the graph again; a broken one changes nothing")]),
     ("retry", &[("steadfast retry 'pkg[nginx]'", "run it again, also if it has failed")]),
     ("wait", &[("steadfast wait --timeout 300", "in a script: until the host is as declared")]),

@@ -304,6 +304,7 @@ pub(crate) struct Books {
     /// A graph was loaded in this turn.
     pub(crate) loaded_now: bool,
     pub(crate) open: BTreeSet<WindowId>,
+    pub(crate) parked: BTreeSet<VertexId>,
     /// Nothing is repaired before.
     pub(crate) braked: Option<Tick>,
     pub(crate) violations: Vec<String>,
@@ -348,6 +349,7 @@ impl Books {
             loaded: false,
             loaded_now: false,
             open: BTreeSet::new(),
+            parked: BTreeSet::new(),
             braked: None,
             violations: Vec::new(),
         }

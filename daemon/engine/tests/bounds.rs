@@ -1,7 +1,7 @@
 //! What holds changes back besides a fight: the brake, windows; and `realize`, which lets one more through.
 
 use crate::fights::{classes, fought, standing, told, undo};
-use crate::races::{check, repair, sound, started};
+use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
@@ -182,5 +182,46 @@ fn e20_what_has_left_is_fought_over_no_more() {
     check(&mut world, 1, Verdict::Same);
     assert_eq!(standing(&world, 1), Standing::Settled);
     assert_eq!(world.engine.next_wakeup(), None, "no timer of it is left");
+    sound(&world);
+}
+
+/// E-15: a pause of one vertex: it is not started, dirty it blocks those below it and nobody else, and then it goes on.
+#[test]
+fn e15_a_parked_vertex_waits_with_all_below_it() {
+    let mut world = settled(&[Shape::of(3).edge(0, 1)]);
+    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    undo(&mut world, 1);
+    repair(&mut world, 1);
+    assert_eq!(standing(&world, 0), Standing::Settled, "clean, it is in nobody's way");
+    assert!(world.engine.is_converged());
+    undo(&mut world, 0);
+    undo(&mut world, 1);
+    undo(&mut world, 2);
+    assert_eq!(standing(&world, 0), Standing::Parked);
+    assert_eq!(standing(&world, 1), Standing::WaitingFor(vec![v(0)]));
+    repair(&mut world, 2);
+    world.steps(&[Step::Look(v(0)), Step::Redo(v(0)), Step::Wait(MINUTE)]);
+    assert_eq!(world.runs.len(), 0, "nothing of it is started, whoever asks");
+    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    repair(&mut world, 0);
+    repair(&mut world, 1);
+    assert!(world.engine.is_converged());
+    sound(&world);
+}
+
+/// E-15: a run that is in progress ends as it would; after a restart it is parked before it is loaded.
+#[test]
+fn e15_what_runs_ends_and_a_restart_changes_nothing() {
+    let mut world = settled(&[Shape::of(1)]);
+    undo(&mut world, 0);
+    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    repair(&mut world, 0);
+    undo(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Parked);
+    world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0)), Step::Wait(MINUTE)]);
+    assert_eq!((world.runs.len(), standing(&world, 0)), (0, Standing::Parked));
+    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    repair(&mut world, 0);
+    assert!(world.engine.is_converged());
     sound(&world);
 }

@@ -210,6 +210,10 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
         93 if tape.chance(50) => {
             Step::Window { window: 0, open: !world.open.contains(&WindowId(0)) }
         }
+        93 if tape.chance(50) => {
+            let vertex = tape.pick(&ids)?;
+            Step::Park { vertex, parked: !world.oracle.books.parked.contains(&vertex) }
+        }
         93..96 => Step::Swap { graph: tape.below(graphs), operator: tape.chance(30) },
         96 | 97 => Step::Crash { kept: tape.below(world.store.written.len() + 1) },
         98 if tape.chance(30) => Step::Stop { grace: ms(length) },
@@ -335,6 +339,9 @@ fn restful(world: &World) -> Option<Step> {
     }
     if !world.open.contains(&WindowId(0)) {
         return Some(Step::Window { window: 0, open: true });
+    }
+    if let Some(vertex) = world.oracle.books.parked.first().copied() {
+        return Some(Step::Park { vertex, parked: false });
     }
     let order = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
     let timed = |id: &VertexId| {

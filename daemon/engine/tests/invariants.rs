@@ -189,6 +189,9 @@ impl Books {
         let resting = !vertex.is_running();
         let unsure = vertex.phase == Phase::Unsure;
         match standing {
+            Standing::Parked => {
+                self.parked.contains(&id) && resting && (vertex.need != Need::No || polled)
+            }
             Standing::Settled => {
                 let debt = !vertex.declared.meta.noop && self.debts.contains_key(&id);
                 resting && !must && !debt && matches!(vertex.phase, Phase::Rest | Phase::Unsure)
@@ -287,6 +290,7 @@ fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         | Standing::WaitingForBrake(_)
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot
+        | Standing::Parked
         | Standing::Suspended => &mut tally.waiting,
     }
 }

@@ -20,8 +20,10 @@ impl Books {
         let mut all = BTreeMap::new();
         for id in &self.order {
             let Some(vertex) = self.vertices.get(id) else { continue };
-            let limited = self.is_limited(vertex, &all);
-            let put_off = Self::is_put_off(vertex);
+            // What is parked waits for no limiter: it is in the way as long as it must be processed.
+            let parked = self.parked.contains(id);
+            let limited = if parked { (false, false) } else { self.is_limited(vertex, &all) };
+            let put_off = if parked { (false, false) } else { Self::is_put_off(vertex) };
             let shut = vertex.phase == Phase::Shut && !vertex.is_running();
             let surely = shut && vertex.need == Need::No;
             let maybe = shut && !matches!(vertex.need, Need::Must { .. });
@@ -111,6 +113,7 @@ impl Books {
             && self.has_token(vertex)
             && !vertex.bucket_unsure
             && !self.is_suspended(id)
+            && !self.parked.contains(&id)
             && self.asked == Asked::Running
             && !self.paused
     }

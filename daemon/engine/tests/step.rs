@@ -38,6 +38,8 @@ pub(crate) enum Step {
     Wake,
     /// A window opens or closes.
     Window { window: u32, open: bool },
+    /// A pause of one vertex begins or ends.
+    Park { vertex: VertexId, parked: bool },
     /// Somebody asks for a pause of that length.
     Pause { drain: bool, length: Duration },
     /// Somebody ends it.

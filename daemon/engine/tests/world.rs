@@ -157,6 +157,9 @@ impl World {
             }
             Step::Resume => self.deliver(Event::Resume),
             Step::Window { window, open } => self.window(WindowId(window), open),
+            Step::Park { vertex, parked } => {
+                self.known(vertex) && self.deliver(Event::Park { vertex, parked })
+            }
             Step::Stop { grace } => self.deliver(Event::Stop { grace }),
             Step::Crash { kept } => self.crash(kept),
         }
@@ -276,6 +279,7 @@ impl World {
         let graph = self.accepted.as_ref().map(|(graph, _)| graph.as_ref());
         self.store.crash(kept, graph);
         self.engine = self.fresh();
+        let parked = self.oracle.books.parked.clone();
         self.oracle.crashed();
         self.deaf.clear();
         self.runs.clear();
@@ -289,6 +293,11 @@ impl World {
         }
         for window in self.open.clone() {
             self.deliver(Event::Window { window, open: true });
+        }
+        // Who is paused stays so, and is before its graph is loaded.
+        let order = self.accepted.as_ref().map(|(graph, _)| graph.order().to_vec());
+        for vertex in parked.into_iter().filter(|id| order.iter().flatten().any(|o| o == id)) {
+            self.deliver(Event::Park { vertex, parked: true });
         }
         match self.accepted.clone() {
             Some((graph, counts)) => self.load(graph, counts, false),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -239,8 +239,8 @@ fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
     }
-    if version == 1 {
-        rows::upgrade(&mut connection, SCHEMA)?;
+    if (1..SCHEMA).contains(&version) {
+        rows::upgrade(&mut connection, version, SCHEMA)?;
     }
     let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     if answer != "ok" {

@@ -51,7 +51,9 @@ CREATE TABLE resource (
     owes TEXT,
     sum INTEGER NOT NULL,
     sent TEXT,
-    taken TEXT
+    taken TEXT,
+    parked TEXT,
+    parked_until INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE whole (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -63,18 +65,26 @@ CREATE TABLE whole (
     sum INTEGER NOT NULL
 ) STRICT;";
 
-const COLUMNS: &str =
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken";
+const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
+     parked, parked_until";
 
-/// The same of the first schema, which knew nothing of values.
-const COLUMNS_1: &str =
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL";
+/// The same of older schemas: the first knew nothing of values, the second nothing of single pauses.
+const OLDER: [&str; 2] = [
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL, NULL, NULL",
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, NULL, NULL",
+];
 
-/// Brings the tables of the first schema to this one. Rows stay as they are, with their sums.
-pub(super) fn upgrade(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
+/// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
+pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
+    if from < 2 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
+        )?;
+    }
     transaction.execute_batch(
-        "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
+        "ALTER TABLE resource ADD COLUMN parked TEXT;
+         ALTER TABLE resource ADD COLUMN parked_until INTEGER",
     )?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
@@ -100,7 +110,8 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     let mut kept = Kept { whole, ..Kept::default() };
     let mut found = Tally::default();
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
-    let columns = if version == 1 { COLUMNS_1 } else { COLUMNS };
+    let older = usize::try_from(version - 1).ok().and_then(|version| OLDER.get(version));
+    let columns = older.copied().unwrap_or(COLUMNS);
     let mut select = connection.prepare(&format!("SELECT {columns} FROM resource"))?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
@@ -169,7 +180,7 @@ impl<'t> Batch<'t> {
     /// Writes what was touched.
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(&format!(
-            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
+            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
         ))?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
@@ -201,6 +212,8 @@ impl<'t> Batch<'t> {
                 sum.cast_signed(),
                 record.sent.as_ref().map(|Hidden(values)| values.as_ref()),
                 record.taken.as_deref(),
+                record.parked.as_ref().map(|pause| &pause.reason),
+                record.parked.as_ref().map(|pause| pause.until_unix.cast_signed()),
             ])?;
         }
         write_whole(self.transaction, &self.whole, self.tally)
@@ -254,7 +267,13 @@ fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
     };
     let text = |index: usize| row.get::<_, Option<String>>(index);
     let (sent, taken) = (text(9)?.map(|text| Hidden(text.into())), text(10)?.map(Into::into));
-    let record = Record { done: number(1)?, owed, interrupted: number(4)?, flight, sent, taken };
+    let parked = match (text(11)?, number(12)?) {
+        (Some(reason), Some(until_unix)) => Some(PauseRecord { reason, until_unix }),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
+    };
+    let (done, interrupted) = (number(1)?, number(4)?);
+    let record = Record { done, owed, interrupted, flight, sent, taken, parked };
     let sum = row.get::<_, i64>(8)?.cast_unsigned();
     if sum != sum_of(&identity, &record) {
         return Err(damaged("its checksum does not match"));
@@ -318,6 +337,11 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
     if record.sent.is_some() || record.taken.is_some() {
         sum.text(record.sent.as_ref().map(|Hidden(values)| values.as_ref()));
         sum.text(record.taken.as_deref());
+    }
+    if let Some(pause) = &record.parked {
+        sum.text(Some("parked"));
+        sum.text(Some(&pause.reason));
+        sum.number(Some(pause.until_unix));
     }
     sum.0
 }

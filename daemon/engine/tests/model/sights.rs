@@ -79,9 +79,10 @@ fn of_standing(standing: &Standing) -> Option<&'static str> {
         Standing::Held(Holding::WouldChange) => Some(WOULD_CHANGE),
         Standing::Held(Holding::WouldRefresh) => Some(WOULD_REFRESH),
         Standing::Held(Holding::UnknownUntil(_)) => Some(UNKNOWN),
-        // Fights, windows and the brake are explored by random schedules.
+        // Fights, windows, the brake and what is parked are explored by random schedules.
         Standing::Held(Holding::Operator | Holding::Window(_))
         | Standing::WaitingForBrake(_)
+        | Standing::Parked
         | Standing::Contended { .. } => None,
         Standing::Stuck(..) => Some(STUCK),
         Standing::Suspended => Some(SUSPENDED),

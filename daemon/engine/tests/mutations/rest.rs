@@ -28,6 +28,24 @@ pub(crate) const ALL: &[Breakage] = &[
         "vertex.place = Place::Nowhere;",
     ),
     broken(
+        ("e15-parked-is-started", "E-15", "a pause of one vertex holds nothing back"),
+        "clearance.rs",
+        "let may = may && !self.parked.contains(&id);",
+        "let may = may || self.parked.contains(&id);",
+    ),
+    broken(
+        ("e15-parked-for-ever", "E-15", "nobody goes on when the pause of one vertex is over"),
+        "parked.rs",
+        "if changed {",
+        "if changed && parked {",
+    ),
+    broken(
+        ("e15-parked-though-it-left", "E-15, E-17", "who comes back is parked as it was"),
+        "swap.rs",
+        "self.parked.remove(&id);",
+        "self.parked.insert(id);",
+    ),
+    broken(
         ("e13-one-tick", "E-13", "a poll ticks once"),
         "causes.rs",
         "vertex.poll_at = None;\n            self.set_poll(id);",

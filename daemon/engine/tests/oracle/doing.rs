@@ -88,6 +88,9 @@ impl Books {
             }
             Asked::Stopping => self.broken(E16_STOP, &format!("{id} is started after the stop")),
         }
+        if self.parked.contains(&id) {
+            self.broken(E15_PAUSE, &format!("{id} is started while it is parked"));
+        }
         if self.is_suspended(id) && !self.may_be_needed(id) {
             self.broken(E17_SWAP, &format!("{id} is started while a swap waits that changes it"));
         }

@@ -73,6 +73,8 @@ impl Books {
                 self.durable_now = known.map(|(id, outcome, applied)| (*run, id, outcome, applied));
             }
             Event::Window { window, open } => self.window(*window, *open),
+            Event::Park { vertex, parked: true } => drop(self.parked.insert(*vertex)),
+            Event::Park { vertex, parked: false } => drop(self.parked.remove(vertex)),
             Event::Resume | Event::Wake => {}
         }
     }

@@ -42,6 +42,7 @@ impl Books {
         for (id, before) in &old {
             self.debts.remove(id);
             self.drained_first.remove(id);
+            self.parked.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
             if before.running.is_some() {

@@ -163,6 +163,8 @@ pub(super) fn step_line(step: &Step) -> String {
         Step::Resume => "resume".into(),
         Step::Window { window, open: true } => format!("open {window}"),
         Step::Window { window, open: false } => format!("close {window}"),
+        Step::Park { vertex, parked: true } => format!("park {}", vertex.0),
+        Step::Park { vertex, parked: false } => format!("unpark {}", vertex.0),
         Step::Stop { grace } => format!("stop {}", millis(grace)),
         Step::Crash { kept } => format!("crash {kept}"),
     }
@@ -199,6 +201,8 @@ pub(super) fn read_step(words: &[&str]) -> Step {
         ["resume"] => Step::Resume,
         ["open", window] => Step::Window { window: number(window), open: true },
         ["close", window] => Step::Window { window: number(window), open: false },
+        ["park", id] => Step::Park { vertex: vertex(id), parked: true },
+        ["unpark", id] => Step::Park { vertex: vertex(id), parked: false },
         ["stop", grace] => Step::Stop { grace: length(grace) },
         ["crash", kept] => Step::Crash { kept: number(kept) },
         _ => panic!("expected a step, found {words:?}"),

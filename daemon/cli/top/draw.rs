@@ -1,0 +1,205 @@
+//! How it looks: two lines of head, the table or a pane, one line of foot. Everything foreign is escaped.
+
+use super::super::asking::{describe, differences, headline, line, now, paused, span, words};
+use super::super::text::plain;
+use super::paint::{Tone, of_phase, of_verdict, style};
+use super::view::{Pane, Typing, View};
+use crate::driver::status::{Inspections, Order, Phase, ResourceStatus};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Clear, Paragraph, Row, Table};
+
+/// Draws all of it.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
+    let parts = [Constraint::Length(3), Constraint::Min(1), Constraint::Length(1)];
+    let [head, middle, foot] = Layout::vertical(parts).areas(frame.area());
+    view.room = usize::from(middle.height.saturating_sub(1)).max(1);
+    view.show_selected();
+    frame.render_widget(Paragraph::new(header(view)), head);
+    match view.pane {
+        Pane::Table => table(frame, middle, view),
+        Pane::Details | Pane::Diff | Pane::Events | Pane::Help => pane(frame, middle, view),
+    }
+    frame.render_widget(Paragraph::new(footer(view)), foot);
+}
+
+fn header(view: &View) -> Vec<Line<'static>> {
+    let title = |text: String, tone| Line::styled(text, style(tone, view.colour));
+    let Some(status) = &view.status else {
+        let says = view.lost.as_deref().map_or_else(|| "asking the daemon".to_owned(), plain);
+        return vec![title(says, if view.lost.is_some() { Tone::Bad } else { Tone::Plain })];
+    };
+    let c = status.counts;
+    let counts = format!(
+        "{} ok, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended; up {}",
+        c.settled,
+        c.waiting + c.delayed,
+        c.running,
+        c.failed,
+        c.held,
+        c.stuck,
+        c.contended,
+        span(status.up_for),
+    );
+    let mut lines = vec![title(headline(status), of_verdict(status.verdict)), Line::raw(counts)];
+    lines.push(match (&view.lost, &status.pause) {
+        (Some(why), _) => title(format!("what is shown is old: {}", plain(why)), Tone::Bad),
+        (None, Some(pause)) => title(paused(pause).trim_start().to_owned(), Tone::Odd),
+        (None, None) => Line::raw(""),
+    });
+    lines
+}
+
+fn table(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let mark = |order, name: &str| {
+        if view.order == order { format!("{name}*") } else { name.to_owned() }
+    };
+    let titles = [
+        mark(Order::State, "STATE"),
+        mark(Order::Name, "RESOURCE"),
+        mark(Order::Changed, "CHANGED"),
+        mark(Order::Repairs, "REPAIRS"),
+        "SAYS".to_owned(),
+    ];
+    let title = style(Tone::Title, view.colour).add_modifier(Modifier::UNDERLINED);
+    let titles = Row::new(titles.map(Cell::from)).style(title);
+    let rows = view.list.rows.iter().zip(view.first..).take(view.room).map(|(resource, at)| {
+        let selected = if at == view.selected { Modifier::REVERSED } else { Modifier::empty() };
+        row(resource, view.colour).style(Style::new().add_modifier(selected))
+    });
+    let widths = [
+        Constraint::Length(9),
+        Constraint::Fill(1),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Fill(1),
+    ];
+    frame.render_widget(Table::new(rows, widths).header(titles), area);
+}
+
+fn row(resource: &ResourceStatus, colour: bool) -> Row<'static> {
+    let changed = resource.ages.repair.map(span).unwrap_or_default();
+    let repairs = if resource.repairs == 0 { String::new() } else { resource.repairs.to_string() };
+    let says = if resource.phase == Phase::Settled {
+        String::new()
+    } else {
+        let all = line(resource);
+        let name = format!("{}: ", plain(&resource.resource));
+        all.trim_start().trim_start_matches(name.as_str()).to_owned()
+    };
+    let state = Span::styled(phase(resource.phase), style(of_phase(resource.phase), colour));
+    Row::new([
+        Cell::from(state),
+        Cell::from(plain(&resource.resource)),
+        Cell::from(changed),
+        Cell::from(repairs),
+        Cell::from(says),
+    ])
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Stuck => "stuck",
+        Phase::Failed => "failed",
+        Phase::Delayed => "retrying",
+        Phase::Contended => "contended",
+        Phase::Held => "held",
+        Phase::Waiting => "waiting",
+        Phase::Running => "running",
+        Phase::Settled => "ok",
+    }
+}
+
+fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
+    let (title, lines) = match view.pane {
+        Pane::Details => (plain(&view.subject), details(view)),
+        Pane::Diff => (format!("{}: what differs", plain(&view.subject)), diff(view)),
+        Pane::Events => ("events, the last first".to_owned(), events(view)),
+        Pane::Help | Pane::Table => {
+            ("keys".to_owned(), HELP.iter().map(|l| Line::raw(*l)).collect())
+        }
+    };
+    // What is below the end cannot be scrolled to.
+    view.scroll = view.scroll.min(lines.len().saturating_sub(view.room));
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(view.scroll).take(view.room).collect();
+    let heading = style(Tone::Title, view.colour).add_modifier(Modifier::UNDERLINED);
+    let mut all = vec![Line::styled(title, heading)];
+    all.extend(shown);
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(all), area);
+}
+
+const HELP: &[&str] = &[
+    "up, down, j, k      select or scroll       page up, page down, g, G",
+    "enter               show the selected resource: state, dependencies, events",
+    "d                   show what differs from what is declared",
+    "e                   show what happened lately",
+    "s                   order by state, name, last change, repairs",
+    "/                   show only names with this in them; esc ends it",
+    "p, r                pause for an hour, resume (asks first)",
+    "q, esc              back; from the table: leave",
+];
+
+fn details(view: &View) -> Vec<Line<'static>> {
+    let Some(details) = &view.details else { return vec![Line::raw("asking the daemon")] };
+    let mut lines: Vec<Line<'static>> = describe(details).into_iter().map(Line::raw).collect();
+    lines.push(Line::styled("events, the last first", style(Tone::Title, view.colour)));
+    lines.extend(events(view));
+    lines
+}
+
+fn events(view: &View) -> Vec<Line<'static>> {
+    let now = now();
+    let lines = view.events.iter().rev().map(|event| {
+        let tone = match event.level {
+            crate::events::Level::Error => Tone::Bad,
+            crate::events::Level::Warn => Tone::Odd,
+            crate::events::Level::Info => Tone::Plain,
+            crate::events::Level::Debug => Tone::Faint,
+        };
+        Line::styled(words(event, now), style(tone, view.colour))
+    });
+    lines.collect()
+}
+
+fn diff(view: &View) -> Vec<Line<'static>> {
+    match &view.diff {
+        None => vec![Line::raw("looking")],
+        Some(Err(why)) => vec![Line::styled(plain(why), style(Tone::Bad, view.colour))],
+        Some(Ok(Inspections { of, .. })) if of.is_empty() => vec![Line::raw("as declared")],
+        Some(Ok(found)) => {
+            let lines = found.of.iter().flat_map(differences);
+            let tone = |line: &str| match line.trim_start().chars().next() {
+                Some('+') => Tone::Good,
+                Some('-') => Tone::Bad,
+                _ => Tone::Plain,
+            };
+            lines.map(|line| Line::styled(line.clone(), style(tone(&line), view.colour))).collect()
+        }
+    }
+}
+
+fn footer(view: &View) -> Line<'static> {
+    let words = match view.typing {
+        Typing::Filter => format!("filter: {}_", plain(&view.filter)),
+        Typing::Pause => "pause for an hour: nothing is repaired meanwhile? y/n".to_owned(),
+        Typing::Resume => {
+            "resume? y/n (`steadfast resume` shows first what will change)".to_owned()
+        }
+        Typing::Keys => match (&view.notice, view.pane) {
+            (Some(notice), _) => plain(notice),
+            (None, Pane::Table) => {
+                let shown = if view.filter.is_empty() {
+                    format!("{} resources", view.list.total)
+                } else {
+                    format!("{} with `{}`", view.list.total, plain(&view.filter))
+                };
+                format!("{shown}  enter show  d diff  e events  s sort  / filter  ? keys  q leave")
+            }
+            (None, _) => "q back  up/down scroll".to_owned(),
+        },
+    };
+    Line::styled(words, style(Tone::Faint, view.colour))
+}

@@ -1,0 +1,87 @@
+//! `steadfast top`: a live view of a running daemon over the whole screen. It only asks; what it changes it changes by the same
+//! verbs as every other command.
+//!
+//! In reading order: `view` (what is known, and what keys do to it: a value), `draw` (how it looks), `feed` (asks the daemon),
+//! `screen` (the terminal, which is given back however this ends).
+
+mod draw;
+mod feed;
+mod paint;
+mod screen;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use super::args;
+use super::exit::Exit;
+use super::text::error;
+use crate::signals::Signals;
+use feed::Feed;
+use screen::Screen;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+use view::{Next, View};
+
+/// How often the daemon is asked.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Shows it until it is left.
+pub(super) fn top(args: &args::Top, signals: Signals) -> Exit {
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb" || term.is_empty());
+    if is_dumb || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        let hint = "`steadfast status --watch` works everywhere";
+        error("expected a terminal that can be drawn on, found none", Some(hint));
+        return Exit::Usage;
+    }
+    let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    super::on_runtime(|runtime| {
+        runtime.block_on(async {
+            let screen = match Screen::open() {
+                Ok(screen) => screen,
+                Err(why) => {
+                    error(format!("cannot draw on this terminal: {why}"), None);
+                    return Exit::Failed;
+                }
+            };
+            let exit = watch(args, signals, screen, View::new(colour)).await;
+            exit.unwrap_or_else(|why| {
+                error(format!("the terminal is gone: {why}"), None);
+                Exit::Failed
+            })
+        })
+    })
+}
+
+async fn watch(
+    args: &args::Top,
+    mut signals: Signals,
+    mut screen: Screen,
+    mut view: View,
+) -> std::io::Result<Exit> {
+    let mut feed = Feed::new(super::asking::address(&args.socket));
+    let mut tick = tokio::time::interval(EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        screen.draw(|frame| draw::draw(frame, &mut view))?;
+        let next = tokio::select! {
+            _ = tick.tick() => Next::Ask,
+            told = feed.next() => {
+                view.hear(told);
+                Next::Nothing
+            }
+            event = screen.event() => match event {
+                Some(event) => view.react(&event),
+                None => Next::Leave,
+            },
+            // Whoever ends it by a signal gets the terminal back too.
+            _ = signals.next() => Next::Leave,
+        };
+        match next {
+            Next::Nothing => {}
+            Next::Leave => return Ok(Exit::Well),
+            Next::Ask => feed.ask_all(view.questions()),
+            Next::Order(order) => feed.order(order),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Styles: what stands out. Without colours only what every terminal has, so that nothing is said by colour alone.
+
+use crate::driver::status::{Phase, Verdict};
+use ratatui::style::{Color, Modifier, Style};
+
+/// What is written like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Busy,
+    Odd,
+    Bad,
+    Title,
+    Faint,
+}
+
+pub(super) fn style(tone: Tone, colour: bool) -> Style {
+    let plain = Style::new();
+    let (ink, modifier) = match tone {
+        Tone::Plain => return plain,
+        Tone::Good => (Some(Color::Green), Modifier::empty()),
+        Tone::Busy => (Some(Color::Cyan), Modifier::empty()),
+        Tone::Odd => (Some(Color::Yellow), Modifier::empty()),
+        Tone::Bad => (Some(Color::Red), Modifier::BOLD),
+        Tone::Title => (None, Modifier::BOLD),
+        Tone::Faint => (None, Modifier::DIM),
+    };
+    let styled = plain.add_modifier(modifier);
+    match ink {
+        Some(ink) if colour => styled.fg(ink),
+        _ => styled,
+    }
+}
+
+pub(super) fn of_phase(phase: Phase) -> Tone {
+    match phase {
+        Phase::Stuck | Phase::Failed | Phase::Delayed => Tone::Bad,
+        Phase::Contended | Phase::Held => Tone::Odd,
+        Phase::Waiting | Phase::Running => Tone::Busy,
+        Phase::Settled => Tone::Good,
+    }
+}
+
+pub(super) fn of_verdict(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Tone::Bad,
+        Verdict::Held | Verdict::Stopping | Verdict::Paused => Tone::Odd,
+        Verdict::Converging => Tone::Busy,
+        Verdict::Converged => Tone::Good,
+    }
+}

@@ -1,0 +1,244 @@
+//! How it looks in 80×24, with and without colours, and what keys do.
+
+use super::draw::draw;
+use super::feed::{About, Told};
+use super::view::{Next, Pane, View};
+use crate::control::Ask;
+use crate::driver::status::{
+    Ages, Counts, Differing, Inspection, Inspections, List, Phase, ResourceStatus, Status, Verdict,
+};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+use serde_json::{Value, to_value};
+
+fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
+    ResourceStatus {
+        resource: name.to_owned(),
+        phase,
+        says: says.to_owned(),
+        waits_for: Vec::new(),
+        next_try_in: None,
+        running_for: None,
+        trouble: None,
+        ages: Ages::default(),
+        repairs: 0,
+        pause: None,
+    }
+}
+
+fn status(verdict: Verdict) -> Status {
+    Status {
+        verdict,
+        converged_for: None,
+        graph: "web".to_owned(),
+        counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
+        unwatched: 0,
+        pause: None,
+        paused: Vec::new(),
+        ages: Ages::default(),
+        troubled: Vec::new(),
+        more: 0,
+        up_for: 7200,
+        version: String::new(),
+    }
+}
+
+fn rows() -> Vec<ResourceStatus> {
+    let mut failed = resource("pkg[nginx]", Phase::Failed, "failed, and has no retries left");
+    failed.trouble = Some("no such package\u{1b}[2J\nforged".to_owned());
+    let mut waits = resource("svc[nginx]", Phase::Waiting, "waits for others");
+    waits.waits_for = vec!["pkg[nginx]".to_owned()];
+    let mut well = resource("file[/srv/a\u{202e}b]", Phase::Settled, "as declared");
+    (well.repairs, well.ages.repair) = (12, Some(61));
+    vec![failed, waits, well]
+}
+
+/// A view that has heard this list.
+fn view(colour: bool) -> View {
+    let mut view = View::new(colour);
+    tell(&mut view, About::Status, to_value(status(Verdict::Failed)).expect("data"));
+    list(&mut view, rows(), 3);
+    view
+}
+
+fn tell(view: &mut View, about: About, value: Value) {
+    let question = view.questions().into_iter().find(|question| question.about == about);
+    let ask = question.map_or(Ask::Report, |question| question.ask);
+    view.hear(Told { about, ask, answer: Ok(vec![value]) });
+}
+
+fn list(view: &mut View, rows: Vec<ResourceStatus>, total: usize) {
+    tell(view, About::List, to_value(List { rows, total }).expect("data"));
+}
+
+fn shown(view: &mut View, columns: u16, lines: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a terminal");
+    terminal.draw(|frame| draw(frame, view)).expect("drawn");
+    terminal
+}
+
+/// The lines that are not empty, without what is empty at their ends.
+fn lines(view: &mut View) -> Vec<String> {
+    let terminal = shown(view, 80, 24);
+    let buffer = terminal.backend().buffer();
+    let text = |y| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    let all = (0..24).map(text).map(|line| line.trim_end().to_owned());
+    all.filter(|line| !line.is_empty()).collect()
+}
+
+fn key(view: &mut View, code: KeyCode) -> Next {
+    view.react(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+/// Worst first, each with what stands in its way; nothing foreign can move the cursor or forge a line.
+#[test]
+fn the_table_shows_all_in_eighty_columns() {
+    assert_eq!(
+        lines(&mut view(false)),
+        [
+            "web: failed: 2 of 3 resources not as declared",
+            "1 ok, 1 waiting, 0 running, 1 failed, 0 held, 0 stuck, 0 contended; up 2 h 0 min",
+            "STATE*    RESOURCE                   CHANGED  REPAIRS  SAYS",
+            "failed    pkg[nginx]                                   failed, and has no retrie",
+            "waiting   svc[nginx]                                   waits for others: pkg[ngi",
+            "ok        file[/srv/a\\u{202e}b]      1 min    12",
+            "3 resources  enter show  d diff  e events  s sort  / filter  ? keys  q leave",
+        ]
+    );
+}
+
+/// Without colours nothing is coloured, and the selected row is seen all the same.
+#[test]
+fn without_colours_nothing_is_lost() {
+    let colours = |colour: bool| {
+        let terminal = shown(&mut view(colour), 80, 24);
+        let cells = terminal.backend().buffer().content().to_vec();
+        let reversed =
+            cells.iter().filter(|cell| cell.modifier.contains(ratatui::style::Modifier::REVERSED));
+        assert!(reversed.count() >= 70, "the selected row");
+        cells.iter().filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset).count()
+    };
+    assert_eq!(colours(false), 0);
+    assert!(colours(true) > 0);
+}
+
+/// However small the terminal, there is no panic.
+#[test]
+fn any_size_can_be_drawn() {
+    for pane in [Pane::Table, Pane::Details, Pane::Diff, Pane::Events, Pane::Help] {
+        for (columns, lines) in [(0, 0), (1, 1), (10, 2), (3, 40), (200, 3), (300, 100)] {
+            let mut view = view(true);
+            view.pane = pane;
+            shown(&mut view, columns, lines);
+        }
+    }
+}
+
+/// Only the rows that are seen are asked for, from where the view is scrolled to; what was asked before is not taken for them.
+#[test]
+fn scrolling_asks_for_what_is_seen() {
+    let mut view = view(false);
+    list(&mut view, rows(), 1000);
+    shown(&mut view, 80, 24);
+    assert_eq!(key(&mut view, KeyCode::End), Next::Ask);
+    assert_eq!((view.selected, view.first, view.room), (999, 981, 19));
+    let ask = |view: &View| view.questions().into_iter().find(|q| q.about == About::List);
+    let asked = ask(&view).expect("asked").ask;
+    assert!(matches!(asked, Ask::List { from: 981, most: 19, .. }), "{asked:?}");
+    key(&mut view, KeyCode::Home);
+    let answer = Ok(vec![to_value(List { rows: Vec::new(), total: 1 }).expect("data")]);
+    view.hear(Told { about: About::List, ask: asked, answer });
+    assert_eq!(view.list.total, 1000, "an old answer");
+    // The list has become shorter.
+    key(&mut view, KeyCode::End);
+    list(&mut view, rows(), 3);
+    shown(&mut view, 80, 24);
+    assert_eq!((view.selected, view.first), (2, 0));
+}
+
+/// A filter is typed, used and dropped; keys are letters meanwhile.
+#[test]
+fn a_filter_is_typed() {
+    let mut view = view(false);
+    for code in [KeyCode::Char('/'), KeyCode::Char('q'), KeyCode::Char('x'), KeyCode::Backspace] {
+        assert_ne!(key(&mut view, code), Next::Leave);
+    }
+    assert_eq!(view.filter, "q");
+    assert!(lines(&mut view).contains(&"filter: q_".to_owned()));
+    key(&mut view, KeyCode::Enter);
+    assert!(lines(&mut view).iter().any(|line| line.starts_with("3 with `q`")));
+    key(&mut view, KeyCode::Char('/'));
+    key(&mut view, KeyCode::Esc);
+    assert_eq!(view.filter, "");
+    let ctrl_c = Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert_eq!(view.react(&ctrl_c), Next::Leave);
+}
+
+/// To pause and to resume must be confirmed.
+#[test]
+fn an_order_is_confirmed() {
+    let mut view = view(false);
+    assert_eq!(key(&mut view, KeyCode::Char('p')), Next::Nothing);
+    assert!(lines(&mut view).iter().any(|line| line.contains("pause for an hour")));
+    assert_eq!(key(&mut view, KeyCode::Char('n')), Next::Nothing);
+    assert_eq!(key(&mut view, KeyCode::Char('y')), Next::Nothing);
+    key(&mut view, KeyCode::Char('p'));
+    let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
+    assert!(matches!(order.ask, Ask::Pause { seconds: Some(3600), .. }));
+    let denied = Err("user 7 may read, not change".to_owned());
+    view.hear(Told { about: About::Order, ask: order.ask, answer: denied });
+    assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
+    key(&mut view, KeyCode::Char('r'));
+    let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
+    assert_eq!(order.ask, Ask::Resume { resources: Vec::new() });
+}
+
+/// Of the selected resource it is shown what differs, with a diff.
+#[test]
+fn a_diff_is_shown() {
+    let mut view = view(false);
+    key(&mut view, KeyCode::Down);
+    let Next::Order(order) = key(&mut view, KeyCode::Char('d')) else { panic!("no order") };
+    assert_eq!(order.ask, Ask::Diff { resources: vec!["svc[nginx]".to_owned()] });
+    assert!(lines(&mut view).contains(&"looking".to_owned()));
+    let differing = Differing {
+        aspect: "content".to_owned(),
+        from: String::new(),
+        to: String::new(),
+        diff: Some("-is\u{7}\n+shall\n".to_owned()),
+    };
+    let found = Inspection {
+        resource: "svc[nginx]".to_owned(),
+        differences: vec![differing],
+        ..Inspection::default()
+    };
+    let found = Inspections { of: vec![found], left: 0 };
+    tell(&mut view, About::Diff, to_value(found).expect("data"));
+    let all = lines(&mut view);
+    let at = all.iter().position(|line| line == "svc[nginx]: what differs").expect("a title");
+    assert_eq!(all[at + 1..at + 5], ["svc[nginx]", "  content", "    -is\\u{7}", "    +shall"]);
+    assert_eq!(key(&mut view, KeyCode::Esc), Next::Nothing);
+    assert_eq!((view.pane, key(&mut view, KeyCode::Esc)), (Pane::Table, Next::Leave));
+}
+
+/// A daemon that is gone is said, and what is shown stays; when it is back, it is as before.
+#[test]
+fn a_daemon_that_is_gone_is_said() {
+    let mut view = view(false);
+    let answer = Err("no daemon listens at /run/x".to_owned());
+    view.hear(Told { about: About::Status, ask: Ask::Status { most: 0 }, answer });
+    let all = lines(&mut view);
+    assert!(
+        all.contains(&"what is shown is old: no daemon listens at /run/x".to_owned()),
+        "{all:?}"
+    );
+    assert!(all.iter().any(|line| line.starts_with("failed    pkg[nginx]")));
+    tell(&mut view, About::Status, to_value(status(Verdict::Converged)).expect("data"));
+    assert!(!lines(&mut view).iter().any(|line| line.contains("is old")));
+    let mut empty = View::new(false);
+    let answer = Err("no daemon listens at /run/x".to_owned());
+    empty.hear(Told { about: About::Status, ask: Ask::Status { most: 0 }, answer });
+    assert_eq!(lines(&mut empty)[0], "no daemon listens at /run/x");
+}

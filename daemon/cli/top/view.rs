@@ -1,0 +1,320 @@
+//! What is known of the daemon, what of it is shown, and what a key does: a value, without a terminal or a socket.
+
+use super::feed::{About, Question, Told};
+use crate::control::Ask;
+use crate::driver::status::{Inspections, List, Order, ResourceDetails, Status};
+use crate::events::Event as Happened;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A pause that is asked for here ends by itself after so many seconds.
+const PAUSE: u64 = 3600;
+
+/// What covers the table, if anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pane {
+    /// Nothing: the table itself.
+    Table,
+    /// One resource in full.
+    Details,
+    /// What differs of it.
+    Diff,
+    /// What happened lately.
+    Events,
+    /// The keys.
+    Help,
+}
+
+/// What the keys are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Typing {
+    /// Commands.
+    Keys,
+    /// The filter.
+    Filter,
+    /// Yes or no: pause all?
+    Pause,
+    /// Yes or no: resume?
+    Resume,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Only to draw.
+    Nothing,
+    /// To ask for all that is shown.
+    Ask,
+    /// To give an order.
+    Order(Question),
+    /// To end.
+    Leave,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) colour: bool,
+    pub(super) status: Option<Status>,
+    pub(super) list: List,
+    pub(super) order: Order,
+    pub(super) filter: String,
+    /// The row that is selected, counted from the first of all.
+    pub(super) selected: usize,
+    /// The first row that is shown.
+    pub(super) first: usize,
+    /// How many rows there is room for; known when it was drawn.
+    pub(super) room: usize,
+    pub(super) pane: Pane,
+    pub(super) typing: Typing,
+    pub(super) details: Option<ResourceDetails>,
+    pub(super) events: Vec<Happened>,
+    pub(super) diff: Option<Result<Inspections, String>>,
+    /// Of which resource details and diff are shown.
+    pub(super) subject: String,
+    /// How far the pane is scrolled.
+    pub(super) scroll: usize,
+    /// Why the daemon does not answer; what is shown is old then.
+    pub(super) lost: Option<String>,
+    /// What became of the last order.
+    pub(super) notice: Option<String>,
+}
+
+impl View {
+    pub(super) fn new(colour: bool) -> Self {
+        Self {
+            colour,
+            status: None,
+            list: List { rows: Vec::new(), total: 0 },
+            order: Order::State,
+            filter: String::new(),
+            selected: 0,
+            first: 0,
+            room: 20,
+            pane: Pane::Table,
+            typing: Typing::Keys,
+            details: None,
+            events: Vec::new(),
+            diff: None,
+            subject: String::new(),
+            scroll: 0,
+            lost: None,
+            notice: None,
+        }
+    }
+
+    /// What must be known for what is shown.
+    pub(super) fn questions(&self) -> Vec<Question> {
+        let mut all =
+            vec![Question { about: About::Status, ask: Ask::Status { most: 0 } }, self.ask_list()];
+        if self.pane == Pane::Details {
+            let resource = self.subject.clone();
+            all.push(Question { about: About::Details, ask: Ask::Show { resource } });
+            all.push(self.ask_events(Some(self.subject.clone())));
+        }
+        if self.pane == Pane::Events {
+            all.push(self.ask_events(None));
+        }
+        all
+    }
+
+    fn ask_list(&self) -> Question {
+        let order = serde_json::to_value(self.order).ok();
+        let order = order.as_ref().and_then(Value::as_str).unwrap_or("state").to_owned();
+        let (filter, from, most) = (self.filter.clone(), self.first, self.room);
+        Question { about: About::List, ask: Ask::List { filter, order, from, most } }
+    }
+
+    #[expect(clippy::unused_self, reason = "one of the questions of a view")]
+    fn ask_events(&self, resource: Option<String>) -> Question {
+        let ask = Ask::Events { follow: false, resource, from: None };
+        Question { about: About::Events, ask }
+    }
+
+    /// Takes an answer in.
+    pub(super) fn hear(&mut self, told: Told) {
+        let Told { about, ask, answer } = told;
+        let pieces = match answer {
+            Ok(pieces) => pieces,
+            Err(why) if about == About::Order => {
+                self.notice = Some(why);
+                return;
+            }
+            Err(why) if about == About::Diff => {
+                self.diff = Some(Err(why));
+                return;
+            }
+            Err(why) => {
+                self.lost = Some(why);
+                return;
+            }
+        };
+        match about {
+            About::Status => {
+                self.lost = None;
+                self.status = first(pieces);
+            }
+            About::List if ask == self.ask_list().ask => self.take_list(first(pieces)),
+            About::Details => self.details = first(pieces).or_else(|| self.details.take()),
+            About::Events => self.events = pieces.into_iter().filter_map(read).collect(),
+            About::Diff => {
+                let found = first(pieces);
+                self.diff = Some(found.ok_or_else(|| "the answer cannot be read".to_owned()));
+            }
+            About::Order => self.notice = Some("done".to_owned()),
+            About::List => {}
+        }
+    }
+
+    fn take_list(&mut self, list: Option<List>) {
+        let Some(list) = list else { return };
+        self.list = list;
+        self.selected = self.selected.min(self.list.total.saturating_sub(1));
+        // No empty lines below the end.
+        self.first = self.first.min(self.list.total.saturating_sub(self.room));
+    }
+
+    /// What a key or a change of size means.
+    pub(super) fn react(&mut self, event: &Event) -> Next {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
+            Event::Resize(..) => Next::Ask,
+            _ => Next::Nothing,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Next {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return Next::Leave;
+        }
+        self.notice = None;
+        match self.typing {
+            Typing::Filter => self.type_filter(key.code),
+            Typing::Pause | Typing::Resume => self.confirm(key.code),
+            Typing::Keys if self.pane == Pane::Table => self.in_table(key.code),
+            Typing::Keys => self.in_pane(key.code),
+        }
+    }
+
+    fn type_filter(&mut self, code: KeyCode) -> Next {
+        match code {
+            KeyCode::Enter => self.typing = Typing::Keys,
+            KeyCode::Esc => {
+                self.typing = Typing::Keys;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(letter) => self.filter.push(letter),
+            _ => return Next::Nothing,
+        }
+        (self.selected, self.first) = (0, 0);
+        Next::Ask
+    }
+
+    fn confirm(&mut self, code: KeyCode) -> Next {
+        let asked = std::mem::replace(&mut self.typing, Typing::Keys);
+        if code != KeyCode::Char('y') {
+            return Next::Nothing;
+        }
+        let ask = if asked == Typing::Pause {
+            let (reason, resources) = ("steadfast top".to_owned(), Vec::new());
+            Ask::Pause { seconds: Some(PAUSE), reason, resources }
+        } else {
+            Ask::Resume { resources: Vec::new() }
+        };
+        Next::Order(Question { about: About::Order, ask })
+    }
+
+    fn in_table(&mut self, code: KeyCode) -> Next {
+        let page = self.room.max(1);
+        match code {
+            KeyCode::Char('q') | KeyCode::Esc => return Next::Leave,
+            KeyCode::Down | KeyCode::Char('j') => self.select(self.selected.saturating_add(1)),
+            KeyCode::Up | KeyCode::Char('k') => self.select(self.selected.saturating_sub(1)),
+            KeyCode::PageDown => self.select(self.selected.saturating_add(page)),
+            KeyCode::PageUp => self.select(self.selected.saturating_sub(page)),
+            KeyCode::Home | KeyCode::Char('g') => self.select(0),
+            KeyCode::End | KeyCode::Char('G') => self.select(usize::MAX),
+            KeyCode::Char('s') => {
+                self.order = match self.order {
+                    Order::State => Order::Name,
+                    Order::Name => Order::Changed,
+                    Order::Changed => Order::Repairs,
+                    Order::Repairs => Order::State,
+                };
+                (self.selected, self.first) = (0, 0);
+            }
+            KeyCode::Char('/') => self.typing = Typing::Filter,
+            KeyCode::Enter => return self.open(Pane::Details),
+            KeyCode::Char('d') => return self.open(Pane::Diff),
+            other => return self.anywhere(other),
+        }
+        Next::Ask
+    }
+
+    /// Keys that mean the same in the table and in a pane.
+    fn anywhere(&mut self, code: KeyCode) -> Next {
+        match code {
+            KeyCode::Char('p') => self.typing = Typing::Pause,
+            KeyCode::Char('r') => self.typing = Typing::Resume,
+            KeyCode::Char('e') => return self.open(Pane::Events),
+            KeyCode::Char('?' | 'h') => return self.open(Pane::Help),
+            _ => {}
+        }
+        Next::Nothing
+    }
+
+    fn in_pane(&mut self, code: KeyCode) -> Next {
+        match code {
+            KeyCode::Char('q') | KeyCode::Esc | KeyCode::Left => self.pane = Pane::Table,
+            KeyCode::Down | KeyCode::Char('j') => self.scroll = self.scroll.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::PageDown => self.scroll = self.scroll.saturating_add(self.room.max(1)),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.room.max(1)),
+            KeyCode::Char('d') if self.pane == Pane::Details => return self.open(Pane::Diff),
+            other => return self.anywhere(other),
+        }
+        Next::Nothing
+    }
+
+    /// Opens a pane; details and diff are of the row that is selected, or of the pane that was open.
+    fn open(&mut self, pane: Pane) -> Next {
+        if matches!(pane, Pane::Details | Pane::Diff) && self.pane == Pane::Table {
+            let Some(row) = self.list.rows.get(self.selected.saturating_sub(self.first)) else {
+                return Next::Nothing;
+            };
+            self.subject.clone_from(&row.resource);
+        }
+        (self.pane, self.scroll, self.details, self.diff) = (pane, 0, None, None);
+        self.events.clear();
+        if pane == Pane::Diff {
+            let resources = vec![self.subject.clone()];
+            return Next::Order(Question { about: About::Diff, ask: Ask::Diff { resources } });
+        }
+        Next::Ask
+    }
+
+    fn select(&mut self, row: usize) {
+        self.selected = row.min(self.list.total.saturating_sub(1));
+        self.show_selected();
+    }
+
+    /// Scrolls so far that the selected row is seen.
+    pub(super) fn show_selected(&mut self) {
+        let room = self.room.max(1);
+        if self.selected < self.first {
+            self.first = self.selected;
+        } else if self.selected >= self.first.saturating_add(room) {
+            self.first = self.selected + 1 - room;
+        }
+    }
+}
+
+fn first<T: DeserializeOwned>(pieces: Vec<Value>) -> Option<T> {
+    pieces.into_iter().next().and_then(read)
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}

@@ -1,0 +1,137 @@
+//! A look on request: what differs now, and so would be changed. Beside the engine, which hears nothing of it, and without a
+//! permit: so it is possible at rest.
+
+use super::Driver;
+use super::runs::{check, guarded};
+use super::status::{Differing, Inspection, Inspections};
+use super::values::Meal;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use steadfast_engine::{Standing, VertexId};
+use steadfast_resources::{Ask, Host, Resource, Seat, Trouble, Verdict};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// So many are looked at for one question.
+const MOST: usize = 500;
+/// So many at once: the threads of those who ask are not the threads of the work.
+const AT_ONCE: usize = 8;
+/// What hangs is not waited for longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One look that is to be done.
+struct Job {
+    name: String,
+    resource: Arc<dyn Resource>,
+    meal: Result<Option<Meal>, Trouble>,
+    seat: Seat,
+}
+
+impl Driver {
+    /// Looks at these, or at all that must be processed, and answers when that is done.
+    pub(super) fn inspect(
+        &mut self,
+        names: &[String],
+        to: oneshot::Sender<Result<Inspections, Vec<String>>>,
+    ) {
+        let ids: Vec<VertexId> = if names.is_empty() {
+            self.table.ids().filter(|id| self.must_be_processed(*id)).collect()
+        } else {
+            let strangers = self.strangers(names);
+            if !strangers.is_empty() {
+                drop(to.send(Err(strangers)));
+                return;
+            }
+            names.iter().filter_map(|name| self.table.number(name)).collect()
+        };
+        let left = ids.len().saturating_sub(MOST);
+        let jobs: Vec<Job> = ids.into_iter().take(MOST).filter_map(|id| self.job(id)).collect();
+        let host = self.host.clone();
+        tokio::spawn(async move {
+            let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
+            let of: Vec<Inspection> = looks.buffered(AT_ONCE).collect().await;
+            let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
+            // Who asked may have gone meanwhile.
+            drop(to.send(Ok(Inspections { of, left })));
+        });
+    }
+
+    fn must_be_processed(&self, id: VertexId) -> bool {
+        match self.standing(id) {
+            None | Some(Standing::Running(..) | Standing::Stuck(..)) => false,
+            Some(Standing::Settled) => {
+                self.engine.is_to_be_looked_at(self.table.groups().leader(id))
+            }
+            Some(Standing::Contended { next, .. }) => next.is_some(),
+            Some(_) => true,
+        }
+    }
+
+    fn job(&self, id: VertexId) -> Option<Job> {
+        let entry = self.table.get(id)?;
+        let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
+        let kept = self.values.kept(&entry.identity, entry.definition);
+        let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
+        Some(Job {
+            name: entry.identity.to_string(),
+            resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
+            meal,
+            seat: entry.nature.seat,
+        })
+    }
+}
+
+async fn look(job: Job, host: Host) -> Inspection {
+    let Job { name, resource, meal, seat } = job;
+    let cancel = CancellationToken::new();
+    let _when_late = cancel.clone().drop_guard();
+    let meal = match meal {
+        Ok(meal) => meal,
+        Err(trouble) => return told(name, Verdict::Unknown(trouble)),
+    };
+    let work = async move {
+        let made = OnceLock::new();
+        let ask = Ask { refresh: false, run: false, cancel };
+        guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await
+    };
+    let done = match seat {
+        Seat::Command => tokio::time::timeout(PATIENCE, work).await.ok(),
+        Seat::Thread => {
+            let handle = tokio::runtime::Handle::current();
+            let thread = tokio::task::spawn_blocking(move || handle.block_on(work));
+            let ended = tokio::time::timeout(PATIENCE, thread).await.ok();
+            ended.map(|ended| ended.unwrap_or_else(|why| Err(Trouble::new(why.to_string()))))
+        }
+    };
+    let late = || Err(Trouble::new(format!("no answer within {} s", PATIENCE.as_secs())));
+    told(name, done.unwrap_or_else(late).unwrap_or_else(Verdict::Unknown))
+}
+
+fn told(resource: String, verdict: Verdict) -> Inspection {
+    let mut found = Inspection { resource, ..Inspection::default() };
+    match verdict {
+        Verdict::Same => {}
+        Verdict::Differs(change) => {
+            found.destructive = change.destructive;
+            found.differences = change
+                .differences
+                .into_iter()
+                .map(|one| Differing {
+                    aspect: one.aspect.to_owned(),
+                    from: one.from,
+                    to: one.to,
+                    diff: one.diff,
+                })
+                .collect();
+        }
+        Verdict::Unknown(trouble) => found.trouble = Some(trouble.to_string()),
+    }
+    found
+}
+
+impl Inspection {
+    fn differs(&self) -> bool {
+        !self.differences.is_empty()
+    }
+}

@@ -1,0 +1,178 @@
+//! A pause of single resources: who, why, until when. The engine is told when one begins and when it ends; it always ends by itself.
+//!
+//! Of a group of resources that run as one, all rest as long as one of them is paused.
+
+use super::status::{PauseStatus, SinglePause};
+use super::{Driver, News, Question};
+use crate::store::{Entry, PauseRecord, Recalled};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Event, Standing, VertexId};
+use tokio::time::Instant;
+
+/// All that are paused by themselves.
+#[derive(Debug, Default)]
+pub(super) struct Parking {
+    each: BTreeMap<VertexId, Parked>,
+    /// Of which vertices the engine knows.
+    told: BTreeSet<VertexId>,
+}
+
+#[derive(Debug)]
+struct Parked {
+    until: Instant,
+    reason: String,
+}
+
+impl Parking {
+    /// When the next one ends.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.each.values().map(|parked| parked.until).min()
+    }
+
+    /// The engine has forgotten this vertex.
+    pub(super) fn left(&mut self, id: VertexId) {
+        self.told.remove(&id);
+    }
+
+    /// The resource is in no graph any more.
+    pub(super) fn forget(&mut self, id: VertexId) {
+        self.each.remove(&id);
+    }
+
+    /// The pause of one resource.
+    pub(super) fn status(&self, id: VertexId, standing: &Standing) -> Option<PauseStatus> {
+        self.each.get(&id).map(|parked| PauseStatus {
+            reason: parked.reason.clone(),
+            ends_in: Some(parked.until.saturating_duration_since(Instant::now()).as_secs()),
+            at_rest: !matches!(standing, Standing::Running(..) | Standing::Stuck(..)),
+        })
+    }
+}
+
+impl Driver {
+    /// Begins or ends a pause of single resources.
+    pub(super) fn answer_parking(&mut self, question: Question) {
+        match question {
+            Question::Park { names, limit, reason, to } => {
+                let limit = limit.unwrap_or(self.settings.pause_limit);
+                drop(to.send(self.park(&names, limit, &reason)));
+            }
+            Question::Unpark(names, to) => drop(to.send(self.unpark(&names))),
+            _ => {}
+        }
+    }
+
+    fn park(&mut self, names: &[String], limit: Duration, reason: &str) -> Vec<String> {
+        let strangers = self.strangers(names);
+        if !strangers.is_empty() {
+            return strangers;
+        }
+        let until = Instant::now() + limit;
+        let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
+        for id in self.ids_of(names) {
+            let reason = reason.to_owned();
+            self.keep_parked(id, Some(PauseRecord { reason: reason.clone(), until_unix }));
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Parked { identity, reason: &reason, limit });
+            self.parking.each.insert(id, Parked { until, reason });
+        }
+        self.tell_parked(false);
+        Vec::new()
+    }
+
+    fn unpark(&mut self, names: &[String]) -> Vec<String> {
+        let strangers = self.strangers(names);
+        if strangers.is_empty() {
+            let ids = self.ids_of(names);
+            self.let_go(ids);
+        }
+        strangers
+    }
+
+    /// What is over.
+    pub(super) fn end_parking(&mut self, now: Instant) {
+        let over = self.parking.each.iter().filter(|(_, parked)| parked.until <= now);
+        let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
+        if !over.is_empty() {
+            self.let_go(over);
+            self.turn(Event::Wake);
+        }
+    }
+
+    fn let_go(&mut self, ids: Vec<VertexId>) {
+        for id in ids {
+            if self.parking.each.remove(&id).is_some() {
+                self.keep_parked(id, None);
+                self.audience.hear(&News::Unparked(self.table.name(id)));
+            }
+        }
+        self.tell_parked(false);
+    }
+
+    fn keep_parked(&mut self, id: VertexId, pause: Option<PauseRecord>) {
+        let identity = self.identity(id);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.soon(Entry::Park { identity, pause });
+        }
+    }
+
+    fn ids_of(&self, names: &[String]) -> Vec<VertexId> {
+        let ids: BTreeSet<_> = names.iter().filter_map(|name| self.table.number(name)).collect();
+        ids.into_iter().collect()
+    }
+
+    /// What was paused when the last daemon ended, before its graph is loaded.
+    pub(super) fn recall_parked(&mut self, recalled: &Recalled) {
+        if self.settings.one_shot {
+            return;
+        }
+        let now = self.machinery.wall().as_secs();
+        for (identity, remembered) in &recalled.resources {
+            let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
+            else {
+                continue;
+            };
+            // As with a pause of all: a clock that was wrong makes none longer than one may be.
+            let left = Duration::from_secs(record.until_unix.saturating_sub(now));
+            let left = left.min(self.settings.pause_limit);
+            if left.is_zero() {
+                if let Some(keeper) = &mut self.keeper {
+                    let identity = Arc::from(identity.as_str());
+                    keeper.soon(Entry::Park { identity, pause: None });
+                }
+                continue;
+            }
+            let until = Instant::now() + left;
+            self.parking.each.insert(id, Parked { until, reason: record.reason.clone() });
+        }
+    }
+
+    /// Tells the engine what it does not know yet. While a graph waits, who stands for a resource there rests as well.
+    pub(super) fn tell_parked(&mut self, waiting: bool) {
+        let leader = |id: &VertexId| self.table.groups().leader(*id);
+        let mut wanted: BTreeSet<VertexId> = self.parking.each.keys().map(leader).collect();
+        if waiting {
+            let leaders = self.parking.each.keys().map(|id| self.table.waiting_leader(*id));
+            wanted.extend(leaders);
+        }
+        let told = std::mem::replace(&mut self.parking.told, wanted.clone());
+        let ended = told.difference(&wanted).map(|vertex| (*vertex, false));
+        let begun = wanted.difference(&told).map(|vertex| (*vertex, true));
+        let changes: Vec<_> = ended.chain(begun).collect();
+        for (vertex, parked) in changes {
+            self.next.push_back(Event::Park { vertex, parked });
+        }
+    }
+
+    /// All single pauses, by name: at most so many.
+    pub(super) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
+        let each = self.parking.each.keys().take(most).filter_map(|id| {
+            let standing = self.standing(*id)?;
+            let pause = self.parking.status(*id, &standing)?;
+            Some(SinglePause { resource: self.table.name(*id).to_owned(), pause })
+        });
+        each.collect()
+    }
+}

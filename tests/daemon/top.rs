@@ -1,0 +1,105 @@
+//! `steadfast top` in a real terminal against a real daemon; and that the terminal is given back, however it ends.
+
+use crate::host::Host;
+use crate::terminal::Terminal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const GRAPH: &str = r#"
+graph: seen
+resources:
+  file:
+  - {name: well, path: $DIR/well, content: "one\n"}
+  - {name: bad, path: $DIR/later/b, content: "x", meta: {autoedge: false}}
+  - {name: below, path: $DIR/c, content: "x", after: "file[bad]"}
+"#;
+
+/// The terminal of somebody who watches this host.
+fn watch(host: &Host, environment: &[(&str, &str)]) -> Terminal {
+    let mut command = host.bare(&["top", "--state-dir"]);
+    command.arg(host.path("state")).env("TERM", "xterm").env_remove("NO_COLOR");
+    command.envs(environment.iter().copied());
+    Terminal::start(&command, 24, 80)
+}
+
+#[track_caller]
+fn is_given_back(terminal: &Terminal) {
+    // It has ended; what it wrote last may still be on its way to the screen.
+    terminal.wait_until("the first screen again", |_| {
+        !terminal.is_alternate() && !terminal.hides_cursor()
+    });
+    assert!(terminal.is_cooked(), "keys are left raw");
+}
+
+/// Table, details, diff, events, filter, resize, pause and resume; a daemon that goes and comes back.
+#[test]
+fn everything_is_seen_in_a_real_terminal() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[bad]");
+    let mut terminal = watch(&host, &[]);
+    terminal.wait_for("seen: failed: 2 of 3 resources not as declared");
+    terminal.wait_for("failed    file[bad]").wait_for("waits for others");
+    assert!(terminal.is_alternate() && !terminal.is_cooked());
+    terminal.type_in("\r").wait_for("needed by: file[below]").wait_for("s  failed file[bad]");
+    terminal.type_in("d").wait_for("file[bad]: what differs").wait_for("it cannot be told");
+    terminal.type_in("q").wait_for("3 resources");
+    terminal.type_in("?").wait_for("order by state, name").type_in("q").wait_for("3 resources");
+    terminal.type_in("e").wait_for("the last first").wait_for("changed file[well]: created");
+    terminal.type_in("q/wel\r").wait_for("1 with `wel`");
+    terminal.wait_until("only one row", |screen| !screen.contains("file[bad]"));
+    // What is undone while nothing is repaired is seen by the look.
+    terminal.type_in("p").wait_for("pause for an hour").type_in("y");
+    daemon.wait_for("paused");
+    terminal.wait_for("paused: steadfast top; ends by itself in");
+    host.write("well", "edited\n");
+    terminal.type_in("d").wait_for("-edited").wait_for("+one").type_in("q");
+    terminal.type_in("r").wait_for("resume? y/n").type_in("y");
+    daemon.wait_for("resumed");
+    host.wait_until("it is put back", || host.read("well") == "one\n");
+    terminal.resize(10, 60).wait_for("file[well]");
+    terminal.type_in("j").resize(40, 120).wait_for("? keys  q leave");
+
+    drop(daemon);
+    terminal.wait_for("what is shown is old: no daemon listens");
+    daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[bad]");
+    terminal.wait_until("it is back", |screen| !screen.contains("is old"));
+    terminal.type_in("q");
+    assert_eq!(terminal.ends(), 0);
+    is_given_back(&terminal);
+}
+
+/// ^C and a signal end it, without a daemon too, and the terminal is as before.
+#[test]
+fn the_terminal_is_given_back() {
+    let host = Host::with(GRAPH);
+    let mut terminal = watch(&host, &[]);
+    terminal.wait_for("no daemon listens at");
+    terminal.type_in("\u{3}");
+    assert_eq!(terminal.ends(), 0);
+    is_given_back(&terminal);
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let mut terminal = watch(&host, &[]);
+        terminal.wait_for("no daemon listens at");
+        kill(Pid::from_raw(terminal.program()), signal).expect("it runs");
+        assert_eq!(terminal.ends(), 0, "{signal}");
+        is_given_back(&terminal);
+    }
+}
+
+/// Without colours none are used; on a terminal that cannot be drawn on it says so, and so it does without one.
+#[test]
+fn it_says_where_it_cannot_be() {
+    let host = Host::with(GRAPH);
+    let mut terminal = watch(&host, &[("NO_COLOR", "1")]);
+    terminal.wait_for("no daemon listens at").type_in("q");
+    assert_eq!(terminal.ends(), 0);
+    for colour in ["\u{1b}[31", "\u{1b}[38;", "\u{1b}[32"] {
+        assert!(!terminal.raw().contains(colour), "{:?}", terminal.raw());
+    }
+    let mut terminal = watch(&host, &[("TERM", "dumb")]);
+    terminal.wait_for("status --watch");
+    assert_eq!(terminal.ends(), 64);
+    host.finish(host.bare(&["top"])).exits(64).says("expected a terminal");
+}
