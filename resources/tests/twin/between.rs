@@ -1,8 +1,11 @@
 //! S-1, S-2, S-4: somebody else acts between any two calls of ours. Each call of each kind of work is tried with each act, and each
 //! pair of near calls with two of them; what a racer meets by luck in `file/races.rs` is met here for certain.
 
+use super::cases::points;
 use crate::support;
+use rustix::io::Errno;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,19 +82,19 @@ impl Act {
             Self::Link => put_link(machine, file, "/canary/g/p/f"),
             Self::HardLink => put_hard_link(machine, file),
             Self::Directory => {
-                drop(machine.remove(file));
-                drop(machine.make_directories("/home/g/p/f/deep"));
+                tried(machine.remove(file));
+                tried(machine.make_directories("/home/g/p/f/deep"));
                 for path in [file, "/home/g/p/f/deep"] {
-                    drop(machine.chown(path, NOBODY, NOBODY));
+                    tried(machine.chown(path, NOBODY, NOBODY));
                 }
             }
-            Self::Remove => drop(machine.remove(file)),
+            Self::Remove => tried(machine.remove(file)),
             Self::Rewrite => {
-                drop(machine.remove(file));
-                drop(machine.write(file, "theirs"));
-                drop(machine.chown(file, NOBODY, NOBODY));
+                tried(machine.remove(file));
+                tried(machine.write(file, "theirs"));
+                tried(machine.chown(file, NOBODY, NOBODY));
             }
-            Self::Open => drop(machine.chmod("/home/g/p", 0o777)),
+            Self::Open => tried(machine.chmod("/home/g/p", 0o777)),
             Self::HiddenLink => {
                 hidden(machine, |path| put_link(machine, path, "/canary/g/p/f"));
             }
@@ -99,10 +102,13 @@ impl Act {
             Self::HiddenDirectory => {
                 hidden(machine, |path| put_link(machine, path, "/canary/g/p"));
             }
-            Self::HiddenGone => hidden(machine, |path| drop(machine.remove(path))),
+            Self::HiddenGone => hidden(machine, |path| tried(machine.remove(path))),
         }
     }
 }
+
+/// What cannot be done is left.
+fn tried(_done: Result<(), Errno>) {}
 
 /// All that is done here stays below `/home`: what stands in the place of it is not followed.
 fn is_theirs(machine: &Machine, path: &str) -> bool {
@@ -123,27 +129,27 @@ fn swap(machine: &Machine, path: &str, canary: &str) {
     let is_swapped =
         machine.look(|tree| tree.at(path).is_some_and(|node| matches!(node.what, What::Link(_))));
     if is_swapped {
-        drop(machine.remove(path));
-        drop(machine.rename_over(aside, path));
+        tried(machine.remove(path));
+        tried(machine.rename_over(aside, path));
     } else {
-        drop(machine.rename_over(path, aside));
-        drop(machine.symlink(canary, path));
-        drop(machine.chown(path, NOBODY, NOBODY));
+        tried(machine.rename_over(path, aside));
+        tried(machine.symlink(canary, path));
+        tried(machine.chown(path, NOBODY, NOBODY));
     }
 }
 
 fn put_link(machine: &Machine, path: &str, target: &str) {
     if is_theirs(machine, path) {
-        drop(machine.remove(path));
-        drop(machine.symlink(target, path));
-        drop(machine.chown(path, NOBODY, NOBODY));
+        tried(machine.remove(path));
+        tried(machine.symlink(target, path));
+        tried(machine.chown(path, NOBODY, NOBODY));
     }
 }
 
 fn put_hard_link(machine: &Machine, path: &str) {
     if is_theirs(machine, path) {
-        drop(machine.remove(path));
-        drop(machine.hard_link("/canary/g/p/f", path));
+        tried(machine.remove(path));
+        tried(machine.hard_link("/canary/g/p/f", path));
     }
 }
 
@@ -258,23 +264,18 @@ impl Work {
     /// host) only the ends. With each: whether something stands under a hidden name of ours.
     fn points(&self) -> Vec<Point> {
         let machine = Self::machine();
-        let calls = Rc::new(RefCell::new(Vec::new()));
+        let calls = Rc::new(RefCell::new((Vec::new(), BTreeSet::new())));
         let seen = Rc::clone(&calls);
         machine.set_faults([]);
         machine.set_hook(Some(Box::new(move |machine, call| {
-            let mut is_hidden = false;
-            hidden(machine, |_| is_hidden = true);
-            seen.borrow_mut().push((call.name, is_hidden));
+            let (calls, hiding) = &mut *seen.borrow_mut();
+            calls.push(call.clone());
+            hidden(machine, |_| hiding.extend([call.number]));
         })));
         let done = self.hold(&machine);
         assert!(matches!(done, Outcome::Changed(_)), "{}: {done:?}", self.name);
-        let calls = calls.borrow();
-        let is_inside = |at: usize| {
-            let row = calls.get(at.saturating_sub(3)..at + 3).unwrap_or_default();
-            row.len() == 6 && row.iter().all(|(name, _)| *name == "stat")
-        };
-        let points = calls.iter().enumerate().filter(|(at, _)| !is_inside(*at));
-        points.map(|(at, (_, is_hidden))| (at as u64 + 1, *is_hidden)).collect()
+        let (calls, hiding) = &*calls.borrow();
+        points(calls).into_iter().map(|call| (call, hiding.contains(&call))).collect()
     }
 
     /// Holds it while somebody acts before these calls.

@@ -8,4 +8,6 @@ mod support;
 
 mod alike;
 mod between;
+mod cases;
 mod faults;
+mod lasting;

@@ -20,9 +20,11 @@ const SET_ID: u32 = 0o6000;
 impl Machine {
     /// Counts the call, tells the hook, and answers as the fault of this call says, if it has one.
     fn begin(&self, name: &'static str, changes: bool) -> Result<bool> {
-        let (call, fault) = self.0.state.borrow_mut().faults.next(name, changes);
+        let (call, mut fault) = self.0.state.borrow_mut().faults.next(name, changes);
         if let Some(call) = call {
             self.tell_hook(&call);
+            let rule = &mut *self.0.rule.borrow_mut();
+            fault = fault.or_else(|| rule.as_mut().and_then(|rule| rule(&call)));
         }
         match fault {
             Some(Fault::Fails(errno)) => Err(errno),
