@@ -9,5 +9,6 @@ mod support;
 mod alike;
 mod between;
 mod cases;
+mod events;
 mod faults;
 mod lasting;

@@ -323,7 +323,11 @@ impl Machine {
                 node.mode &= !SET_ID | kept;
             }
         }
-        state.changed(ino, place.as_ref(), false);
+        if owner.is_none() && group.is_none() {
+            state.stamp(ino, false);
+        } else {
+            state.changed(ino, place.as_ref(), false);
+        }
         Ok(())
     }
 

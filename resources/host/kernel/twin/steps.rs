@@ -172,6 +172,7 @@ impl State {
             self.take_at_once(&target, other);
             self.put_at_once(source.clone(), other);
             self.put_at_once(target.clone(), ino);
+            self.moved(&source, &target);
             self.note_both(source.0, target.0);
             return Ok(());
         }
@@ -186,8 +187,20 @@ impl State {
         }
         self.take_at_once(&source, ino);
         self.put_at_once(target.clone(), ino);
+        self.moved(&source, &target);
         self.note_both(source.0, target.0);
         Ok(())
+    }
+
+    /// What was opened by a name that moves is known by the new one; of an exchange, the other way round too.
+    fn moved(&mut self, source: &Place, target: &Place) {
+        for open in self.open.values_mut() {
+            if open.place.as_ref() == Some(source) {
+                open.place = Some(target.clone());
+            } else if open.place.as_ref() == Some(target) {
+                open.place = Some(source.clone());
+            }
+        }
     }
 
     pub(super) fn note_both(&mut self, one: Ino, other: Ino) {
