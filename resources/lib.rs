@@ -25,7 +25,7 @@ pub mod registry;
 pub use change::{Change, Difference, Outcome, Verdict};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
-pub use printable::printable;
+pub use printable::{printable, printable_json};
 pub use receive::{
     Datum, Given, Kept, Made, Origin, Part, Piece, Receives, Recipe, SendSpec, Sent, Slot, Words,
     fits,

@@ -21,6 +21,24 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// JSON, with the same characters escaped in the manner of JSON: it means the same. Line ends are between values and stay.
+#[must_use]
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let is_odd = |character: char| character != '\n' && is_deceptive(character);
+    if !json.chars().any(is_odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if !is_odd(character) {
+            escaped.push(character);
+        } else if write!(escaped, "\\u{:04x}", u32::from(character)).is_err() {
+            escaped.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -42,7 +60,7 @@ pub(crate) fn short(text: &str, characters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{printable, short};
+    use super::{printable, printable_json, short};
 
     /// S-13: foreign text cannot forge a line.
     #[test]
@@ -50,6 +68,14 @@ mod tests {
         assert_eq!(printable("plain ünïcode 'text'"), "plain ünïcode 'text'");
         assert_eq!(printable("a\nb\r\u{1b}[31mc\0"), "a\\nb\\r\\u{1b}[31mc\\u{0}");
         assert_eq!(printable("x\u{202e}y\u{2028}\u{85}"), "x\\u{202e}y\\u{2028}\\u{85}");
+    }
+
+    /// S-13: JSON means the same, and shows nothing that deceives.
+    #[test]
+    fn json_is_escaped_in_its_own_manner() {
+        let json = "{\"a\": \"x\u{202e}\u{7f}\u{9b}y\"}\n";
+        assert_eq!(printable_json(json), "{\"a\": \"x\\u202e\\u007f\\u009by\"}\n");
+        assert_eq!(printable_json("{}\n"), "{}\n");
     }
 
     #[test]

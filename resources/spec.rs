@@ -131,6 +131,13 @@ impl Fields {
         self.values.insert(name, value);
     }
 
+    /// Takes from others what is not given here.
+    pub fn fill(&mut self, others: &Self) {
+        for (name, value) in &others.values {
+            self.values.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+
     /// Whether a field was given (and not taken yet).
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

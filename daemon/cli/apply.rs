@@ -4,7 +4,7 @@ use super::args::Apply;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::state::Opening;
-use super::text::{count, out, plain};
+use super::text::{count, out, out_json, plain};
 use super::{args, log, read, state, text};
 use crate::driver::{
     Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings, local_minute,
@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
-    log::set_up(args.log);
+    log::set_up(args.log, None);
     super::on_runtime(|runtime| once(args, signals, key, runtime))
 }
 
@@ -61,7 +61,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let finished = runtime.block_on(drive(parts, loaded, Some(signals)));
     let verdict = Verdict::of(&finished);
     if args.json {
-        out(verdict.to_json(&name, &finished, began.elapsed()).to_string());
+        out_json(&verdict.to_json(&name, &finished, began.elapsed()));
     } else {
         verdict.say(&name, &finished, began.elapsed());
     }
@@ -73,7 +73,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 }
 
 fn audience(args: &Apply) -> Box<dyn Audience> {
-    if args.json || args.log == args::Log::Json {
+    if args.json || args.log != args::Log::Human {
         Box::new(Journal::new(args.log))
     } else {
         Box::new(Screen { live: std::io::stderr().is_terminal(), drawn: false })

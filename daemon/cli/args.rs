@@ -1,7 +1,9 @@
 //! What can be said on the command line.
 
+use crate::config::Defaults;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Holds a Linux host to a YAML graph of resources.
 #[derive(Debug, Parser)]
@@ -66,9 +68,15 @@ pub enum Command {
 /// Which graph, and how much of it.
 #[derive(Clone, Debug, Args)]
 pub struct Graph {
-    /// Graph files, or folders of *.yaml; `-` reads standard input
-    #[arg(required = true, value_name = "GRAPH")]
+    /// Graph files, or folders of *.yaml; `-` reads standard input [default: as the settings say, or /etc/steadfast/graph.yaml]
+    #[arg(value_name = "GRAPH")]
     pub graphs: Vec<PathBuf>,
+    /// The settings of this host [default: /etc/steadfast/steadfast.yaml, where no GRAPH is named]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Metaparams for all resources, from the settings.
+    #[arg(skip)]
+    pub defaults: Option<Arc<Defaults>>,
     /// Check only, change nothing (as `noop: true` on every resource)
     #[arg(long, visible_aliases = ["dry-run", "what-if"])]
     pub noop: bool,
@@ -190,7 +198,7 @@ pub struct Pause {
 }
 
 /// The number of a group.
-fn group(text: &str) -> Result<u32, String> {
+pub(super) fn group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
@@ -340,6 +348,8 @@ pub enum Log {
     Human,
     /// One JSON object a line.
     Json,
+    /// To the journal of systemd, with fields: `journalctl STEADFAST_RESOURCE=file[motd]`.
+    Journald,
 }
 
 /// `steadfast run`.
@@ -363,21 +373,24 @@ pub struct Run {
     /// End when all has been as declared for so many seconds
     #[arg(long, value_name = "S")]
     pub converged_timeout: Option<u64>,
-    /// How log lines look
-    #[arg(long, value_enum, default_value = "human")]
-    pub log: Log,
-    /// Seconds that running resources may still take after a stop
-    #[arg(long, value_name = "S", default_value_t = 30)]
-    pub grace: u64,
-    /// Seconds for one sweep, which looks at everything whatever events said; 0 for none
-    #[arg(long, value_name = "S", default_value_t = 600)]
-    pub sweep: u64,
-    /// Seconds after which a pause ends by itself
-    #[arg(long, value_name = "S", default_value_t = 28_800, value_parser = clap::value_parser!(u64).range(1..))]
-    pub pause_limit: u64,
-    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never
-    #[arg(long, value_name = "N", default_value_t = 600)]
-    pub brake: u32,
+    /// How log lines look [default: human]
+    #[arg(long, value_enum)]
+    pub log: Option<Log>,
+    /// How much is logged, from the settings.
+    #[arg(skip)]
+    pub log_level: Option<String>,
+    /// Seconds that running resources may still take after a stop [default: 30]
+    #[arg(long, value_name = "S")]
+    pub grace: Option<u64>,
+    /// Seconds for one sweep, which looks at everything whatever events said; 0 for none [default: 600]
+    #[arg(long, value_name = "S")]
+    pub sweep: Option<u64>,
+    /// Seconds after which a pause ends by itself [default: 28800]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub pause_limit: Option<u64>,
+    /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never [default: 600]
+    #[arg(long, value_name = "N")]
+    pub brake: Option<u32>,
 }
 
 /// `steadfast apply`.

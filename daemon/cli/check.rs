@@ -3,7 +3,7 @@
 use super::args::Check;
 use super::exit::Exit;
 use super::read::options;
-use super::text::{count, out, plain, say};
+use super::text::{count, out, out_json, plain, say};
 use crate::config;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(super) fn check(args: &Check) -> Exit {
             if args.json {
                 let warnings: Vec<_> =
                     loaded.warnings.iter().map(config::Problem::to_json).collect();
-                out(json!({"graph": loaded.name, "problems": warnings}).to_string());
+                out_json(&json!({"graph": loaded.name, "problems": warnings}));
             } else {
                 for warning in &loaded.warnings {
                     say(warning.to_string());
@@ -34,7 +34,7 @@ pub(super) fn check(args: &Check) -> Exit {
         }
         Err(rejected) => {
             if args.json {
-                out(rejected.to_json().to_string());
+                out_json(&rejected.to_json());
             } else {
                 say(rejected.to_string());
             }

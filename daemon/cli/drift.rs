@@ -2,7 +2,7 @@
 
 use super::args::Drift;
 use super::exit::Exit;
-use super::text::out;
+use super::text::out_json;
 use super::{args, log, read, steps};
 use crate::store::Recalled;
 use steadfast_resources::{Kept, MintKey, Origin, Repeat};
@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 /// Shows what differs.
 pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human);
+    log::set_up(args::Log::Human, None);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 
@@ -28,7 +28,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
     });
     let found = steps::find(loaded, Recalled::default(), key, runtime);
     if args.json {
-        out(found.to_json().to_string());
+        out_json(&found.to_json());
     } else {
         found.show("drift", "not as declared");
     }

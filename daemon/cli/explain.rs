@@ -3,7 +3,7 @@
 use super::args::Explain;
 use super::exit::Exit;
 use super::text::{error, out};
-use crate::config::{Code, metaparams};
+use crate::config::{Code, metaparams, settings};
 use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, registry};
 
 /// Explains what was asked for; all that can be, where nothing was.
@@ -18,6 +18,11 @@ pub(super) fn explain(args: &Explain) -> Exit {
     } else if topic == "meta" {
         out("Metaparams: below `meta` of any resource.\n");
         fields(metaparams());
+    } else if topic == "settings" {
+        out(
+            "Settings of a host, in /etc/steadfast/steadfast.yaml; besides, `defaults`: metaparams for all.\n",
+        );
+        fields(settings());
     } else {
         let known = topics().collect::<Vec<_>>().join(", ");
         error(format!("nothing is known of `{}`", super::text::plain(topic)), Some(&known));
@@ -29,7 +34,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
 /// What can be explained.
 pub(super) fn topics() -> impl Iterator<Item = &'static str> {
     let kinds = registry::specs().iter().map(|spec| spec.kind);
-    kinds.chain(["meta"]).chain(Code::ALL.iter().map(|code| code.id()))
+    kinds.chain(["meta", "settings"]).chain(Code::ALL.iter().map(|code| code.id()))
 }
 
 fn list() -> Exit {
@@ -37,7 +42,9 @@ fn list() -> Exit {
     for spec in registry::specs() {
         out(format!("  {:8} {}", spec.kind, spec.doc));
     }
-    out("  meta     The metaparams that every resource takes.\n\nProblems of a graph:");
+    out(
+        "  meta     The metaparams that every resource takes.\n  settings  The settings of a host.\n\nProblems of a graph:",
+    );
     for code in Code::ALL {
         out(format!("  {:8} {}", code.id(), code.about()));
     }

@@ -4,7 +4,7 @@ use super::args::{Format, ShowGraph};
 use super::edges::Edges;
 use super::exit::Exit;
 use super::read;
-use super::text::{count, out, plain};
+use super::text::{count, out, out_json, plain};
 use crate::config::{Loaded, Options};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
             edges.show();
         }
         Format::Dot => dot(&loaded, &edges),
-        Format::Json => out(to_json(&loaded, &edges).to_string()),
+        Format::Json => out_json(&to_json(&loaded, &edges)),
     }
     Exit::Well
 }

@@ -1,6 +1,7 @@
 //! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
 
 use super::args::Log;
+pub(super) use super::sinks::{filter, set_up};
 use super::text::plain;
 use crate::driver::{Audience, News, Undoer};
 use crate::events::{self, Happening};
@@ -8,68 +9,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 use steadfast_engine::{Class, Holding};
 use steadfast_resources::{Difference, Trouble};
-use tracing_subscriber::fmt::time::SystemTime;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, fmt, reload};
-
-/// Sets up the log of this process. `STEADFAST_LOG` filters it (`debug`, `steadfast::driver=trace`).
-pub(super) fn set_up(log: Log) -> LogFilter {
-    let filter =
-        EnvFilter::try_from_env("STEADFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let (filter, handle) = reload::Layer::new(filter);
-    let lines = fmt::layer()
-        .with_writer(|| Unfailing(std::io::stderr()))
-        .log_internal_errors(false)
-        .with_timer(SystemTime)
-        .with_target(false);
-    let all = tracing_subscriber::registry().with(filter);
-    let set = match log {
-        Log::Json => all.with(lines.json().flatten_event(true).with_current_span(false)).try_init(),
-        Log::Human => {
-            let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
-            let colour = colour && std::env::var_os("NO_COLOR").is_none();
-            all.with(lines.with_ansi(colour)).try_init()
-        }
-    };
-    // A second call in one process (tests) finds it set up already.
-    drop(set);
-    // A panic in a kind is data: it is told as the failure of that resource, not as noise on the terminal.
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(event = "panic", "{}", plain(&panic.to_string()));
-    }));
-    LogFilter(Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string())))
-}
-
-/// How much is logged; can be changed at any time.
-pub(super) struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
-
-impl LogFilter {
-    /// Filters so from now on: `debug`, `steadfast::driver=trace`.
-    pub(super) fn set(&self, filter: &str) -> Result<(), String> {
-        let parsed = EnvFilter::try_new(filter);
-        (self.0)(parsed.map_err(|error| format!("`{}` is no filter: {error}", plain(filter)))?)
-    }
-}
-
-/// Standard error that may be full, or closed by whoever read it: a daemon goes on without its log.
-struct Unfailing(std::io::Stderr);
-
-impl std::io::Write for Unfailing {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        Ok(self.0.write(bytes).unwrap_or(bytes.len()))
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        let _unwritten = self.0.flush();
-        Ok(())
-    }
-}
 
 /// Writes news to the log.
 #[derive(Debug)]
 pub(super) struct Journal {
-    json: bool,
+    form: Log,
     /// What was said last of those that are not well: the same again is no change.
     said: HashMap<String, (Ill, String)>,
 }
@@ -104,7 +48,7 @@ impl Journal {
     /// In this form.
     #[must_use]
     pub(super) fn new(log: Log) -> Self {
-        Self { json: log == Log::Json, said: HashMap::new() }
+        Self { form: log, said: HashMap::new() }
     }
 
     /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
@@ -137,27 +81,22 @@ impl Journal {
 
     fn write(&self, line: &Line<'_>) {
         let resource = line.resource.map(plain).unwrap_or_default();
-        let words = &line.words;
-        let event = line.event;
+        let (event, words) = (line.event, &line.words);
+        // What has fields of its own need not be in the words; in the journal it is, for who reads it there.
+        let message = match (self.form, line.resource) {
+            (Log::Json, _) => words.trim_start_matches([':', ' ']).to_owned(),
+            (Log::Human | Log::Journald, Some(_)) => format!("{event} {resource}{words}"),
+            (Log::Human | Log::Journald, None) => format!("{event}{words}"),
+        };
         macro_rules! log {
             ($level:ident) => {
-                if let (true, Some(class)) = (self.json, line.class) {
-                    tracing::$level!(
-                        event,
-                        resource,
-                        class,
-                        "{}",
-                        words.trim_start_matches([':', ' '])
-                    );
-                } else if !self.json {
-                    match line.resource {
-                        Some(_) => tracing::$level!("{event} {resource}{words}"),
-                        None => tracing::$level!("{event}{words}"),
+                match (self.form, line.resource, line.class) {
+                    (Log::Human, ..) => tracing::$level!("{message}"),
+                    (_, Some(_), Some(class)) => {
+                        tracing::$level!(event, resource, class, "{message}");
                     }
-                } else if line.resource.is_some() {
-                    tracing::$level!(event, resource, "{}", words.trim_start_matches([':', ' ']));
-                } else {
-                    tracing::$level!(event, "{}", words.trim_start_matches([':', ' ']));
+                    (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
+                    (_, None, _) => tracing::$level!(event, "{message}"),
                 }
             };
         }

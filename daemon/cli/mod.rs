@@ -15,7 +15,9 @@ mod log;
 mod plan;
 mod read;
 mod run;
+mod settings;
 mod shell;
+mod sinks;
 mod state;
 mod steps;
 mod text;
@@ -44,7 +46,7 @@ pub fn main() -> Exit {
     let parsed = parsed.and_then(|mut matches| {
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });
-    let cli = match parsed {
+    let mut cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let asked = !error.use_stderr();
@@ -52,6 +54,9 @@ pub fn main() -> Exit {
             return if asked { Exit::Well } else { Exit::Usage };
         }
     };
+    if let Err(exit) = settings::complete(&mut cli.command) {
+        return exit;
+    }
     match cli.command {
         Command::Check(args) => check::check(&args),
         Command::Status(args) => asking::status(&args),

@@ -3,7 +3,7 @@
 use super::args::Plan;
 use super::edges::Edges;
 use super::exit::Exit;
-use super::text::out;
+use super::text::out_json;
 use super::{args, log, read, state, steps, text};
 use crate::config::Options;
 use crate::store::{Recalled, SqliteStore};
@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 /// Shows the plan.
 pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human);
+    log::set_up(args::Log::Human, None);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 
@@ -39,7 +39,7 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {
             map.insert("edges".to_owned(), edges.to_json());
         }
-        out(json.to_string());
+        out_json(&json);
     } else {
         found.show("plan", "to change");
         if let Some(edges) = edges {

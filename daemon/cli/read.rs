@@ -15,6 +15,7 @@ pub(super) fn options(graph: &Graph, noop: bool) -> Options {
         only: graph.only.clone(),
         skip: graph.skip.clone(),
         origins: false,
+        defaults: graph.defaults.clone(),
     }
 }
 
@@ -29,7 +30,7 @@ pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loade
         }
         Err(rejected) => {
             if json {
-                text::out(rejected.to_json().to_string());
+                text::out_json(&rejected.to_json());
             } else {
                 text::say(rejected.to_string());
             }

@@ -1,9 +1,10 @@
 //! `steadfast run`: the daemon, in the foreground.
 
-use super::args::{Run, Socket};
+use super::args::{Log, Run};
 use super::exit::Exit;
 use super::log::{self, Journal};
-use super::{asking, read, state, text};
+use super::{read, state, text};
+use crate::control::Address;
 use crate::driver::{Audience, News, Settings, local_minute};
 use crate::events::{self, Teller};
 use crate::signals::Signals;
@@ -17,11 +18,14 @@ use tokio::sync::watch;
 
 /// Runs until it is stopped.
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
-    let filter = log::set_up(args.log);
+    let filter = log::set_up(args.log.unwrap_or(Log::Human), args.log_level.as_deref());
     let (converged, seen) = watch::channel(false);
     let (teller, stream, pump) = events::stream();
-    let form = args.log;
-    let socket = Socket { socket: args.socket.clone(), state_dir: args.state.state_dir.clone() };
+    let form = args.log.unwrap_or(Log::Human);
+    let address = match &args.socket {
+        Some(path) => Address::at(path.clone()),
+        None => Address::usual(args.state.state_dir.as_deref()),
+    };
     let setup = Setup {
         settings: settings(args),
         key,
@@ -42,8 +46,8 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         }),
         events: (stream, pump),
         set_log: Box::new(move |words| filter.set(words)),
-        socket: (asking::address(&socket), args.socket_group),
-        grace: Duration::from_secs(args.grace),
+        socket: (address, args.socket_group),
+        grace: Duration::from_secs(args.grace.unwrap_or(30)),
         until_converged: args.converged_timeout.map(|s| (seen, Duration::from_secs(s))),
     };
     super::on_runtime(|runtime| match runtime.block_on(workers::hold(setup)) {
@@ -59,10 +63,10 @@ fn settings(args: &Run) -> Settings {
     Settings {
         one_shot: false,
         slots: Slots::default(),
-        sweep: (args.sweep > 0).then(|| Duration::from_secs(args.sweep)),
-        pause_limit: Duration::from_secs(args.pause_limit),
+        sweep: Some(args.sweep.unwrap_or(600)).filter(|s| *s > 0).map(Duration::from_secs),
+        pause_limit: Duration::from_secs(args.pause_limit.unwrap_or(28_800)),
         whole: args.graph.only.is_empty() && args.graph.skip.is_empty(),
-        brake: (args.brake > 0).then_some(args.brake),
+        brake: Some(args.brake.unwrap_or(600)).filter(|brake| *brake > 0),
         clock: local_minute,
     }
 }

@@ -8,6 +8,12 @@ pub(super) fn out(line: impl AsRef<str>) {
     drop(writeln!(stdout, "{}", line.as_ref()));
 }
 
+/// Writes data as a line of JSON.
+pub(super) fn out_json(data: &impl serde::Serialize) {
+    let json = serde_json::to_string(data).unwrap_or_default();
+    out(steadfast_resources::printable_json(&json));
+}
+
 /// Writes a line of talk.
 pub(super) fn say(line: impl AsRef<str>) {
     let mut stderr = anstream::stderr();
@@ -16,9 +22,10 @@ pub(super) fn say(line: impl AsRef<str>) {
 
 /// Writes an error, and what to do about it.
 pub(super) fn error(what: impl AsRef<str>, hint: Option<&str>) {
-    say(format!("error: {}", what.as_ref()));
+    let lines: Vec<String> = what.as_ref().trim_end().lines().map(plain).collect();
+    say(format!("error: {}", lines.join("\n  ")));
     if let Some(hint) = hint {
-        say(format!("hint: {hint}"));
+        say(format!("hint: {}", plain(hint)));
     }
 }
 

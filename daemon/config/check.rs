@@ -94,7 +94,7 @@ pub(super) fn check(
         secrets: HashMap::new(),
         awaited: Vec::new(),
         identity: String::new(),
-        metas: Metas::new(options.noop, reserved),
+        metas: Metas::new(options.noop, reserved, options.defaults.clone()),
         semaphores,
     };
     let name = checker.graph_name(&files);

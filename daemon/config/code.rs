@@ -43,6 +43,7 @@ codes! {
     Aliases = "C011", "Aliases that expand to far more than was written, or that contain themselves.";
     Depth = "C012", "Text that is nested too deep.";
     Readers = "C013", "Text that two YAML readers read differently.";
+    Untrusted = "C014", "A file that somebody else could change, read by root.";
     UnknownKey = "C101", "A key that means nothing here.";
     DuplicateKey = "C102", "A key that is given twice.";
     Type = "C103", "A value that is of another type than the key takes.";
@@ -67,6 +68,7 @@ codes! {
     Receive = "C405", "A value that cannot be received.";
     Secret = "C406", "A secret that is declared wrongly, or not at all.";
     Selection = "C501", "A selection (--only, --skip, --sema) that selects nothing.";
+    Setting = "C601", "A setting of the host that is out of its range.";
     Ignored = "C901", "A field that is accepted and has no effect.";
     Doubt = "C902", "Something that is valid and most likely not what was meant.";
     Automatic = "C903", "An automatic edge that was left out: it would have closed a cycle.";

@@ -3,6 +3,7 @@
 use super::code::Code;
 use super::problem::{Problem, Problems};
 use super::source::{Source, whole};
+use super::trust;
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs;
@@ -85,7 +86,12 @@ fn file_once(
         }
     }
     let bytes = match steady(path) {
-        Ok(bytes) => bytes,
+        Ok((bytes, doubt)) => {
+            if let Some(doubt) = doubt {
+                problems.push(untrusted(&display, &doubt));
+            }
+            bytes
+        }
         Err(error) => {
             problems.push(unreadable(&display, &error));
             return None;
@@ -116,7 +122,7 @@ const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// The content of a file at one moment: whoever writes it in place lets a reader see the beginning alone, and the beginning of a
 /// graph is a graph, with fewer resources (F-20).
-fn steady(path: &Path) -> io::Result<Vec<u8>> {
+fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
     for _ in 0..AGAIN.0 {
         // Without waiting: a pipe that nobody writes into would hold up this reading, and every later one.
         let waits_for_nobody = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -131,11 +137,19 @@ fn steady(path: &Path) -> io::Result<Vec<u8>> {
         let length = bytes.len() as u64;
         let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
         if !after.is_file() || (is_all && version(&before) == version(&after)) {
-            return Ok(bytes);
+            return Ok((bytes, trust::Reader::here().doubts(&file)));
         }
         std::thread::sleep(AGAIN.1);
     }
     Err(io::Error::other("somebody keeps writing it"))
+}
+
+/// For root an error, for others a word: who else can change it can do no more than they can.
+fn untrusted(display: &str, doubt: &str) -> Problem {
+    let problem = Problem::new(Code::Untrusted, format!("somebody else could change it: {doubt}"))
+        .hint("let root own it and all folders above it, and nobody else write there")
+        .at(Some(whole(display)));
+    if trust::Reader::here().is_strict() { problem } else { problem.warning() }
 }
 
 fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {

@@ -3,6 +3,7 @@
 use super::code::Code;
 use super::problem::Problem;
 use super::raw::Given;
+use super::settings::Defaults;
 use super::window::Window;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,14 +76,20 @@ pub(super) struct Metas {
     reserved: Option<SemaphoreId>,
     /// Each `when_allowed` once, as written.
     windows: Vec<(String, Window)>,
+    /// What holds where a resource does not say otherwise.
+    defaults: Option<Arc<Defaults>>,
 }
 
 impl Metas {
     /// `noop` for all; `reserved` is a semaphore around every vertex.
-    pub(super) fn new(noop: bool, reserved: Option<SemaphoreId>) -> Self {
+    pub(super) fn new(
+        noop: bool,
+        reserved: Option<SemaphoreId>,
+        defaults: Option<Arc<Defaults>>,
+    ) -> Self {
         let usual = Meta { noop, semaphores: reserved.into_iter().collect(), ..Meta::default() };
         let (shared, windows) = (HashMap::new(), Vec::new());
-        Self { shared, usual: Arc::new(usual), noop, reserved, windows }
+        Self { shared, usual: Arc::new(usual), noop, reserved, windows, defaults }
     }
 
     /// The windows that were named, by number.
@@ -119,7 +126,11 @@ impl Metas {
         semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
         say: Say<'_>,
     ) -> Own {
-        let Some(mut fields) = given.map(|given| given.fields) else {
+        let mut given = given.map(|given| given.fields);
+        if let Some(defaults) = &self.defaults {
+            given.get_or_insert_default().fill(&defaults.0);
+        }
+        let Some(mut fields) = given else {
             return Own {
                 meta: Arc::clone(&self.usual),
                 rewatch: true,

@@ -33,10 +33,12 @@ mod scan;
 mod seed;
 mod select;
 mod semaphore;
+mod settings;
 mod source;
 mod syntax;
 mod template;
 mod tree;
+mod trust;
 mod value;
 mod window;
 
@@ -45,6 +47,8 @@ pub use kinds::Kinds;
 pub use problem::{Place, Problem, Severity};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
+pub use settings::{Defaults, Judge, Settings, read_settings, settings};
+pub use trust::doubts;
 pub use window::Window;
 
 use hash::Stable;
@@ -66,6 +70,8 @@ pub struct Options {
     pub skip: Vec<String>,
     /// Say of each edge where it comes from; takes the slow reader.
     pub origins: bool,
+    /// Metaparams for all that do not say otherwise.
+    pub defaults: Option<Arc<Defaults>>,
 }
 
 /// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.

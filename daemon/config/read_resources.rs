@@ -247,7 +247,12 @@ impl<'t> Reader<'t, '_> {
         self.say(problem.at(Some(self.source.place(span))));
     }
 
-    fn meta(&mut self, entry: Entry<'t>, what: &str, spots: &mut ResourceSpots) -> Option<Given> {
+    pub(super) fn meta(
+        &mut self,
+        entry: Entry<'t>,
+        what: &str,
+        spots: &mut ResourceSpots,
+    ) -> Option<Given> {
         if self.is_null(entry.value) {
             return None;
         }

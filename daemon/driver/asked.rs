@@ -167,6 +167,9 @@ impl Driver {
             more,
             up_for: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            // Not of the driver: added by who passes it on.
+            reboot: None,
+            checkout: None,
         }
     }
 

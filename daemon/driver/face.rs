@@ -42,6 +42,8 @@ pub enum Input {
     Resume,
     /// Stop; with no grace: at once.
     Stop(Duration),
+    /// Whether we may begin anything; why not.
+    Lease(Result<(), String>),
     /// A question that goes once round the loop (watchdog).
     Ping(Answer),
     /// A question of the operator's.

@@ -112,6 +112,8 @@ pub struct Driver {
     parking: Parking,
     times: Times,
     progress_at: Instant,
+    /// Whether anything may be begun, or why not.
+    lease: Result<(), String>,
     /// Held by this driver and by each run that it has started.
     presence: Arc<()>,
 }
@@ -177,6 +179,7 @@ impl Driver {
             parking: Parking::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
+            lease: Ok(()),
             presence: Arc::default(),
         }
     }
@@ -294,6 +297,13 @@ impl Driver {
             Input::Resume => self.turn(Event::Resume),
             Input::Stop(grace) => self.turn(Event::Stop { grace }),
             Input::Ask(question) => self.answer(question),
+            Input::Lease(lease) => {
+                let is_back = lease.is_ok() && self.lease.is_err();
+                self.lease = lease;
+                if is_back {
+                    self.try_failed_again();
+                }
+            }
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {

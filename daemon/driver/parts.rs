@@ -8,6 +8,7 @@ use steadfast_engine::{Holding, RunId, Standing, VertexId};
 use steadfast_resources::{
     Answer, Ask, Change, Difference, Outcome, Seat, Transaction, Trouble, Verdict,
 };
+use tracing::Instrument as _;
 
 /// One resource in a run of several.
 #[derive(Debug)]
@@ -63,7 +64,8 @@ impl Driver {
             drop(presence);
             Input::CheckedParts(run, verdicts)
         };
-        self.hands.run(seat, false, Box::pin(work));
+        let span = self.span(run);
+        self.hands.run(seat, false, Box::pin(work.instrument(span)));
     }
 
     /// What was found of each: told where it matters to nobody else, and one verdict for the engine.
@@ -131,7 +133,8 @@ impl Driver {
             drop(presence);
             Input::EndedParts(run, outcomes)
         };
-        self.hands.run(seat, true, Box::pin(work));
+        let span = self.span(run);
+        self.hands.run(seat, true, Box::pin(work.instrument(span)));
     }
 
     /// How each ended: kept until it is told, and one outcome for the engine.

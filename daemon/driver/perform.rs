@@ -127,10 +127,17 @@ impl Driver {
             owes: owes.clone(),
         };
         let entries = self.table.groups().members(&intent.vertex).iter().map(entry).collect();
-        let Some(keeper) = &mut self.keeper else {
-            let trouble = Trouble::new("nothing is applied without a place to keep state");
+        let trouble = match (&self.keeper, &self.lease) {
+            (None, _) => Some(Trouble::new("nothing is applied without a place to keep state")),
+            (_, Err(why)) => Some(
+                Trouble::new(format!("nothing is begun without the lease: {why}"))
+                    .hint("it is tried again when the lease is had again"),
+            ),
+            _ => None,
+        };
+        let Some(keeper) = self.keeper.as_mut().filter(|_| trouble.is_none()) else {
             for id in self.table.groups().members(&intent.vertex) {
-                self.troubles.insert(*id, trouble.clone());
+                self.troubles.extend(trouble.clone().map(|trouble| (*id, trouble)));
             }
             self.next.push_back(Event::Refused(intent.run));
             return;

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use steadfast_engine::{Class, Event, RunId, Start, VertexId};
+use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
     Answer, Ask, Change, Difference, Host, Kept, Made, Outcome, Resource, Seal, Source, Trouble,
     Verdict,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// One run, from its start until what it did has been told.
 #[derive(Debug)]
@@ -129,7 +130,24 @@ impl Driver {
             drop(presence);
             Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown))
         };
-        self.hands.run(seat, false, Box::pin(work));
+        let span = self.span(run);
+        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+    }
+
+    /// What every line that is logged from within a run carries.
+    pub(super) fn span(&self, run: RunId) -> tracing::Span {
+        let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
+        let cause = match self.engine.why(live.vertex) {
+            Some(Why::Operator) => "operator",
+            Some(Why::Event) => "event",
+            Some(Why::Refresh) => "refresh",
+            Some(Why::Again) => "again",
+            Some(Why::Load) => "load",
+            Some(Why::Poll) => "poll",
+            Some(Why::Look) | None => "look",
+        };
+        // Of the highest level, so that it is there whatever is filtered.
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
     }
 
     /// Applies what the check of this run found.
@@ -156,7 +174,8 @@ impl Driver {
             drop(presence);
             Input::Ended(run, outcome)
         };
-        self.hands.run(seat, true, Box::pin(work));
+        let span = self.span(run);
+        self.hands.run(seat, true, Box::pin(work.instrument(span)));
     }
 
     pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {

@@ -111,6 +111,28 @@ pub struct Status {
     /// Its version.
     #[serde(default)]
     pub version: String,
+    /// The host waits for a reboot.
+    #[serde(default)]
+    pub reboot: Option<Reboot>,
+    /// The checkout in which the graph lies.
+    #[serde(default)]
+    pub checkout: Option<Checkout>,
+}
+
+/// A reboot that packages have asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reboot {
+    /// Which, as far as they have said.
+    pub packages: Vec<String>,
+}
+
+/// A checkout of git. Edits that were not committed are not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkout {
+    /// The commit that is checked out now.
+    pub commit: String,
+    /// The branch, if one is.
+    pub branch: Option<String>,
 }
 
 /// How one resource stands, worst first.

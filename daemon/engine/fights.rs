@@ -131,7 +131,7 @@ impl Engine {
         let known = self.fights.get(&id).map(|fight| (fight.round.heard, fight.round.seen));
         match known {
             // There is no more to learn in this round.
-            Some((true, _)) => return self.turn_away(id),
+            Some((true, _)) => return self.turn_away(id, heard),
             Some((false, seen)) if !heard && seen >= ENOUGH => return,
             None if !deed => return,
             Some(_) | None => {}
@@ -151,14 +151,18 @@ impl Engine {
         round.suspects.sort_unstable();
         round.suspects.dedup();
         round.suspects.truncate(SUSPECTS);
-        self.turn_away(id);
+        self.turn_away(id, heard);
     }
 
     /// A vertex that is held back, and of whose other party enough is known, needs no more events before its next run.
-    fn turn_away(&mut self, id: VertexId) {
+    fn turn_away(&mut self, id: VertexId, heard: bool) {
         let now = self.now;
         let Some(vertex) = self.vertex(id).filter(|vertex| vertex.contended) else { return };
         let yields = vertex.meta.on_conflict == Conflict::Yield;
+        if yields && !heard {
+            // A look says nothing of whether anybody has touched it.
+            return;
+        }
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;

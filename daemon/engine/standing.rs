@@ -2,8 +2,8 @@
 
 use crate::engine::Engine;
 use crate::ids::VertexId;
-use crate::status::Standing;
-use crate::vertex::{Phase, Place, RunKind, Vertex, Watch};
+use crate::status::{Standing, Why};
+use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -27,6 +27,24 @@ impl Engine {
             Phase::Resting if vertex.contended => self.contended(id, vertex),
             Phase::Resting => Standing::Settled,
         })
+    }
+
+    /// Why the run that is in progress was started; `None` where none is.
+    #[must_use]
+    pub fn why(&self, id: VertexId) -> Option<Why> {
+        let causes = self.vertex(id)?.run()?.causes;
+        let each = [
+            (Causes::OPERATOR, Why::Operator),
+            (Causes::EVENT, Why::Event),
+            (Causes::OWED.and(Causes::SUPPOSED), Why::Refresh),
+            (Causes::AGAIN, Why::Again),
+            (Causes::LOAD, Why::Load),
+            (Causes::LOOK, Why::Look),
+            (Causes::POLL, Why::Poll),
+        ];
+        let found = each.into_iter().find(|(cause, _)| causes.has(*cause));
+        // Nothing but a look is started without a cause.
+        Some(found.map_or(Why::Look, |(_, why)| why))
     }
 
     /// Whether a look is to come, which may find that it must be processed.

@@ -47,6 +47,25 @@ pub enum Standing {
     Stuck(RunId, Tick),
 }
 
+/// Why a run was started: of several causes the one that says most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// The operator asked.
+    Operator,
+    /// Its source reported a change, or it receives another value.
+    Event,
+    /// A refresh is owed, or would be.
+    Refresh,
+    /// An earlier run failed or was cut off.
+    Again,
+    /// It is new, or has a new definition.
+    Load,
+    /// A look, or what a look has found.
+    Look,
+    /// A poll tick.
+    Poll,
+}
+
 /// Counts over all vertices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {

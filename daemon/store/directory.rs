@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The names of the files that we put into it.
@@ -15,7 +15,7 @@ pub(super) const DATABASE: &str = "state.db";
 const KEY: &str = "values.key";
 
 /// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
-pub(super) fn prepare(directory: &Path) -> Result<(), StoreError> {
+fn prepare(directory: &Path) -> Result<(), StoreError> {
     let refuse = |why: String| refusal(directory, why, false);
     let failed = |error: std::io::Error| refusal(directory, error.to_string(), is_denied(&error));
     if let Some(parent) = directory.parent() {
@@ -69,14 +69,37 @@ fn is_ours(directory: &Path) -> bool {
         || std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The directory, held by this process; the system lets go of it when the process ends, also by `kill -9`.
+/// A state directory, held by this process; the system lets go of it when the process ends, also by `kill -9`.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub struct Hold {
+    file: File,
+    directory: PathBuf,
+    epoch: u64,
+}
 
-impl Drop for Lock {
+impl Hold {
+    /// Takes a state directory, which is made where it is missing. Refused at once where another daemon has it.
+    pub fn take(directory: &Path) -> Result<Self, StoreError> {
+        prepare(directory)?;
+        lock(directory)
+    }
+
+    /// Which.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// How often this directory has been taken.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+}
+
+impl Drop for Hold {
     fn drop(&mut self) {
         // Said aloud: a child between its fork and its exec has the file open too, and closing ours would not be enough.
-        if let Err(error) = self.0.unlock() {
+        if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "cannot let go of the state directory");
         }
     }
@@ -86,7 +109,7 @@ impl Drop for Lock {
 const ORPHANS: Duration = Duration::from_secs(2);
 
 /// Takes the directory for this process.
-pub(super) fn lock(directory: &Path) -> Result<Lock, StoreError> {
+fn lock(directory: &Path) -> Result<Hold, StoreError> {
     let dir = directory.display().to_string();
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
@@ -98,41 +121,53 @@ pub(super) fn lock(directory: &Path) -> Result<Lock, StoreError> {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
-        let holder = holder(&mut file).map_err(refuse)?;
+        let holder = Holder::read(&mut file).map_err(refuse)?;
         if !holder.is_gone() || began.elapsed() > ORPHANS {
-            return Err(StoreError::Locked { dir, pid: holder.0 });
+            return Err(StoreError::Locked { dir, pid: holder.pid, since: holder.since });
         }
         std::thread::sleep(ORPHANS / 100);
     }
-    // A full disk must not stop the daemon from starting: the lock holds, only its holder's number is unknown.
-    if let Err(error) = name_holder(&mut file) {
+    let epoch = Holder::read(&mut file).map_or(0, |last| last.epoch) + 1;
+    // A full disk must not stop the daemon from starting: the lock holds, only its holder is unknown.
+    if let Err(error) = name_holder(&mut file, epoch) {
         tracing::warn!(%error, "cannot write our process number into the lock file");
     }
-    Ok(Lock(file))
+    Ok(Hold { file, directory: directory.to_owned(), epoch })
 }
 
-/// The process number in the lock file.
-struct Holder(String);
+/// What the lock file says of its holder: process, epoch, since when (in seconds since 1970).
+struct Holder {
+    pid: String,
+    epoch: u64,
+    since: Option<u64>,
+}
 
 impl Holder {
+    fn read(file: &mut File) -> std::io::Result<Self> {
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        let mut lines = text.lines().map(str::trim);
+        let pid = lines.next().filter(|pid| !pid.is_empty()).unwrap_or("unknown").to_owned();
+        let mut number = || lines.next().and_then(|line| line.parse().ok());
+        Ok(Self { pid, epoch: number().unwrap_or_default(), since: number() })
+    }
+
     /// Killed a moment ago: a child that it was starting has the file open until its exec.
     fn is_gone(&self) -> bool {
-        self.0.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+        self.pid.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     }
 }
 
-fn holder(file: &mut File) -> std::io::Result<Holder> {
-    let mut pid = String::new();
+fn name_holder(file: &mut File, epoch: u64) -> std::io::Result<()> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = since.map_or(0, |since| since.as_secs());
+    let text = format!("{}\n{epoch}\n{since}\n", std::process::id());
+    // In one piece, and cut afterwards: whoever reads meanwhile finds a holder.
     file.rewind()?;
-    file.read_to_string(&mut pid)?;
-    let pid = pid.trim();
-    Ok(Holder(if pid.is_empty() { "unknown".to_owned() } else { pid.to_owned() }))
-}
-
-fn name_holder(file: &mut File) -> std::io::Result<()> {
-    file.set_len(0)?;
-    file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_data()
 }
 
 /// The key of the hashes, made where there is none: in a file of its own, so that a copy of the database tells nothing.

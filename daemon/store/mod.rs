@@ -10,6 +10,7 @@ mod journal;
 mod memory;
 mod sqlite;
 
+pub use directory::Hold;
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
@@ -151,12 +152,14 @@ pub struct Remembered {
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another daemon holds the state directory.
-    #[error("another steadfast is running on {dir} (pid {pid})")]
+    #[error("another steadfast is running on {dir} (pid {pid}{})", since_words(*since))]
     Locked {
         /// The state directory.
         dir: String,
         /// Its process, as far as known.
         pid: String,
+        /// Since when it has it, in seconds since 1970, as far as known.
+        since: Option<u64>,
     },
     /// The state directory cannot be made or used.
     #[error("cannot use the state directory {dir}: {why}")]
@@ -179,6 +182,12 @@ pub enum StoreError {
     /// The thread that keeps state has ended.
     #[error("state is not kept any more: its thread has ended")]
     Ended,
+}
+
+fn since_words(since: Option<u64>) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let age = since.zip(now.ok()).map(|(since, now)| now.as_secs().saturating_sub(since));
+    age.map(|age| format!(", for {age} s")).unwrap_or_default()
 }
 
 /// A place that keeps entries.

@@ -1,6 +1,6 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
-use super::Shared;
+use super::{Shared, surroundings};
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::status::{ResourceDetails, ResourceStatus, Wanted};
 use crate::driver::{Input, Question};
@@ -57,7 +57,9 @@ impl Clerk {
         }
         match ask {
             Ask::Status { most } => {
-                let status = self.of_driver(|to| Question::Status(most, to)).await?;
+                let mut status = self.of_driver(|to| Question::Status(most, to)).await?;
+                let graph = self.shared.graph.paths().first().cloned();
+                (status.reboot, status.checkout) = surroundings::look(graph).await;
                 replies.data(&status).await;
             }
             Ask::Show { resource } => {

@@ -3,6 +3,7 @@
 use super::Shared;
 use super::store::Kept;
 use crate::driver::{Answer, Driver, Inbox, Input, Parts};
+use crate::lease::Standing;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
@@ -53,7 +54,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
             }
         }
     });
-    worker.requires("store").handles("graph").handles("events").grace(GRACE)
+    worker.requires("store").handles("lease").handles("graph").handles("events").grace(GRACE)
 }
 
 /// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
@@ -157,6 +158,9 @@ fn drive(
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.settings.clone(), parts);
+        if let Standing::Lost(why) = &*shared.lease.borrow() {
+            driver.inbox().put(Input::Lease(Err(why.clone())));
+        }
         if told.send((driver.inbox(), driver.presence())).is_ok() {
             driver.run().await;
         }

@@ -73,6 +73,11 @@ impl Faults {
 impl Shared {
     /// Puts a fault into a worker. Those of the driver are in its loop, on its thread.
     pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), String> {
+        if let ("lease", "lost" | "found") = (worker, how) {
+            let lost = || Err("a fault was put into it".to_owned());
+            self.requests.put(Input::Lease(if how == "lost" { lost() } else { Ok(()) }));
+            return Ok(());
+        }
         let fault = Fault::named(how).ok_or_else(|| format!("no fault is named `{how}`"))?;
         let in_loop = worker == "driver" && fault != Fault::Error;
         let there = if in_loop {

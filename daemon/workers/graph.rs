@@ -85,6 +85,11 @@ impl Reloader {
         Self(Arc::new(Asked { graph, requests, had_one, who, events, wake }))
     }
 
+    /// Where the graph lies.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.0.graph.paths
+    }
+
     /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
     pub(super) fn reload(&self, operator: bool) {
         let who = if operator { OPERATOR } else { AUTOMATIC };

@@ -2,8 +2,8 @@
 //!
 //! `signals`, `graph` and `control` ask; the driver does. What they ask goes through [`requests`](requests), which outlives any
 //! driver, so a driver that broke is started anew and nobody else notices. The driver's loop has a thread of its own;
-//! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `store`, `driver`; and, needed by nobody
-//! and stopped last, `graph`, `signals`, `watchdog`, `events`, `control`.
+//! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
+//! nobody, `graph`; and, stopped last, `signals`, `watchdog`, `events`, `control`.
 
 mod control;
 mod desk;
@@ -12,9 +12,11 @@ mod ending;
 #[cfg(debug_assertions)]
 mod faults;
 mod graph;
+mod lease;
 mod requests;
 mod signals;
 mod store;
+mod surroundings;
 pub mod systemd;
 mod watchdog;
 
@@ -24,7 +26,9 @@ pub use graph::{FirstRefused, GraphSource};
 use crate::control::Address;
 use crate::driver::{Audience, Settings};
 use crate::events::{Pump, Stream};
+use crate::lease::{Local, Standing};
 use crate::signals::Signals;
+use crate::store::Hold;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Life, Manifold, Supervisor};
 use ending::Ending;
 use graph::Reloader;
@@ -80,6 +84,9 @@ struct Shared {
     graph: Reloader,
     ending: Ending,
     grace: Duration,
+    /// How the lease stands, and what is held by it.
+    lease: watch::Sender<Standing>,
+    held: watch::Receiver<Option<Arc<Hold>>>,
     /// The last driver and all that it has started, as long as any of that lives.
     presence: Mutex<Weak<()>>,
     #[cfg(debug_assertions)]
@@ -111,6 +118,7 @@ impl Shared {
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
+    let local = Local::new(setup.state_directory.clone());
     let shared = Arc::new(Shared {
         settings: setup.settings,
         key: Arc::new(setup.key),
@@ -120,6 +128,8 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         ending: Ending::new(supervisor.clone(), requests.clone()),
         requests,
         grace: setup.grace,
+        lease: watch::Sender::default(),
+        held: local.held(),
         presence: Mutex::default(),
         #[cfg(debug_assertions)]
         faults: faults::Faults::default(),
@@ -131,6 +141,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         signals::signals(&shared, setup.signals),
         control::events(&shared, pump),
         control::control(&shared, clerk, setup.socket),
+        lease::lease(&shared, local),
         store::store(&shared),
         driver::driver(&shared),
         graph::graph(&shared, stops),

@@ -1,7 +1,7 @@
 //! The worker that keeps state: opens the store, holds the state directory, and offers the journal.
 
 use super::Shared;
-use crate::store::{Journal, Key, Recalled, SqliteStore, StoreError};
+use crate::store::{Hold, Journal, Key, Recalled, SqliteStore, StoreError};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Kept {
     }
 }
 
-fn open(directory: &Path) -> Result<Kept, StoreError> {
-    let store = SqliteStore::open(directory)?;
+fn open(hold: Arc<Hold>, directory: &Path) -> Result<Kept, StoreError> {
+    let store = SqliteStore::open_held(hold)?;
     let key = SqliteStore::key(directory)?;
     let journal = Journal::spawn(Box::new(store));
     let journal = journal.map_err(|error| StoreError::Directory {
@@ -40,17 +40,26 @@ fn open(directory: &Path) -> Result<Kept, StoreError> {
 pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let was_open = Arc::new(AtomicBool::new(false));
-    shared.worker("store", move |_, life: Life| {
+    let worker = shared.worker("store", move |_, life: Life| {
         let (shared, was_open) = (Arc::clone(&own), Arc::clone(&was_open));
         async move {
             let directory = shared.state_directory.clone();
-            let opened = tokio::task::spawn_blocking(move || open(&directory)).await;
+            life.say("waits for the lease");
+            let mut lease = shared.held.clone();
+            let hold = tokio::select! {
+                hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+                () = life.stopping().cancelled() => return Ok(()),
+            };
+            let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
+            life.say(format!("in {}", directory.display()));
+            let opened = tokio::task::spawn_blocking(move || open(hold, &directory)).await;
             let kept = match opened.map_err(Failure::again)? {
                 Ok(kept) => kept,
                 Err(error) if was_open.load(Ordering::SeqCst) => return Err(Failure::again(error)),
                 Err(error) => return Err(Failure::fatal(RANK, error)),
             };
             was_open.store(true, Ordering::SeqCst);
+            drop(lease);
             let journal = kept.journal.clone();
             let closing = Closing(journal.clone());
             life.ready(Outputs::none().with(kept));
@@ -64,7 +73,8 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
             let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
             closed.map_err(Failure::again)
         }
-    })
+    });
+    worker.handles("lease")
 }
 
 /// Closes the journal also where the worker is cut off.

@@ -78,6 +78,7 @@ impl Host {
         let (_owner, mut running) = begin(command, stop.clone(), Leftover::Kill)?;
         wait_here(async {
             tokio::select! {
+            biased;
                 result = &mut running => result,
                 () = permit.revoked() => {
                     stop.cancel();
@@ -96,6 +97,7 @@ impl Host {
         let stop = CancellationToken::new();
         let (_owner, mut running) = begin(command, stop.clone(), Leftover::Spare)?;
         tokio::select! {
+            biased;
             result = &mut running => result,
             () = permit.revoked() => {
                 stop.cancel();

@@ -98,6 +98,7 @@ impl Test {
 
     async fn run(&self, permit: &Permit) -> Outcome {
         tokio::select! {
+            biased;
             () = tokio::time::sleep(self.sleep) => {}
             () = permit.revoked() => return Outcome::Interrupted,
         }

@@ -7,6 +7,7 @@ mod bounds;
 mod kinds;
 mod refused;
 mod selection;
+mod settings;
 mod values;
 
 use kinds::KINDS;

@@ -58,6 +58,8 @@ fn every_code_is_shown() {
         Code::Receive,     // values::what_cannot_be_received_is_refused_at_once
         Code::Secret,      // values::what_cannot_be_received_is_refused_at_once
         Code::Automatic,   // accepted::an_automatic_edge_never_makes_a_cycle
+        Code::Untrusted,   // settings::root_reads_only_what_nobody_else_can_change
+        Code::Setting,     // settings::wrong_settings_are_refused
     ];
     for code in Code::ALL {
         let shown = answers.contains(&format!("[{code}]"));
@@ -150,7 +152,7 @@ fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
 /// Every code is explained; its wrong example is refused with it, or warned of, and its right one loads without a word.
 #[test]
 fn every_code_is_explained_by_examples_that_are_true() {
-    let without = ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C501"];
+    let without = ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C014", "C501", "C601"];
     for code in Code::ALL {
         let section = code.explained();
         assert!(

@@ -177,6 +177,31 @@ fn what_will_change_is_shown_before_it_goes_on() {
     host.wait_until("it is put back", || host.read("c") == "x");
 }
 
+/// The commit of the graph's checkout is told, and again when it has moved; a daemon that is gone and back is watched on.
+#[test]
+fn the_status_tells_the_commit_and_can_be_watched() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    host.make_directory(".git").write(".git/HEAD", "ref: refs/heads/main\n");
+    host.write(".git/packed-refs", format!("{} refs/heads/main\n", "a1".repeat(20)));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["status"]).prints("graph at commit a1a1a1a1a1a1 (main); edits since are not seen");
+    host.write(".git/HEAD", "b2".repeat(20));
+    let status = status(&host);
+    assert_eq!(status["checkout"]["commit"], "b2".repeat(20));
+    assert!(status["checkout"]["branch"].is_null(), "{status}");
+
+    let mut command = host.bare(&["status", "--watch"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    let terminal = crate::terminal::Terminal::start(command.env("TERM", "xterm"), 24, 100);
+    terminal.wait_for("asked: as declared");
+    daemon.kill();
+    terminal.wait_for("no daemon listens").wait_until("cleared", |s| !s.contains("as declared"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    terminal.wait_for("asked: as declared");
+}
+
 /// A reload answers what became of it; a broken graph changes nothing (F-20).
 #[test]
 fn a_reload_says_what_became_of_it() {

@@ -86,7 +86,7 @@ fn what_others_can_write_is_a_problem() {
     host.make_directory("open").write("open/graph.yaml", GRAPH).chmod("open", 0o777);
     let (grade, says) =
         found(doctor(&host, &["$DIR/open/graph.yaml"]).exits(1), "permissions", "graph");
-    assert_eq!((grade.as_str(), says.contains("can be written by others")), ("problem", true));
+    assert_eq!((grade.as_str(), says.contains("may be written by others")), ("problem", true));
     // In a sticky folder only an own entry is safe, and this one is.
     host.chmod("open", 0o1777);
     assert_eq!(found(&doctor(&host, &["$DIR/open/graph.yaml"]), "permissions", "graph").0, "ok");

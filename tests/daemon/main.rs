@@ -4,6 +4,7 @@
 mod hung;
 
 mod daemon;
+mod forged;
 mod host;
 mod output;
 mod process;
@@ -21,6 +22,8 @@ mod execs;
 mod failures;
 mod faults;
 mod fights;
+mod journald;
+mod logged;
 mod malformed;
 mod noticed;
 mod owners;
@@ -31,6 +34,7 @@ mod planned;
 mod refused;
 mod reloaded;
 mod secrets;
+mod settings;
 mod shells;
 mod shown;
 mod silence;

@@ -25,6 +25,20 @@ fn the_doctor_finds_the_service() {
     ] {
         assert!(told.contains(line), "expected `{line}` in\n{told}");
     }
+    let status = || host.run(&["steadfast", "status"]).stdout;
+    assert!(!status().contains("reboot"), "{}", status());
+    host.shell("echo needed >/run/reboot-required; echo dbus >/run/reboot-required.pkgs");
+    assert!(status().contains("reboot required: dbus"), "{}", status());
+    // And its lines are found by their fields.
+    host.adjust(
+        "ExecStart=\nExecStart=/usr/bin/steadfast run --log journald /etc/steadfast/graph.yaml",
+    );
+    host.systemctl("restart");
+    let entries = || {
+        let words = "STEADFAST_EVENT=loaded SYSLOG_IDENTIFIER=steadfast _COMM=steadfast";
+        host.shell(&format!("journalctl --no-pager -o cat {words}"))
+    };
+    host.until("an entry with its fields", || entries().contains("loaded: graph host: 1 added"));
     host.shell("chmod go+w /etc/steadfast");
     assert!(doctor().contains("problem  graph: "), "{}", doctor());
 }

@@ -24,6 +24,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
     ("driver", &["store", "events", "config", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
+    // What is locked is the directory of the store.
+    ("lease", &["store"]),
     ("events", &["store"]),
     ("signals", &[]),
     // What runs inside a daemon, each with its manifold; it is told by `cli` how.
@@ -37,6 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "control",
             "signals",
             "supervisor",
+            "lease",
             "steadfast_engine",
             "steadfast_resources",
         ],

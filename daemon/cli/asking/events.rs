@@ -2,7 +2,7 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{out, plain};
+use super::super::text::{out, out_json, plain};
 use super::{PATIENCE, address, asking, refuse};
 use crate::control::{Ask, Client, Unanswered};
 use crate::events::Event;
@@ -18,7 +18,7 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
         loop {
             let within = (!follow).then_some(PATIENCE);
             match client.next(within).await {
-                Ok(Some(value)) if args.json => out(value.to_string()),
+                Ok(Some(value)) if args.json => out_json(&value),
                 Ok(Some(value)) => match serde_json::from_value::<Event>(value.clone()) {
                     Ok(event) => out(words(&event, now())),
                     // So many were lost: this reader was too slow.

@@ -12,7 +12,7 @@ pub(super) use status::{headline, line, paused, status};
 
 use super::args::Socket;
 use super::exit::Exit;
-use super::{on_runtime, text};
+use super::{on_runtime, settings, text};
 use crate::control::{Address, Ask, Client, Unanswered};
 use serde_json::Value;
 use std::time::Duration;
@@ -24,7 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) fn address(socket: &Socket) -> Address {
     match (&socket.socket, &socket.state_dir) {
         (Some(path), _) => Address::at(path.clone()),
-        (None, directory) => Address::usual(directory.as_deref()),
+        (None, Some(directory)) => Address::usual(Some(directory)),
+        (None, None) => match settings::of_daemon() {
+            (Some(path), _) => Address::at(path),
+            (None, directory) => Address::usual(directory.as_deref()),
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{difference, out, plain};
+use super::super::text::{difference, out, out_json, plain};
 use super::status::line;
 use super::{ask_for, asking, now, pieces, span, words};
 use crate::control::Ask;
@@ -19,7 +19,7 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         let ask = Ask::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
         if args.json {
-            out(serde_json::to_string(&details).unwrap_or_default());
+            out_json(&details);
             return Ok(Exit::Well);
         }
         for line in describe(&details) {
@@ -93,7 +93,7 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
         let ask = Ask::Why { resource: args.resource.clone() };
         let path: Vec<ResourceStatus> = ask_for(&args.socket, &ask).await?;
         if args.json {
-            out(serde_json::to_string(&path).unwrap_or_default());
+            out_json(&path);
             return Ok(Exit::Well);
         }
         for (depth, resource) in path.iter().enumerate() {
@@ -108,7 +108,7 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     asking(async {
         let report: Report = ask_for(&args.socket, &Ask::Report).await?;
         if args.json {
-            out(serde_json::to_string(&report).unwrap_or_default());
+            out_json(&report);
             return Ok(Exit::Well);
         }
         for (name, worker) in &report.workers {

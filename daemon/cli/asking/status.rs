@@ -2,32 +2,46 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{count, out, plain};
+use super::super::text::{count, out, out_json, plain};
 use super::{ask_for, asking, span};
 use crate::control::Ask;
-use crate::driver::status::{PauseStatus, ResourceStatus, Status, Verdict};
+use crate::driver::status::{Checkout, PauseStatus, ResourceStatus, Status, Verdict};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// How often `--watch` asks.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Clears a terminal, and goes to its first line.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
 /// Shows the status, once or until it is interrupted.
 pub(in crate::cli) fn status(args: &args::Status) -> Exit {
     asking(async {
+        if !args.watch {
+            let status = once(args).await?;
+            return Ok(exit(status.verdict));
+        }
+        let clears = !args.json && std::io::stdout().is_terminal();
         loop {
-            let ask = Ask::Status { most: args.most };
-            let status: Status = ask_for(&args.socket, &ask).await?;
-            if args.json {
-                out(serde_json::to_string(&status).unwrap_or_default());
-            } else {
-                show(&status);
+            if clears {
+                out(CLEAR);
             }
-            if !args.watch {
-                return Ok(exit(status.verdict));
-            }
+            // A daemon that is gone may come back: that is what is watched for.
+            drop(once(args).await);
             tokio::time::sleep(EVERY).await;
         }
     })
+}
+
+async fn once(args: &args::Status) -> Result<Status, Exit> {
+    let status: Status = ask_for(&args.socket, &Ask::Status { most: args.most }).await?;
+    if args.json {
+        out_json(&status);
+    } else {
+        show(&status);
+    }
+    Ok(status)
 }
 
 /// For who monitors: well, failed, or neither.
@@ -53,6 +67,18 @@ fn show(status: &Status) {
     }
     if status.more > 0 {
         out(format!("  … and {} more (--most N)", status.more));
+    }
+    if let Some(reboot) = &status.reboot {
+        let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
+        let by =
+            if packages.is_empty() { String::new() } else { format!(": {}", packages.join(", ")) };
+        out(format!("  reboot required{by}"));
+    }
+    if let Some(Checkout { commit, branch }) = &status.checkout {
+        let short: String = commit.chars().take(12).collect();
+        let branch = branch.as_deref().map(|name| format!(" ({})", plain(name)));
+        let branch = branch.unwrap_or_default();
+        out(format!("  graph at commit {short}{branch}; edits since are not seen"));
     }
     let ages = status.ages;
     let ago = |what, age: Option<u64>| match age {
@@ -106,7 +132,7 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 
 /// One resource in one line.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
-    let mut line = format!("  {}: {}", plain(&resource.resource), resource.says);
+    let mut line = format!("  {}: {}", plain(&resource.resource), plain(&resource.says));
     if !resource.waits_for.is_empty() {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
         line.push_str(&format!(": {}", names.join(", ")));

@@ -11,7 +11,7 @@ mod service;
 use super::args;
 use super::asking::address;
 use super::exit::Exit;
-use super::text::{out, plain};
+use super::text::{out, out_json, plain};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub(super) fn doctor(args: &args::Doctor) -> Exit {
     super::on_runtime(|runtime| {
         let diagnosis = runtime.block_on(diagnose(args));
         if args.json {
-            out(serde_json::to_string(&diagnosis).unwrap_or_default());
+            out_json(&diagnosis);
         } else {
             show(&diagnosis);
         }

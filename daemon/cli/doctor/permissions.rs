@@ -1,8 +1,9 @@
 //! Who we are, and whom the state directory, the socket and the graph belong to.
 
 use super::Finding;
+use crate::config;
 use rustix::process::geteuid;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -99,37 +100,14 @@ fn control_socket(path: &Path) -> Finding {
 fn graph(path: &Path) -> Finding {
     const NAME: &str = "graph";
     let shown = path.display();
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let real = match fs::canonicalize(&absolute) {
-        Ok(real) => real,
+    match config::doubts(path) {
+        Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
+        Ok(Some(why)) => {
+            Finding::problem(NAME, format!("{shown}: {why}"), "give it to root; chmod go-w")
+        }
         Err(error) => {
             let advice = "give the path of a graph that can be read";
-            return Finding::problem(NAME, format!("{shown}: {error}"), advice);
-        }
-    };
-    // As it was named, and where that leads to: a link in a folder of others leads where they want.
-    let steps = absolute.ancestors().chain(real.ancestors());
-    for step in steps {
-        let Ok(found) = fs::symlink_metadata(step) else { continue };
-        if let Some(why) = open_to_others(&found) {
-            let says = format!("{shown}: {} {why}", step.display());
-            let advice = format!("chown root {0}; chmod go-w {0}", step.display());
-            return Finding::problem(NAME, says, advice);
+            Finding::problem(NAME, format!("{shown}: {error}"), advice)
         }
     }
-    Finding::ok(NAME, format!("{shown} can be written by nobody else"))
-}
-
-/// Why others can change this one, or put another in its place. The mode of a link means nothing; its owner does.
-fn open_to_others(found: &Metadata) -> Option<String> {
-    let is_trusted = |uid: u32| uid == 0 || uid == geteuid().as_raw();
-    if !is_trusted(found.uid()) {
-        return Some(format!("belongs to uid {}", found.uid()));
-    }
-    let mode = found.mode();
-    let group = mode & 0o020 != 0 && found.gid() != 0;
-    let writable = !found.is_symlink() && (mode & 0o002 != 0 || group);
-    // In a sticky folder nobody can replace what belongs to another.
-    let sticky = found.is_dir() && mode & 0o1000 != 0;
-    (writable && !sticky).then(|| format!("can be written by others (mode {:04o})", mode & 0o7777))
 }

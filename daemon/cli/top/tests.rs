@@ -42,6 +42,8 @@ fn status(verdict: Verdict) -> Status {
         more: 0,
         up_for: 7200,
         version: String::new(),
+        reboot: None,
+        checkout: None,
     }
 }
 

@@ -329,6 +329,24 @@ fn e20_on_conflict_says_who_gives_way() {
     sound(&world);
 }
 
+/// `yield`: our own looks, as a sweep makes them, are nobody who touches it. (Found by the simulation: it waited for ever.)
+#[test]
+fn e20_looks_do_not_hold_off_who_gives_way() {
+    let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
+    let mut world = fought(shape, 0);
+    world.steps(&[Step::Changed(v(0))]);
+    let mut waited = Duration::ZERO;
+    while started(&world).is_empty() {
+        assert!(waited < Meta::LONGEST_BACKOFF + MINUTE * 3, "it waits for ever");
+        world.steps(&[Step::Wait(MINUTE / 2), Step::Look(v(0))]);
+        waited += MINUTE / 2;
+    }
+    assert_eq!(started(&world), [0]);
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
 /// `yield`: the operator has it tried again at once, by `redo` or by a reload.
 #[test]
 fn e20_the_operator_ends_a_fight() {

@@ -5,13 +5,14 @@
 
 mod rows;
 
-use super::directory::{self, Lock};
+use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::{Entry, Key, Recalled, Store, StoreError};
 use rows::{Batch, Fault};
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What this program writes, and the newest that it reads.
@@ -28,15 +29,18 @@ pub struct SqliteStore {
     path: PathBuf,
     moved_aside: Option<PathBuf>,
     /// Held as long as this value lives.
-    _lock: Lock,
+    _hold: Arc<Hold>,
 }
 
 impl SqliteStore {
     /// Opens the store of a state directory, which is made where it is missing. A damaged database is moved aside.
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
-        directory::prepare(state_directory)?;
-        let lock = directory::lock(state_directory)?;
-        let path = state_directory.join(directory::DATABASE);
+        Self::open_held(Arc::new(Hold::take(state_directory)?))
+    }
+
+    /// The same of one that is held already.
+    pub fn open_held(hold: Arc<Hold>) -> Result<Self, StoreError> {
+        let path = hold.directory().join(directory::DATABASE);
         let mut moved_aside = None;
         let (connection, verified) = match connect(&path) {
             Ok(connected) => connected,
@@ -53,7 +57,7 @@ impl SqliteStore {
             }
         };
         let (connection, verified) = (Some(connection), Some(verified));
-        Ok(Self { connection, verified, path, moved_aside, _lock: lock })
+        Ok(Self { connection, verified, path, moved_aside, _hold: hold })
     }
 
     /// Whether something is kept in this state directory.

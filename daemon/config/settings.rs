@@ -1,0 +1,253 @@
+//! The settings of a host (`/etc/steadfast/steadfast.yaml`): which graph, where things are kept, what holds for all resources. Read
+//! and refused as a graph is: every problem at once, each with its place.
+
+use super::code::Code;
+use super::kinds::Kinds;
+use super::meta::Metas;
+use super::problem::{Problem, Problems, quoted};
+use super::raw::{Given, ResourceSpots};
+use super::read::{Entry, Reader};
+use super::render::Rejected;
+use super::semaphore::{Refused, Semaphores};
+use super::{input, place, tree};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_resources::{FieldSpec, FieldType, Fields, Value};
+
+/// Every setting, as kinds declare their fields.
+pub(super) static SETTINGS: &[FieldSpec] = &[
+    FieldSpec::new(
+        "graph",
+        FieldType::Texts,
+        "graph files, or folders of *.yaml; relative to this file",
+    ),
+    FieldSpec::new("watch", FieldType::Bool, "reload when a graph file changes; default false"),
+    FieldSpec::new("state_dir", FieldType::Text, "where state is kept; default /var/lib/steadfast"),
+    FieldSpec::new(
+        "socket",
+        FieldType::Text,
+        "where to listen for commands; default in the runtime directory",
+    ),
+    FieldSpec::new("socket_group", FieldType::Text, "a group whose members may ask how all stands"),
+    FieldSpec::new(
+        "log",
+        FieldType::Text,
+        "how log lines look: human, json or journald; default human",
+    ),
+    FieldSpec::new(
+        "log_level",
+        FieldType::Text,
+        "how much is logged, as in info or steadfast::driver=debug; default info",
+    ),
+    FieldSpec::new(
+        "sweep",
+        FieldType::Int,
+        "seconds for one sweep over everything; 0: none; default 600",
+    ),
+    FieldSpec::new(
+        "grace",
+        FieldType::Int,
+        "seconds that running resources may take after a stop; default 30",
+    ),
+    FieldSpec::new(
+        "pause_limit",
+        FieldType::Int,
+        "seconds after which a pause ends by itself; default 28800",
+    ),
+    FieldSpec::new(
+        "brake",
+        FieldType::Int,
+        "repairs a minute after which nothing is repaired for a minute; 0: never; default 600",
+    ),
+    FieldSpec::new("noop", FieldType::Bool, "check only, change nothing; default false"),
+    FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
+];
+
+/// Says what a text should be, where it should be something else.
+pub type Judge<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// What holds for every resource that does not say otherwise: metaparams.
+#[derive(Clone, Debug)]
+pub struct Defaults(pub(super) Fields, u64);
+
+/// Equal where the same was written.
+impl PartialEq for Defaults {
+    fn eq(&self, other: &Self) -> bool {
+        self.1 == other.1
+    }
+}
+
+impl Eq for Defaults {}
+
+/// The settings of a host; what was not given is none.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Graph files, absolute.
+    pub graph: Vec<PathBuf>,
+    /// Reload when one of them changes.
+    pub watch: Option<bool>,
+    /// Where state is kept.
+    pub state_dir: Option<PathBuf>,
+    /// Where to listen.
+    pub socket: Option<PathBuf>,
+    /// Who may ask, as written.
+    pub socket_group: Option<String>,
+    /// How log lines look, as written.
+    pub log: Option<String>,
+    /// How much is logged.
+    pub log_level: Option<String>,
+    /// Seconds for a sweep.
+    pub sweep: Option<u64>,
+    /// Seconds of grace.
+    pub grace: Option<u64>,
+    /// Seconds of the longest pause.
+    pub pause_limit: Option<u64>,
+    /// Repairs a minute.
+    pub brake: Option<u32>,
+    /// Check only.
+    pub noop: Option<bool>,
+    /// So many at once.
+    pub sema: Option<u32>,
+    /// Metaparams for all.
+    pub defaults: Option<Arc<Defaults>>,
+}
+
+/// Every setting besides `defaults`, for `explain`.
+#[must_use]
+pub fn settings() -> &'static [FieldSpec] {
+    SETTINGS
+}
+
+/// Reads the settings of a host. `words` are the values that a setting may have, by its name, where only some are known.
+pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
+    let mut problems = Problems::default();
+    let sources = input::read(&[path.to_owned()], &mut problems);
+    let kinds = Kinds::of_this_build();
+    let mut settings = Settings::default();
+    if let Some(source) = sources.first()
+        && let Some(tree) = tree::parse(source, &mut problems)
+    {
+        let mut reader = Reader { source, kinds: &kinds, tree: &tree, problems: &mut problems };
+        settings = reader.settings(words);
+    }
+    if problems.errors() == 0 {
+        return Ok(settings);
+    }
+    let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
+    let problems = problems.sorted(&displays);
+    Err(Rejected { problems: problems.list, more: problems.more })
+}
+
+impl<'t> Reader<'t, '_> {
+    fn settings(&mut self, words: &[(&str, Judge<'_>)]) -> Settings {
+        let mut settings = Settings::default();
+        let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
+            return settings;
+        };
+        let known: Vec<&str> =
+            SETTINGS.iter().map(|field| field.name).chain(["defaults"]).collect();
+        let entries = self.map(root, "the settings", "a map of settings").unwrap_or_default();
+        for entry in entries {
+            if entry.key == "defaults" {
+                settings.defaults = self.defaults(entry);
+                continue;
+            }
+            let Some(field) = SETTINGS.iter().find(|field| field.name == entry.key) else {
+                self.unknown(entry.key, entry.key_span, "the settings", &known);
+                continue;
+            };
+            let Some(value) = self.value(field, entry, "the settings") else { continue };
+            let refused = match words.iter().find(|(name, _)| *name == field.name) {
+                Some((_, judge)) => match &value {
+                    Value::Text(text) => judge(text).err(),
+                    _ => None,
+                },
+                None => None,
+            };
+            match refused {
+                Some(why) => self.refuse_setting(entry, field.name, &why),
+                None => self.take(entry, field.name, value, &mut settings),
+            }
+        }
+        settings
+    }
+
+    fn refuse_setting(&mut self, entry: Entry<'t>, name: &str, expected: &str) {
+        let place = self.source.place(self.value_span(entry));
+        let what = format!("`{name}` should be {}", quoted(expected));
+        self.say(Problem::new(Code::Setting, what).at(Some(place)));
+    }
+
+    fn take(&mut self, entry: Entry<'t>, name: &str, value: Value, settings: &mut Settings) {
+        let base = self.source.base.clone();
+        let path = |text: String| base.join(text);
+        match (name, value) {
+            ("graph", Value::Texts(texts)) => {
+                settings.graph = texts.into_iter().map(path).collect();
+                if settings.graph.is_empty() {
+                    self.refuse_setting(entry, name, "at least one file or folder");
+                }
+            }
+            ("watch", Value::Bool(watch)) => settings.watch = Some(watch),
+            ("noop", Value::Bool(noop)) => settings.noop = Some(noop),
+            ("state_dir", Value::Text(text)) => settings.state_dir = Some(path(text)),
+            ("socket", Value::Text(text)) => settings.socket = Some(path(text)),
+            ("socket_group", Value::Text(text)) => settings.socket_group = Some(text),
+            ("log", Value::Text(text)) => settings.log = Some(text),
+            ("log_level", Value::Text(text)) => settings.log_level = Some(text),
+            (_, Value::Int(number)) => self.number(entry, name, number, settings),
+            // The table says which type each has.
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, entry: Entry<'t>, name: &str, number: i64, settings: &mut Settings) {
+        let least = u64::from(["pause_limit", "sema"].contains(&name));
+        let whole = u64::try_from(number).ok().filter(|number| *number >= least);
+        let small = whole.and_then(|number| u32::try_from(number).ok());
+        let (Some(whole), Some(small)) = (whole, small) else {
+            let expected = format!("a number from {least} to {}, found {number}", u32::MAX);
+            return self.refuse_setting(entry, name, &expected);
+        };
+        match name {
+            "sweep" => settings.sweep = Some(whole),
+            "grace" => settings.grace = Some(whole),
+            "pause_limit" => settings.pause_limit = Some(whole),
+            "brake" => settings.brake = Some(small),
+            _ => settings.sema = Some(small),
+        }
+    }
+
+    /// Metaparams, checked as those of a resource are.
+    fn defaults(&mut self, entry: Entry<'t>) -> Option<Arc<Defaults>> {
+        let mut spots = ResourceSpots::default();
+        let given: Given = self.meta(entry, "the defaults", &mut spots)?;
+        let defaults = Defaults(given.fields.clone(), given.sum);
+        let (mut semaphores, mut own, mut said) = (Semaphores::default(), Vec::new(), Vec::new());
+        let at = place::Where { file: 0, part: place::Part::Name(0) };
+        let mut take = |text: &str, _| match semaphores.take(text, at, &own) {
+            Ok(id) => {
+                own.push(id);
+                Some(id)
+            }
+            Err(Refused::Wrong(problem) | Refused::Conflict(problem, _)) => {
+                said.push(("sema", problem));
+                None
+            }
+        };
+        let mut wrong = Vec::new();
+        Metas::new(false, None, None).make(
+            Some(Box::new(given)),
+            &mut take,
+            &mut |name, problem| {
+                wrong.push((name, problem));
+            },
+        );
+        for (name, problem) in wrong.into_iter().chain(said) {
+            let span = spots.meta.iter().find(|(key, _)| *key == name).map(|(_, span)| *span);
+            let span = span.unwrap_or_else(|| self.value_span(entry));
+            self.say(problem.at(Some(self.source.place(span))));
+        }
+        Some(Arc::new(defaults))
+    }
+}

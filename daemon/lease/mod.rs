@@ -1,0 +1,141 @@
+//! The right to act on this host: held by one daemon at a time, and known to be held (C-1 to C-10).
+//!
+//! A [`Lease`] is acquired, renewed and given back; [`keep`] does that in time and tells how it stands. Without it nothing is
+//! begun, and what runs ends and is recorded. On one host the lease is a lock ([`Local`]), which is never lost; one that is shared by
+//! hosts can be. After the token source of Pulumi's managed updates, in our own words.
+
+mod local;
+
+pub use local::Local;
+
+use std::pin::Pin;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The proof that the lease is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Grows with each holder: what an earlier one still writes can be told.
+    pub epoch: u64,
+    /// How long it holds without being renewed; none where it holds until it is given back.
+    pub lifetime: Option<Duration>,
+}
+
+/// What comes of asking to have it renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It holds for its lifetime again.
+    Renewed(Token),
+    /// Nobody could be asked; the old one holds until its end.
+    Later(String),
+    /// Somebody else has it.
+    Lost(String),
+}
+
+/// An answer that takes its time.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A lease. Every call may take as long as it likes: it is given up when it would be too late.
+pub trait Lease: Send {
+    /// Why it cannot be had.
+    type Refusal: std::error::Error + Send + Sync + 'static;
+
+    /// Gets it, or says who has it.
+    fn acquire(&mut self) -> Answer<'_, Result<Token, Self::Refusal>>;
+
+    /// Holds it for longer.
+    fn renew(&mut self, token: Token) -> Answer<'_, Renewal>;
+
+    /// Gives it back.
+    fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>>;
+
+    /// The time by which it ends: on a clock that goes on while the machine sleeps (C-6).
+    fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(
+            u64::try_from(now.tv_sec).unwrap_or_default(),
+            u32::try_from(now.tv_nsec).unwrap_or_default(),
+        )
+    }
+}
+
+/// How the lease stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It was not had yet.
+    #[default]
+    Wanted,
+    /// It is held, as the holder of this epoch.
+    Held(u64),
+    /// It was held, and is not any more.
+    Lost(String),
+}
+
+/// Why it is not kept any longer.
+#[derive(Debug, Error)]
+pub enum Gone<R: std::error::Error> {
+    /// It was never had.
+    #[error(transparent)]
+    Refused(R),
+    /// It was lost.
+    #[error("the lease is lost: {0}")]
+    Lost(String),
+}
+
+/// Acquires the lease, holds it until it is asked to stop, and gives it back. How it stands is told in `standing`.
+pub async fn keep<L: Lease>(
+    lease: &mut L,
+    standing: &watch::Sender<Standing>,
+    stop: &CancellationToken,
+) -> Result<(), Gone<L::Refusal>> {
+    let mut asked = lease.now();
+    let mut token = lease.acquire().await.map_err(Gone::Refused)?;
+    standing.send_replace(Standing::Held(token.epoch));
+    loop {
+        let Some(lifetime) = token.lifetime else {
+            stop.cancelled().await;
+            break;
+        };
+        // C-3, C-5: several tries fit before the end, and none is made sooner.
+        let rest = stop.run_until_cancelled(tokio::time::sleep(lifetime / 8)).await;
+        if rest.is_none() {
+            break;
+        }
+        let since = lease.now().saturating_sub(asked);
+        if since < lifetime / 2 {
+            continue;
+        }
+        let left = lifetime.saturating_sub(since);
+        let at = lease.now();
+        // C-7: it never waits for longer than it may matter.
+        let renewal = match tokio::time::timeout(left.min(lifetime / 8), lease.renew(token)).await {
+            Ok(renewal) => renewal,
+            Err(_) => Renewal::Later("no answer came in time".to_owned()),
+        };
+        match renewal {
+            Renewal::Renewed(new) => {
+                (asked, token) = (at, new);
+                standing.send_if_modified(|now| {
+                    let held = Standing::Held(new.epoch);
+                    let changed = *now != held;
+                    *now = held;
+                    changed
+                });
+            }
+            Renewal::Later(why) if lease.now().saturating_sub(asked) < lifetime => {
+                tracing::warn!(event = "lease", "the lease is not renewed yet: {why}");
+            }
+            Renewal::Later(why) | Renewal::Lost(why) => {
+                standing.send_replace(Standing::Lost(why.clone()));
+                return Err(Gone::Lost(why));
+            }
+        }
+    }
+    // C-8: said, not hidden; who comes next waits for its end.
+    if let Err(why) = lease.release(token).await {
+        tracing::warn!(event = "lease", "the lease could not be given back: {why}");
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The settings of a host, and whose files root believes (S-11).
+
+use super::Files;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::Path;
+use std::sync::Arc;
+use steadfast::config::{Options, Settings, load, read_settings};
+
+fn read(text: &str) -> Result<Settings, String> {
+    let files = Files::new().with("steadfast.yaml", text);
+    let form = |word: &str| {
+        if word == "json" { Ok(()) } else { Err(format!("one of json, found `{word}`")) }
+    };
+    read_settings(&files.path("steadfast.yaml"), &[("log", &form)])
+        .map_err(|rejected| rejected.to_string())
+}
+
+#[test]
+fn settings_are_read() {
+    let settings = read(
+        "graph: [web.yaml, /srv/more]\nwatch: true\nlog: json\nsweep: 0\ngrace: 5\nsema: 2\n\
+         state_dir: state\ndefaults: {retry: 3, sema: ['net:2']}\n",
+    )
+    .unwrap();
+    assert!(settings.graph[0].ends_with("web.yaml") && settings.graph[0].is_absolute());
+    assert_eq!(settings.graph[1], Path::new("/srv/more"));
+    assert_eq!((settings.watch, settings.sweep, settings.grace), (Some(true), Some(0), Some(5)));
+    assert!(settings.state_dir.unwrap().is_absolute());
+    assert!(settings.noop.is_none() && settings.defaults.is_some());
+    let nothing = read("").unwrap();
+    assert!(nothing.graph.is_empty() && nothing.defaults.is_none());
+}
+
+#[test]
+fn the_settings_that_come_along_are_right() {
+    let settings = read(&include_str!("../../systemd/steadfast.yaml").replace("human", "json"));
+    assert!(settings.is_ok_and(|settings| settings.defaults.is_some() && settings.watch.is_some()));
+}
+
+/// Every problem at once, each with its place and what to do.
+#[test]
+fn wrong_settings_are_refused() {
+    let said = read(
+        "graph: []\nsweeep: 3\nsema: 0\ngrace: -1\nlog: loud\nwatch: 3\n\
+         defaults: {retyr: 1, limit: 2, burst: 0}\n",
+    )
+    .unwrap_err();
+    for words in [
+        "`graph` should be at least one file or folder",
+        "steadfast.yaml:2:1",
+        "did you mean `sweep`?",
+        "`sema` should be a number from 1 to",
+        "`grace` should be a number from 0 to",
+        "`log` should be one of json, found `loud`",
+        "`watch`",
+        "did you mean `retry`?",
+        "burst",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = read("graph: [").unwrap_err();
+    assert!(said.contains("[C006]"), "{said}");
+}
+
+/// What a resource says itself wins; what it does not say, the defaults say.
+#[test]
+fn defaults_hold_where_nothing_is_said() {
+    let defaults = read("defaults: {retry: 7, noop: true, delay: 900}\n").unwrap().defaults;
+    let files = Files::new().with(
+        "graph.yaml",
+        "graph: g\nresources:\n  noop:\n  - {name: a}\n  - {name: b, meta: {retry: 1, noop: false}}\n",
+    );
+    let options = Options { defaults, ..Options::default() };
+    let loaded = load(&[files.path("graph.yaml")], &options).unwrap();
+    let retries: Vec<String> =
+        loaded.vertices.iter().map(|vertex| format!("{:?}", vertex.meta.retry)).collect();
+    assert_eq!(loaded.vertices.iter().map(|v| v.meta.noop).collect::<Vec<_>>(), [true, false]);
+    assert_ne!(retries[0], retries[1]);
+    let delays: Vec<_> = loaded.vertices.iter().map(|v| v.meta.delay.as_millis()).collect();
+    assert_eq!(delays, [900, 900]);
+    let plain = load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    assert_eq!(
+        plain.vertices[0].definition, loaded.vertices[0].definition,
+        "metaparams are no part of a definition"
+    );
+    assert!(Arc::strong_count(&plain.vertices[0].meta) > 0);
+}
+
+/// Mode and owner of: a folder, a folder in it, the graph in that; whether root reads it.
+type Row = ((u32, u32), (u32, u32), (u32, u32), bool);
+
+/// S-11: as root, a graph that somebody else could change is refused, and it is said why. Needs root.
+#[test]
+fn root_reads_only_what_nobody_else_can_change() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let matrix: [Row; 12] = [
+        ((0o755, 0), (0o755, 0), (0o644, 0), true),
+        ((0o1777, 0), (0o755, 0), (0o644, 0), true),
+        ((0o755, 0), (0o1777, 0), (0o600, 0), true),
+        ((0o755, 0), (0o755, 0), (0o664, 0), true),
+        ((0o755, 0), (0o755, 0), (0o666, 0), false),
+        ((0o755, 0), (0o755, 0), (0o644, 1234), false),
+        ((0o755, 0), (0o777, 0), (0o644, 0), false),
+        ((0o777, 0), (0o755, 0), (0o644, 0), false),
+        ((0o755, 1234), (0o755, 0), (0o644, 0), false),
+        ((0o755, 0), (0o755, 1234), (0o644, 0), false),
+        ((0o1777, 0), (0o755, 1234), (0o644, 0), false),
+        ((0o1777, 0), (0o1777, 0), (0o644, 1234), false),
+    ];
+    for row in matrix {
+        let (upper, lower, graph, believed) = row;
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("upper/lower");
+        std::fs::create_dir_all(&place).unwrap();
+        let file = place.join("graph.yaml");
+        std::fs::write(&file, "graph: g\n").unwrap();
+        for (path, (mode, uid)) in
+            [(place.parent().unwrap(), upper), (place.as_path(), lower), (file.as_path(), graph)]
+        {
+            chown(path, Some(uid), Some(0)).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let read = load(std::slice::from_ref(&file), &Options::default());
+        assert_eq!(read.is_ok(), believed, "{row:?}");
+        if let Err(rejected) = read {
+            let said = rejected.to_string();
+            assert!(said.contains("[C014]") && said.contains("somebody else could"), "{said}");
+        }
+        // A link in a safe place does not help: what was opened is judged.
+        let link = folder.path().join("link.yaml");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(load(&[link], &Options::default()).is_ok(), believed, "{row:?}, by a link");
+        let settings = read_settings(&file, &[]).map_err(|rejected| rejected.to_string());
+        let said = settings.err().unwrap_or_default();
+        assert_eq!(said.contains("[C014]"), !believed, "{row:?}: settings too: {said}");
+    }
+    // The group of somebody else.
+    let files = Files::new().with("graph.yaml", "graph: g\n");
+    chown(files.path("graph.yaml"), Some(0), Some(1234)).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o664);
+    std::fs::set_permissions(files.path("graph.yaml"), mode).unwrap();
+    assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
+}

@@ -1,0 +1,276 @@
+//! One life of the simulated daemon: its driver, and what happens to it until it is killed or has stopped.
+
+use crate::listener::Listener;
+use crate::machinery::{OneThread, Works};
+use crate::play::SWEEP;
+use crate::stage::{Event, Shared, here, lock};
+use crate::storage::Storage;
+use crate::world::{FileEvent, Who};
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use steadfast::driver::watch::{Hand, Happening};
+use steadfast::driver::{Driver, Finished, Inbox, Input, Parts, Settings};
+use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
+use steadfast_engine::Slots;
+use steadfast_resources::{Host, MintKey};
+use tokio::task::AbortHandle;
+
+/// It lives.
+pub(crate) struct Life {
+    number: u32,
+    pub(crate) driver: Pin<Box<dyn Future<Output = Finished>>>,
+    pub(crate) inbox: Inbox<Input>,
+    works: Arc<Mutex<Works>>,
+    tasks: Vec<AbortHandle>,
+}
+
+/// There is one key in a process.
+fn key() -> Arc<MintKey> {
+    static KEY: OnceLock<Arc<MintKey>> = OnceLock::new();
+    Arc::clone(KEY.get_or_init(|| Arc::new(MintKey::take().expect("nobody else takes it"))))
+}
+
+impl Life {
+    /// Starts it, with what is kept.
+    pub(crate) fn begin(stage: &Shared, kept: &MemoryStore) -> Self {
+        let mut storage = Storage { kept: kept.clone(), stage: Arc::clone(stage) };
+        let mut recalled = storage.recall().expect("memory tells all");
+        recalled.key = Some(Key([7; 32]));
+        let (number, slots, sweeps) = {
+            let mut stage = lock(stage);
+            stage.life += 1;
+            if recalled.resources.values().any(|kept| kept.interrupted.is_some()) {
+                stage.saw("a crash between begin and end");
+            }
+            if recalled.resources.values().any(|kept| kept.owed.is_some()) {
+                stage.saw("a refresh that a crash left owed");
+            }
+            if recalled.pause.is_some() {
+                stage.saw("a pause that outlived a crash");
+            }
+            stage.say(format_args!("recalls {recalled:?}"));
+            let (threads, spare) = (stage.profile.threads, stage.profile.spare);
+            let slots = Slots { threads, spare, ..Slots::default() };
+            (stage.life, slots, stage.profile.sweeps)
+        };
+        let (journal, writer) = Journal::by_hand(Box::new(storage));
+        let works = Works { writer: Some(writer), ..Works::default() };
+        let works = Arc::new(Mutex::new(works));
+        let machinery =
+            OneThread { stage: Arc::clone(stage), life: number, parts: Arc::clone(&works) };
+        let settings = Settings {
+            one_shot: false,
+            slots,
+            sweep: sweeps.then_some(Duration::from_millis(SWEEP)),
+            pause_limit: Duration::from_mins(2),
+            whole: true,
+            brake: Some(60),
+            clock: || (0, 0),
+        };
+        let parts = Parts {
+            host: Host::default(),
+            key: key(),
+            journal: Some(journal),
+            recalled,
+            audience: Box::new(Listener(Arc::clone(stage))),
+        };
+        let driver = Driver::on(Box::new(machinery), settings, parts);
+        let inbox = driver.inbox();
+        let driver = Box::pin(driver.run());
+        Self { number, driver, inbox, works, tasks: Vec::new() }
+    }
+
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().expect("one thread")
+    }
+
+    /// Puts on the agenda what the driver has asked for.
+    pub(crate) fn plan(&self, stage: &Shared) {
+        let (mut works, life) = (self.works(), self.number);
+        let due = works.writer.as_ref().filter(|_| !works.writing).and_then(Writer::due);
+        if let Some(due) = due {
+            works.writing = true;
+            let mut stage = lock(stage);
+            let most = if stage.rough { stage.profile.commit } else { 1 };
+            let wait = u64::try_from(due.as_millis()).expect("a short wait");
+            let delay = wait + stage.chance.within(0, most);
+            stage.after(delay, Event::Write { life });
+        }
+        if !works.walking && works.hand.as_ref().is_some_and(Hand::is_wanted) {
+            works.walking = true;
+            let mut stage = lock(stage);
+            let (most, hangs) = (stage.profile.job, stage.profile.hangs);
+            let mut delay = if stage.rough { stage.chance.within(0, most) } else { 0 };
+            if stage.rough && stage.chance.once_in(hangs) {
+                delay += stage.chance.below(20_000);
+            }
+            stage.after(delay, Event::Hub { life });
+        }
+        let mut stage = lock(stage);
+        if !stage.world.queue.is_empty() && !stage.telling {
+            stage.telling = true;
+            let late = if stage.rough { stage.profile.late } else { 1 };
+            let delay = stage.chance.within(0, late);
+            if delay > 100 {
+                stage.saw("a file event came late");
+            }
+            stage.after(delay, Event::FileEvents);
+        }
+    }
+
+    /// Something that it has asked for comes to pass.
+    pub(crate) fn act(&mut self, event: Event, stage: &Shared) {
+        match event {
+            Event::Job { life, asked, applies, work } if life == self.number => {
+                self.job((asked, applies), work, stage);
+            }
+            Event::Task { life, work } if life == self.number => {
+                let stage = Arc::clone(stage);
+                let task = async move {
+                    let input = work.await;
+                    let mut stage = lock(&stage);
+                    let most = if stage.rough { stage.profile.job / 10 } else { 0 };
+                    let delay = stage.chance.within(0, most);
+                    stage.after(delay, Event::Result { life, input });
+                };
+                self.tasks.push(tokio::spawn(task).abort_handle());
+            }
+            Event::Result { life, input } if life == self.number => {
+                lock(stage).say(format_args!("{input:?}"));
+                self.inbox.put(input);
+            }
+            Event::Write { life } if life == self.number => {
+                let mut writer = self.works().writer.take();
+                if let Some(writer) = &mut writer {
+                    writer.write_next();
+                }
+                let mut works = self.works();
+                (works.writer, works.writing) = (writer, false);
+                drop(works);
+                let mut stage = lock(stage);
+                if stage.rough && stage.profile.kills > 0 && stage.chance.once_in(20) {
+                    // It is kept, or not, and the daemon will never know.
+                    stage.saw("a crash after the commit and before its answer");
+                    stage.dead = true;
+                }
+            }
+            Event::Hub { life } if life == self.number => {
+                let hand = self.works().hand.clone();
+                let steps = lock(stage).chance.within(1, 40);
+                let is_busy = |_: &u64| hand.as_ref().is_some_and(Hand::step);
+                let _steps = (0..steps).take_while(is_busy).count();
+                self.works().walking = false;
+            }
+            Event::FileEvents => self.tell(stage),
+            _ => {}
+        }
+    }
+
+    /// A check or an apply makes its system calls, all at this moment; what comes of it may reach the driver later.
+    fn job(
+        &self,
+        (asked, applies): (u64, bool),
+        mut work: steadfast::driver::Work,
+        stage: &Shared,
+    ) {
+        {
+            let mut stage = lock(stage);
+            let now = stage.now();
+            stage.say(format_args!("works {applies} asked at {asked}, now {now}"));
+        }
+        let machine = here();
+        lock(stage).take_in(&machine, Who::Foreign);
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(input) = work.as_mut().poll(&mut context) else {
+            lock(stage).wrong.push("what is to block does not".to_owned());
+            return;
+        };
+        let mut stage = lock(stage);
+        stage.take_in(&machine, Who::Us);
+        if machine.is_dead() {
+            stage.saw("a crash within an apply");
+            stage.dead = true;
+        }
+        let most = if stage.rough { stage.profile.job } else { 0 };
+        let delay = stage.chance.within(0, most);
+        stage.after(delay, Event::Result { life: self.number, input });
+    }
+
+    /// The kernel's events reach the hub, or some of them do.
+    fn tell(&self, stage: &Shared) {
+        let mut events = Vec::new();
+        {
+            let mut stage = lock(stage);
+            stage.telling = false;
+            let lost = if stage.rough { stage.profile.lost } else { 0 };
+            let count = stage.world.queue.len() as u64;
+            let count = stage.chance.within(count.min(1), count);
+            for _ in 0..count {
+                let Some(event) = stage.world.queue.pop_front() else { break };
+                if event == FileEvent::Overflow {
+                    stage.saw("the queue of file events ran over");
+                }
+                let is_lost =
+                    matches!(event, FileEvent::Entry { .. }) && stage.chance.percent(lost);
+                stage.say_event(&event, is_lost);
+                stage.note_told(&event, is_lost);
+                if !is_lost {
+                    events.push(event);
+                }
+            }
+        }
+        let sink = self.works().sink.clone();
+        let told: Vec<Happening<'_>> = events
+            .iter()
+            .map(|event| match event {
+                FileEvent::Entry { directory, name, structural } => {
+                    Happening::Entry { directory: *directory, name, structural: *structural }
+                }
+                FileEvent::Lost(directory) => Happening::Lost(*directory),
+                FileEvent::Overflow => Happening::Overflow,
+            })
+            .collect();
+        if let Some(sink) = sink
+            && !told.is_empty()
+        {
+            sink(&told);
+        }
+    }
+
+    /// It is gone from one moment to the next, with all that it had in hand.
+    pub(crate) fn killed(self, stage: &Shared) {
+        let cut: BTreeSet<String> = {
+            let mut stage = lock(stage);
+            stage.life += 1;
+            stage.dead = false;
+            here().restart();
+            stage.take_in(&here(), Who::Us);
+            stage.telling = false;
+            stage.world.close_watches();
+            let running = stage.running.iter().filter(|(_, count)| **count > 0);
+            running.map(|((_, command), _)| command.clone()).collect()
+        };
+        for task in &self.tasks {
+            task.abort();
+        }
+        let mut stage = lock(stage);
+        let now = stage.now();
+        for command in cut {
+            stage.done.insert(command, now);
+        }
+    }
+
+    /// It has ended in order: what it had to keep is kept.
+    pub(crate) fn stopped(self, stage: &Shared) {
+        let writer = self.works().writer.take();
+        if let Some(mut writer) = writer {
+            while writer.due().is_some() {
+                writer.write_next();
+            }
+        }
+        self.killed(stage);
+    }
+}

@@ -1,0 +1,85 @@
+//! The machinery of a simulated driver: one thread, and an agenda that says what happens when.
+
+use crate::ground::Meadow;
+use crate::play::WALL;
+use crate::stage::{Event, Shared, lock};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use steadfast::driver::watch::{Hand, Hub, Sources};
+use steadfast::driver::{Ear, Hands, Inbox, Input, Machinery, Work};
+use steadfast::store::Writer;
+use steadfast_resources::{Host, Seat};
+
+/// What one life of the daemon runs on.
+#[derive(Clone)]
+pub(crate) struct OneThread {
+    pub(crate) stage: Shared,
+    pub(crate) life: u32,
+    pub(crate) parts: Arc<Mutex<Works>>,
+}
+
+/// What the one who plays moves by hand.
+#[derive(Default)]
+pub(crate) struct Works {
+    pub(crate) writer: Option<Writer>,
+    pub(crate) hand: Option<Hand>,
+    pub(crate) sink: Option<Arc<steadfast::driver::watch::Sink>>,
+    /// A turn of theirs is on the agenda.
+    pub(crate) writing: bool,
+    pub(crate) walking: bool,
+}
+
+impl Machinery for OneThread {
+    fn hands(&self, _most: usize, _inbox: Inbox<Input>) -> Box<dyn Hands> {
+        Box::new(self.clone())
+    }
+
+    fn hub(&self, _host: &Host, ear: Ear) -> Hub {
+        let meadow = || Meadow(Arc::clone(&self.stage));
+        let handle = tokio::runtime::Handle::current();
+        let parts = Arc::clone(&self.parts);
+        let (hub, hand) = Hub::by_hand(
+            handle,
+            Sources::default(),
+            ear,
+            (Arc::new(meadow()), |sink| {
+                parts.lock().expect("one thread").sink = Some(Arc::new(sink));
+                Box::new(meadow())
+            }),
+        );
+        self.parts.lock().expect("one thread").hand = Some(hand);
+        hub
+    }
+
+    fn wall(&self) -> Duration {
+        WALL + Duration::from_millis(lock(&self.stage).now())
+    }
+}
+
+/// How long a job that hangs does so.
+const LONG: u64 = 30_000;
+
+impl Hands for OneThread {
+    fn run(&self, seat: Seat, blocks: bool, work: Work) {
+        let mut stage = lock(&self.stage);
+        let (life, most, hangs) = (self.life, stage.profile.job, stage.profile.hangs);
+        let rough = stage.rough;
+        let mut delay = if rough { stage.chance.within(0, most) } else { stage.chance.below(2) };
+        if rough && stage.chance.once_in(hangs) {
+            stage.saw("a thread hung");
+            delay += stage.chance.below(LONG);
+        }
+        let asked = stage.now();
+        let event = match seat {
+            Seat::Thread => Event::Job { life, asked, applies: blocks, work },
+            Seat::Command => Event::Task { life, work },
+        };
+        stage.after(delay, event);
+    }
+
+    fn nudge(&self) {}
+
+    fn is_waiting(&self) -> bool {
+        false
+    }
+}

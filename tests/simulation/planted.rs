@@ -1,0 +1,252 @@
+//! Bugs planted on purpose, in what lies around the engine: each still applies to the sources, and each is caught by some run.
+//!
+//! That they apply is checked by every run of the tests. That they are caught takes half an hour:
+//! `cargo test --test simulation planted -- --ignored --nocapture` copies the repository to a folder of its own, plants one after
+//! the other in the copy, plays runs until one fails, and prints the table that stands in docs/simulation.md.
+//! `STEADFAST_PLANTED=hub,journal` takes those whose names begin so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// In that file these words, which stand there once, are replaced by others.
+struct Planted {
+    name: &'static str,
+    what: &'static str,
+    file: &'static str,
+    old: &'static str,
+    new: &'static str,
+}
+
+const ALL: &[Planted] = &[
+    Planted {
+        name: "keeper-begins-what-is-refused",
+        what: "a begin that could not be kept counts as kept",
+        file: "daemon/driver/keeper.rs",
+        old: "                Some(Event::Refused(run))\n            }",
+        new: "                Some(Event::Begun(run))\n            }",
+    },
+    Planted {
+        name: "keeper-forgets-an-end",
+        what: "an end that could not be kept is told as durable, and not tried again",
+        file: "daemon/driver/keeper.rs",
+        old: "                self.stall(ticket, entry.clone(), Asked::End(run, entry));\n                None",
+        new: "                drop(entry);\n                Some(Event::Durable(run))",
+    },
+    Planted {
+        name: "keeper-never-tries-again",
+        what: "what could not be kept waits for ever",
+        file: "daemon/driver/keeper.rs",
+        old: "        self.retry_at = Some(Instant::now() + AGAIN);",
+        new: "",
+    },
+    Planted {
+        name: "journal-passes-the-refused",
+        what: "what waits behind a refused batch is kept before it",
+        file: "daemon/store/journal.rs",
+        old: "            self.refuse_waiting(&mut tickets);",
+        new: "            let _ = &mut tickets;",
+    },
+    Planted {
+        name: "store-pays-too-much",
+        what: "a run pays what came while it ran, too",
+        file: "daemon/store/fold.rs",
+        old: "paid.is_some_and(|paid| *owed <= paid);",
+        new: "paid.is_some_and(|paid| *owed <= paid || true);",
+    },
+    Planted {
+        name: "driver-begins-at-leisure",
+        what: "a begin that owes need not be durable before the apply",
+        file: "daemon/driver/perform.rs",
+        old: "let urgent = !intent.owes.is_empty() || self.is_deed(intent.vertex);",
+        new: "let urgent = false;",
+    },
+    Planted {
+        name: "driver-drops-echoes",
+        what: "an event that may be our own doing is not even looked into",
+        file: "daemon/driver/perform.rs",
+        old: "Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),",
+        new: "Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => continue,",
+    },
+    Planted {
+        name: "driver-ignores-suspicion",
+        what: "what may have been missed is not looked for",
+        file: "daemon/driver/perform.rs",
+        old: "Signal::Suspect(id) => Event::Suspect(id),\n            };",
+        new: "Signal::Suspect(_) => continue,\n            };",
+    },
+    Planted {
+        name: "driver-forgets-what-settles",
+        what: "events of files that a command runs for are dropped",
+        file: "daemon/driver/perform.rs",
+        old: "                    self.settling.put(id, Instant::now());\n",
+        new: "",
+    },
+    Planted {
+        name: "driver-recalls-no-debt",
+        what: "a refresh that is owed does not outlive the daemon",
+        file: "daemon/driver/table.rs",
+        old: "Some((id, Recall { owed, interrupted, done: r.done }))",
+        new: "Some((id, Recall { owed: owed.filter(|_| false), interrupted, done: r.done }))",
+    },
+    Planted {
+        name: "driver-keeps-values-to-itself",
+        what: "who receives a value is not told that it is another",
+        file: "daemon/driver/runs.rs",
+        old: "            self.turn(Event::Received(id));",
+        new: "            let _ = id;",
+    },
+    Planted {
+        name: "driver-wakes-late",
+        what: "what the engine waits for is not looked at when it is due",
+        file: "daemon/driver/mod.rs",
+        old: "if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {",
+        new: "if self.engine.next_wakeup().is_some_and(|at| at.0 + 1 <= self.now().0 / 4096) {",
+    },
+    Planted {
+        name: "hub-ignores-the-overflow",
+        what: "a queue that ran over is no reason to look",
+        file: "daemon/driver/watch/table.rs",
+        old: "Happening::Overflow => self.work.overflow = true,",
+        new: "Happening::Overflow => {}",
+    },
+    Planted {
+        name: "hub-keeps-dead-watches",
+        what: "a directory that is gone is believed to be watched",
+        file: "daemon/driver/watch/table.rs",
+        old: "                    self.work.lost.insert(directory);\n",
+        new: "                    let _ = directory;\n",
+    },
+    Planted {
+        name: "hub-walks-without-a-word",
+        what: "a way that leads elsewhere is followed, and nobody told",
+        file: "daemon/driver/watch/worker.rs",
+        old: "            if differs || reason > Reason::Verify {",
+        new: "            if differs && reason > Reason::Changed {",
+    },
+    Planted {
+        name: "hub-looks-before-it-watches",
+        what: "an entry is noted only where it is there",
+        file: "daemon/driver/watch/walk.rs",
+        old: "            if !self.step(&place, &name, walked)? {",
+        new: "            let there = self.ground.look(&place.held, &name).is_ok();\n            if there && !self.step(&place, &name, walked)? {",
+    },
+];
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A bug that does not apply any more is no test of anything.
+#[test]
+fn every_planted_bug_still_applies() {
+    let page = fs::read_to_string(top().join("docs/simulation.md")).expect("docs/simulation.md");
+    let mut wrong = Vec::new();
+    for planted in ALL {
+        let text = fs::read_to_string(top().join(planted.file)).expect(planted.file);
+        let found = text.matches(planted.old).count();
+        if found != 1 {
+            wrong.push(format!("{}: {found} places in {}", planted.name, planted.file));
+        }
+        if !page.contains(&format!("| {} |", planted.name)) {
+            wrong.push(format!("{}: no line in docs/simulation.md", planted.name));
+        }
+    }
+    assert!(wrong.is_empty(), "expected one place, and a line, for each:\n{}", wrong.join("\n"));
+}
+
+/// Each is caught; the line says by how many runs.
+#[test]
+#[ignore = "takes half an hour: cargo test --test simulation planted -- --ignored --nocapture"]
+fn every_planted_bug_is_caught() {
+    let wanted = std::env::var("STEADFAST_PLANTED").unwrap_or_default();
+    let is_wanted = |planted: &&Planted| wanted.split(',').any(|w| planted.name.starts_with(w));
+    let workshop = Workshop::new();
+    let mut survivors = Vec::new();
+    tell("| bug | what is broken | runs until it is caught | by |");
+    tell("|---|---|---|---|");
+    for planted in ALL.iter().filter(is_wanted) {
+        let Planted { name, what, .. } = planted;
+        let caught = workshop.catch(planted);
+        if caught.is_none() {
+            survivors.push(*name);
+        }
+        let (runs, by) = caught.unwrap_or_else(|| (0, "nobody".to_owned()));
+        tell(&format!("| {name} | {what} | {runs} | {by} |"));
+    }
+    assert!(survivors.is_empty(), "nobody caught {survivors:?}");
+}
+
+/// The copy in which bugs are planted.
+struct Workshop(PathBuf);
+
+impl Workshop {
+    fn new() -> Self {
+        let this = Self(std::env::temp_dir().join("steadfast-planted"));
+        let files = Command::new("git").args(["ls-files", "-z"]).current_dir(top()).output();
+        let files = files.expect("git knows the files").stdout;
+        for name in files.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            this.restore(std::str::from_utf8(name).expect("UTF-8"));
+        }
+        this
+    }
+
+    /// Makes a file of the copy as it is in the repository; what is equal is left alone, so that little is built anew.
+    fn restore(&self, name: &str) {
+        let Ok(bytes) = fs::read(top().join(name)) else { return };
+        let copy = self.0.join(name);
+        fs::create_dir_all(copy.parent().expect("below the copy")).expect("a folder");
+        if fs::read(&copy).ok().as_ref() != Some(&bytes) {
+            fs::write(&copy, bytes).expect("a copied file");
+        }
+    }
+
+    /// How many runs it took, and what the first that failed said.
+    fn catch(&self, planted: &Planted) -> Option<(u64, String)> {
+        let path = self.0.join(planted.file);
+        let text = fs::read_to_string(&path).expect("a copied source");
+        fs::write(&path, text.replace(planted.old, planted.new)).expect("the broken source");
+        let build = self.cargo(&["--no-run"], (0, 1));
+        let said = String::from_utf8_lossy(&build.stderr).into_owned();
+        assert!(build.status.success(), "{} does not build:\n{said}", planted.name);
+        let mut caught = None;
+        for (first, count) in [(0, 50), (50, 450), (500, 2_500), (3_000, 7_000)] {
+            let run = self.cargo(&["one_seed"], (first, count));
+            if !run.status.success() {
+                caught = Some(first_failure(&String::from_utf8_lossy(&run.stdout), first));
+                break;
+            }
+        }
+        self.restore(planted.file);
+        caught
+    }
+
+    fn cargo(&self, arguments: &[&str], (first, count): (u64, u64)) -> std::process::Output {
+        Command::new("timeout")
+            .args(["600", "nice", "cargo", "test", "--offline", "--test", "simulation"])
+            .args(arguments)
+            .current_dir(&self.0)
+            .env("CARGO_TARGET_DIR", self.0.join("target"))
+            .env("STEADFAST_SEED", first.to_string())
+            .env("STEADFAST_SEEDS", count.to_string())
+            .output()
+            .expect("timeout, nice and cargo are there")
+    }
+}
+
+/// The first seed that failed, and the first that was said of it.
+fn first_failure(said: &str, first: u64) -> (u64, String) {
+    let found = said.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(": "));
+    match found {
+        Some((seed, what)) => {
+            let seed: u64 = seed.parse().expect("a seed is a number");
+            (seed + 1, what.chars().take(70).collect::<String>().replace('|', "/"))
+        }
+        None => (first + 1, "it does not end".to_owned()),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the table is for whoever started this by hand")]
+fn tell(line: &str) {
+    println!("{line}");
+}

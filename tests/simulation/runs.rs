@@ -1,0 +1,120 @@
+//! Many runs: ten thousand of them are as they must be, each twice the same, and together they have seen all there is to see.
+
+use crate::play::{Played, play};
+use crate::sights::Sights;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Plays a seed; what is not as it must be is told with the way to see it again.
+fn try_to_play(seed: u64, keep: bool, folder: &Path) -> Result<Played, String> {
+    let result = catch_unwind(AssertUnwindSafe(|| play(seed, keep, folder)));
+    let wrong = match result {
+        Ok(played) if played.wrong.is_empty() => return Ok(played),
+        Ok(played) => {
+            show(&played.lines);
+            played.wrong
+        }
+        Err(_) => vec!["it panicked".to_owned()],
+    };
+    Err(format!("seed {seed}: {}\n{}", wrong.join("\n"), again(seed)))
+}
+
+fn played(seed: u64, keep: bool, folder: &Path) -> Played {
+    try_to_play(seed, keep, folder).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+fn again(seed: u64) -> String {
+    format!(
+        "see it: STEADFAST_SEED={seed} cargo nextest run --test simulation one_seed --no-capture"
+    )
+}
+
+#[expect(clippy::print_stdout, reason = "asked for by whoever looks at one run")]
+fn show(lines: &[String]) {
+    for line in lines {
+        println!("{line}");
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+}
+
+/// One run, as `STEADFAST_SEED` says, with all that happens in it; or many from there on.
+#[test]
+fn one_seed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = number("STEADFAST_SEED").unwrap_or(1);
+    let Some(count) = number("STEADFAST_SEEDS") else {
+        let asked = std::env::var_os("STEADFAST_SEED").is_some();
+        let played = played(first, asked, folder.path());
+        show(&played.lines);
+        return;
+    };
+    let (mut sights, mut wrong) = (Sights::default(), Vec::new());
+    for seed in first..first + count {
+        match try_to_play(seed, false, folder.path()) {
+            Ok(played) => sights.add(&played.sights),
+            Err(what) => wrong.push(what),
+        }
+        if wrong.len() >= 20 {
+            break;
+        }
+    }
+    show(&[sights.table()]);
+    show(&wrong);
+    assert!(wrong.is_empty(), "{} of {count} runs", wrong.len());
+}
+
+/// How many runs the tests play, each of four a quarter.
+const RUNS: u64 = 10_000;
+
+/// F-15, E-4, E-6, E-9, E-18: each run ends as declared once nothing goes wrong any more; and what is to be seen has been seen.
+fn quarter(number: u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut sights, mut wrong) = (Sights::default(), Vec::new());
+    for seed in (number..RUNS).step_by(4) {
+        match try_to_play(seed, false, folder.path()) {
+            Ok(played) => sights.add(&played.sights),
+            Err(what) => wrong.push(what),
+        }
+        if wrong.len() >= 5 {
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let missing = sights.missing();
+    assert!(missing.is_empty(), "never seen: {missing:?}\n{}", sights.table());
+}
+
+#[test]
+fn first_quarter() {
+    quarter(0);
+}
+
+#[test]
+fn second_quarter() {
+    quarter(1);
+}
+
+#[test]
+fn third_quarter() {
+    quarter(2);
+}
+
+#[test]
+fn fourth_quarter() {
+    quarter(3);
+}
+
+/// One seed replays a run bit for bit.
+#[test]
+fn a_seed_replays_its_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for seed in 0..300 {
+        let (one, other) = (played(seed, false, folder.path()), played(seed, false, folder.path()));
+        assert_eq!(one.sum, other.sum, "seed {seed} plays two runs\n{}", again(seed));
+        assert!(one.sum.1 > 10, "seed {seed}: next to nothing happened");
+    }
+}

@@ -1,0 +1,397 @@
+//! Graphs: drawn, altered for a reload, and written as the text that an operator would write.
+
+use crate::chance::Chance;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What a resource is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Thing {
+    File { path: PathBuf, content: Content, mode: Option<u32> },
+    Directory { path: PathBuf, mode: Option<u32> },
+    Absent { path: PathBuf },
+    Link { path: PathBuf, target: &'static str },
+    Exec { creates: Option<PathBuf>, watched: Vec<PathBuf>, refresh_only: bool, always: bool },
+    Msg,
+    Value { text: String },
+    Test { changed: bool, sleep: u64 },
+}
+
+/// A content as written, or that of a `value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Text(String),
+    Of(String),
+}
+
+/// How it is run: the metaparams as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta(pub(crate) BTreeMap<&'static str, String>);
+
+/// A resource as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub(crate) thing: Thing,
+    pub(crate) meta: Meta,
+}
+
+/// A graph. Resources by name; the edges go from the first to the second, and notify or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) resources: BTreeMap<String, Declared>,
+    pub(crate) edges: BTreeMap<(String, String), bool>,
+}
+
+impl Thing {
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::File { .. } | Self::Directory { .. } => "file",
+            Self::Absent { .. } | Self::Link { .. } => "file",
+            Self::Exec { .. } => "exec",
+            Self::Msg => "msg",
+            Self::Value { .. } => "value",
+            Self::Test { .. } => "test",
+        }
+    }
+
+    /// Whether it is done again whenever somebody asks for it.
+    pub(crate) fn is_deed(&self) -> bool {
+        match self {
+            Self::Exec { creates, refresh_only, .. } => creates.is_none() || *refresh_only,
+            Self::Msg | Self::Test { .. } => true,
+            Self::File { .. } | Self::Directory { .. } => false,
+            Self::Absent { .. } | Self::Link { .. } | Self::Value { .. } => false,
+        }
+    }
+
+    /// Where it is, if it is somewhere.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } | Self::Directory { path, .. } => Some(path),
+            Self::Absent { path } | Self::Link { path, .. } => Some(path),
+            Self::Exec { .. } | Self::Msg | Self::Value { .. } | Self::Test { .. } => None,
+        }
+    }
+}
+
+impl Declared {
+    pub(crate) fn is_noop(&self) -> bool {
+        self.meta.0.contains_key("noop")
+    }
+}
+
+/// Where files lie.
+pub(crate) const DIRECTORIES: [&str; 4] = ["/a", "/b", "/a/c", "/b/d/e"];
+const FILES: [&str; 3] = ["x", "y", "z"];
+pub(crate) const CONTENTS: [&str; 4] = ["one\n", "two\n", "", "three\nlines\nlong\n"];
+pub(crate) const MODES: [u32; 3] = [0o644, 0o600, 0o755];
+
+impl Shape {
+    pub(crate) fn draw(chance: &mut Chance) -> Self {
+        let mut shape = Self::default();
+        let count = *chance.pick(&[1, 2, 3, 4, 6, 8, 12]);
+        for _ in 0..count {
+            shape.grow(chance);
+        }
+        shape.join(chance);
+        shape
+    }
+
+    /// The same with something altered, as for a reload.
+    pub(crate) fn altered(&self, chance: &mut Chance) -> Self {
+        let mut shape = self.clone();
+        for _ in 0..chance.within(1, 3) {
+            let names: Vec<String> = shape.resources.keys().cloned().collect();
+            match chance.below(5) {
+                0 => shape.grow(chance),
+                1 if !names.is_empty() => shape.remove(chance.pick(&names).clone().as_str()),
+                2 if !names.is_empty() => {
+                    let name = chance.pick(&names).clone();
+                    shape.revise(&name, chance);
+                }
+                3 => {
+                    let edges: Vec<_> = shape.edges.keys().cloned().collect();
+                    if !edges.is_empty() {
+                        shape.edges.remove(chance.pick(&edges));
+                    }
+                }
+                _ => {}
+            }
+        }
+        shape.join(chance);
+        shape
+    }
+
+    /// Another content or metaparam for one resource.
+    fn revise(&mut self, name: &str, chance: &mut Chance) {
+        let Some(declared) = self.resources.get_mut(name) else { return };
+        match &mut declared.thing {
+            Thing::File { content, mode, .. } => {
+                *content = Content::Text((*chance.pick(&CONTENTS)).to_owned());
+                *mode = chance.percent(30).then(|| *chance.pick(&MODES));
+            }
+            Thing::Directory { mode, .. } => *mode = Some(0o700),
+            Thing::Value { text } => *text = (*chance.pick(&CONTENTS)).trim().to_owned() + "v",
+            Thing::Exec { always, .. } => *always = !*always,
+            Thing::Link { target, .. } => *target = "/made",
+            Thing::Absent { .. } | Thing::Msg | Thing::Test { .. } => {}
+        }
+        declared.meta = meta(&declared.thing, chance);
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.resources.remove(name);
+        self.edges.retain(|(from, to), _| from != name && to != name);
+        for declared in self.resources.values_mut() {
+            if let Thing::File { content, .. } = &mut declared.thing
+                && *content == Content::Of(name.to_owned())
+            {
+                *content = Content::Text("it is gone\n".to_owned());
+            }
+        }
+    }
+
+    fn grow(&mut self, chance: &mut Chance) {
+        let thing = match chance.below(20) {
+            0..8 => self.draw_file(chance),
+            8..11 => Thing::Directory {
+                path: PathBuf::from(*chance.pick(&DIRECTORIES)),
+                mode: chance.percent(30).then_some(0o750),
+            },
+            11..16 => Thing::Exec {
+                creates: chance.percent(20).then(|| PathBuf::from("/made").join(self.free("m"))),
+                watched: self.some_paths(chance),
+                refresh_only: chance.percent(30),
+                always: chance.percent(20),
+            },
+            16..18 => Thing::Msg,
+            18 => Thing::Value { text: format!("value{}", chance.below(3)) },
+            _ => Thing::Test { changed: chance.percent(50), sleep: chance.below(200) },
+        };
+        let is_taken =
+            |other: &Declared| thing.path().is_some_and(|path| other.thing.path() == Some(path));
+        if self.resources.values().any(is_taken) {
+            return;
+        }
+        let name = self.free(thing.kind().get(..1).expect("a word"));
+        let meta = meta(&thing, chance);
+        self.resources.insert(name, Declared { thing, meta });
+    }
+
+    fn draw_file(&self, chance: &mut Chance) -> Thing {
+        let path = Path::new(*chance.pick(&DIRECTORIES)).join(*chance.pick(&FILES));
+        if chance.percent(15) {
+            return Thing::Absent { path };
+        }
+        if chance.percent(12) {
+            let target = chance.pick::<&str>(&["/made/m0", "/b", "nowhere"]);
+            return Thing::Link { path, target };
+        }
+        let is_value =
+            |declared: &&String| matches!(self.resources[*declared].thing, Thing::Value { .. });
+        let values: Vec<&String> = self.resources.keys().filter(is_value).collect();
+        let content = if !values.is_empty() && chance.percent(50) {
+            Content::Of((*chance.pick(&values)).clone())
+        } else {
+            Content::Text((*chance.pick(&CONTENTS)).to_owned())
+        };
+        Thing::File { path, content, mode: chance.percent(30).then(|| *chance.pick(&MODES)) }
+    }
+
+    fn some_paths(&self, chance: &mut Chance) -> Vec<PathBuf> {
+        let paths: Vec<&Path> =
+            self.resources.values().filter_map(|declared| declared.thing.path()).collect();
+        let wanted = !paths.is_empty() && chance.percent(40);
+        if wanted { vec![(*chance.pick(&paths)).to_owned()] } else { Vec::new() }
+    }
+
+    /// A name that nobody has.
+    fn free(&self, begin: &str) -> String {
+        let names = (0..).map(|number| format!("{begin}{number}"));
+        names.into_iter().find(|name| !self.resources.contains_key(name)).expect("one is free")
+    }
+
+    /// Puts edges in: those that must be, and some more.
+    fn join(&mut self, chance: &mut Chance) {
+        let names: Vec<String> = self.resources.keys().cloned().collect();
+        for name in &names {
+            for other in self.needs(name) {
+                self.edges.entry((other, name.clone())).or_insert(false);
+            }
+        }
+        if names.len() < 2 {
+            return;
+        }
+        for _ in 0..chance.below(names.len() as u64 * 2) {
+            let (from, to) = (chance.pick(&names).clone(), chance.pick(&names).clone());
+            if from != to && !self.leads(&to, &from) {
+                let notify = chance.percent(60);
+                self.edges.entry((from, to)).or_insert(notify);
+            }
+        }
+    }
+
+    /// Those that must be right before this one can be.
+    fn needs(&self, name: &str) -> Vec<String> {
+        let thing = &self.resources[name].thing;
+        let mut needs = Vec::new();
+        if let Thing::File { content: Content::Of(value), .. } = thing {
+            needs.push(value.clone());
+        }
+        for (other, declared) in &self.resources {
+            if let (Thing::Directory { path: above, .. }, Some(path)) =
+                (&declared.thing, thing.path())
+                && path != above
+                && path.starts_with(above)
+            {
+                needs.push(other.clone());
+            }
+        }
+        needs.retain(|other| !self.leads(name, other));
+        needs
+    }
+
+    /// Whether a path of edges leads from one to another.
+    fn leads(&self, from: &str, to: &str) -> bool {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![from.to_owned()]);
+        while let Some(at) = left.pop() {
+            if at == to {
+                return true;
+            }
+            if seen.insert(at.clone()) {
+                left.extend(self.edges.keys().filter(|edge| edge.0 == at).map(|e| e.1.clone()));
+            }
+        }
+        false
+    }
+
+    /// Whether somebody receives another value than in the graph before.
+    pub(crate) fn moves_a_value(&self, before: &Self) -> bool {
+        self.resources.values().any(|declared| match &declared.thing {
+            Thing::File { content: Content::Of(value), .. } => {
+                before.resources.get(value).is_some_and(|was| *was != self.resources[value])
+            }
+            _ => false,
+        })
+    }
+
+    pub(crate) fn identity(&self, name: &str) -> String {
+        format!("{}[{name}]", self.resources[name].thing.kind())
+    }
+
+    /// As an operator would write it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = "graph: simulated\nresources:\n".to_owned();
+        for kind in ["exec", "file", "msg", "test", "value"] {
+            let of_kind = self.resources.iter().filter(|(_, d)| d.thing.kind() == kind);
+            let mut of_kind = of_kind.peekable();
+            if of_kind.peek().is_some() {
+                text.push_str(&format!("  {kind}:\n"));
+            }
+            for (name, declared) in of_kind {
+                text.push_str(&format!("    - name: {name}\n"));
+                self.fields(name, declared, &mut text);
+            }
+        }
+        if self.resources.is_empty() {
+            return "graph: simulated\nresources: {}\n".to_owned();
+        }
+        text
+    }
+
+    fn fields(&self, name: &str, declared: &Declared, text: &mut String) {
+        let mut field = |key: &str, value: &str| text.push_str(&format!("      {key}: {value}\n"));
+        match &declared.thing {
+            Thing::File { path, content, mode } => {
+                field("force", "true");
+                field("path", &format!("{:?}", path.display().to_string()));
+                match content {
+                    Content::Text(content) => field("content", &format!("{content:?}")),
+                    Content::Of(value) => {
+                        field("recv", &format!("{{ content: \"value[{value}].text\" }}"));
+                    }
+                }
+                if let Some(mode) = mode {
+                    field("mode", &format!("\"{mode:04o}\""));
+                }
+            }
+            Thing::Link { path, target } => {
+                field("path", &format!("\"{}\"", path.display()));
+                field("symlink", &format!("\"{target}\""));
+                field("force", "true");
+            }
+            Thing::Directory { path, mode } => {
+                field("force", "true");
+                field("path", &format!("\"{}/\"", path.display()));
+                if let Some(mode) = mode {
+                    field("mode", &format!("\"{mode:04o}\""));
+                }
+            }
+            Thing::Absent { path } => {
+                field("path", &format!("{:?}", path.display().to_string()));
+                field("state", "absent");
+                field("force", "true");
+            }
+            Thing::Exec { creates, watched, refresh_only, always } => {
+                let made = creates.as_ref().map(|path| format!(" {}", path.display()));
+                field("cmd", &format!("\"work {name}{}\"", made.unwrap_or_default()));
+                if let Some(path) = creates {
+                    field("creates", &format!("\"{}\"", path.display()));
+                }
+                if !watched.is_empty() {
+                    field("watchfiles", &format!("{watched:?}"));
+                }
+                if *refresh_only {
+                    field("refresh_only", "true");
+                }
+                if *always && creates.is_none() && !*refresh_only {
+                    field("always", "true");
+                }
+            }
+            Thing::Msg => {}
+            Thing::Value { text } => field("text", &format!("{text:?}")),
+            Thing::Test { changed, sleep } => {
+                field("changed", &changed.to_string());
+                field("sleep", &format!("0.{sleep:03}"));
+            }
+        }
+        if !declared.meta.0.is_empty() {
+            let pairs = declared.meta.0.iter().map(|(key, value)| format!("{key}: {value}"));
+            field("meta", &format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", ")));
+        }
+        let mut edges: [Vec<String>; 2] = Default::default();
+        for ((_, to), notify) in self.edges.iter().filter(|((from, _), _)| from == name) {
+            edges[usize::from(*notify)].push(format!("{:?}", self.identity(to)));
+        }
+        for (key, to) in ["before", "notify"].iter().zip(edges) {
+            if !to.is_empty() {
+                field(key, &format!("[{}]", to.join(", ")));
+            }
+        }
+    }
+}
+
+fn meta(thing: &Thing, chance: &mut Chance) -> Meta {
+    let mut meta = BTreeMap::new();
+    let mut put = |percent, key, values: &[&str], chance: &mut Chance| {
+        if chance.percent(percent) {
+            meta.insert(key, (*chance.pick(values)).to_owned());
+        }
+    };
+    put(30, "retry", &["1", "3", "-1"], chance);
+    put(20, "delay", &["100", "700", "5000"], chance);
+    put(10, "sema", &["[\"one:1\"]", "[\"two:2\"]", "[\"one:1\", \"two:2\"]"], chance);
+    put(8, "poll", &["3", "20"], chance);
+    put(8, "limit", &["0.5", "5"], chance);
+    put(4, "noop", &["true"], chance);
+    put(8, "on_conflict", &["win", "yield"], chance);
+    put(6, "realize", &["true"], chance);
+    put(8, "timeout", &["1000", "20000"], chance);
+    put(8, "reset", &["true"], chance);
+    put(10, "autoedge", &["false"], chance);
+    if thing.is_deed() || meta.contains_key("noop") {
+        // What is polled is done, or held, at each tick.
+        meta.remove("poll");
+    }
+    Meta(meta)
+}

@@ -1,0 +1,62 @@
+//! What must have been seen in some of all runs, so that none of the checks is about nothing.
+
+use std::collections::BTreeMap;
+
+/// All that some run must see.
+pub(crate) const ALL: &[&str] = &[
+    "a file event came late",
+    "a file event was lost, and the sweep found it",
+    "the queue of file events ran over",
+    "no watch is free",
+    "somebody came in between two system calls",
+    "a system call failed",
+    "a command failed",
+    "a thread hung",
+    "a begin was refused",
+    "an end was refused",
+    "a crash between begin and end",
+    "a crash within an apply",
+    "a crash after the commit and before its answer",
+    "a refresh that a crash left owed",
+    "a swap while something ran",
+    "a swap that waited",
+    "a pause while something ran",
+    "a pause that outlived a crash",
+    "a stop while something ran",
+    "a retry",
+    "a failure for good that healed",
+    "a fight",
+    "a stuck run",
+    "a vertex without events",
+    "a value that changed",
+    "would change",
+    "all as declared",
+    "moved when all was calm",
+];
+
+/// What was seen, and how often.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sights(BTreeMap<&'static str, u64>);
+
+impl Sights {
+    pub(crate) fn note(&mut self, what: &'static str) {
+        debug_assert!(ALL.contains(&what), "{what:?} is not on the list");
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (what, count) in &other.0 {
+            *self.0.entry(what).or_default() += u64::from(*count > 0);
+        }
+    }
+
+    /// Those that were not seen.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        ALL.iter().copied().filter(|what| !self.0.contains_key(what)).collect()
+    }
+
+    pub(crate) fn table(&self) -> String {
+        let line = |what: &&str| format!("{:>7}  {what}\n", self.0.get(what).unwrap_or(&0));
+        ALL.iter().map(line).collect()
+    }
+}
