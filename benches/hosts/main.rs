@@ -4,6 +4,7 @@
 //! docs/benchmarks.md tells how to read the lines.
 
 mod bare;
+mod console;
 mod drift;
 mod fight;
 mod hold;
@@ -22,7 +23,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 11] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -31,6 +32,9 @@ const PARTS: [(&str, Part); 8] = [
     ("rest", hold::rest),
     ("drift", drift::drift),
     ("fight", fight::fight),
+    ("status", console::status),
+    ("readers", console::readers),
+    ("stop", console::stop),
 ];
 
 /// What all measurements share.

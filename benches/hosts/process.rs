@@ -98,6 +98,15 @@ impl Held {
         self.says("\"event\":\"converged\"")
     }
 
+    /// From TERM to its end.
+    pub(crate) fn ends(&mut self) -> Result<Duration, Failure> {
+        let process = rustix::process::Pid::from_child(&self.child);
+        let began = Instant::now();
+        rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
+        self.child.wait()?;
+        Ok(began.elapsed())
+    }
+
     /// What it keeps in memory, in bytes.
     pub(crate) fn memory(&self) -> Result<f64, Failure> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

@@ -28,7 +28,7 @@ use args::{Cli, Command};
 use clap::FromArgMatches as _;
 use exit::Exit;
 use std::time::Duration;
-use steadfast_resources::MintKey;
+use steadfast_resources::{MintKey, host};
 use tokio::runtime::Runtime;
 
 /// Does what the command line says. Called once, from `main`, before any thread is started.
@@ -38,7 +38,8 @@ pub fn main() -> Exit {
         return Exit::Well;
     }
     let Some(key) = MintKey::take() else { return Exit::Failed };
-    if let Err(trouble) = steadfast_resources::host::close_inherited() {
+    let prepared = [host::close_inherited(), host::leave_no_core()];
+    for trouble in prepared.into_iter().filter_map(Result::err) {
         text::say(format!("warning: {trouble}"));
     }
     let mut command = shell::command();

@@ -8,7 +8,7 @@ use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
 
 /// Where the settings of a host are.
-const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
+pub(super) const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
 
 /// The graph of a host without settings.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";

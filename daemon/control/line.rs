@@ -51,6 +51,15 @@ pub(super) async fn write(
     within: Duration,
 ) -> io::Result<()> {
     line.push(b'\n');
+    write_all(to, &line, within).await
+}
+
+/// Writes lines.
+pub(super) async fn write_all(
+    to: &mut (impl AsyncWrite + Unpin),
+    lines: &[u8],
+    within: Duration,
+) -> io::Result<()> {
     let late = |_elapsed| io::Error::new(io::ErrorKind::TimedOut, "the other side does not read");
-    timeout(within, to.write_all(&line)).await.map_err(late)?
+    timeout(within, to.write_all(lines)).await.map_err(late)?
 }

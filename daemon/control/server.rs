@@ -136,6 +136,15 @@ impl Replies {
         !self.gone
     }
 
+    /// The same for lines that are made already, each with its end.
+    pub async fn lines(&mut self, lines: &str) -> bool {
+        let written = line::write_all(&mut self.to, lines.as_bytes(), self.write);
+        if !self.gone && !lines.is_empty() && written.await.is_err() {
+            self.gone = true;
+        }
+        !self.gone
+    }
+
     /// The same with data of any sort.
     pub async fn data(&mut self, data: &impl serde::Serialize) -> bool {
         match serde_json::to_value(data) {

@@ -154,9 +154,9 @@ impl Values {
         Some(text)
     }
 
-    /// Whether anybody would hear of what a resource sends.
+    /// Whether anybody would hear of what a resource sends, or might one day take what it has sent before for what it sends now.
     pub(super) fn is_wanted(&self, identity: &str, is_kept: bool) -> bool {
-        is_kept || self.receivers.contains_key(identity)
+        is_kept || self.receivers.contains_key(identity) || self.sent.contains_key(identity)
     }
 
     /// Notes what a resource has sent. Answers what is to be kept and who must hear of it, if it is another thing than before.
@@ -234,5 +234,26 @@ impl Meal {
             });
         }
         self.recipe.make(&given, &self.key, &|slot| self.before.get(slot).cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_resources::Value;
+
+    /// Whoever receives a value again, after a graph in which nobody did, must not be given the one from before. (Found by the
+    /// simulation.)
+    #[test]
+    fn what_was_sent_once_is_kept_up_to_date() {
+        let (mut values, table) = (Values::new(&Recalled::default()), Table::default());
+        let sender: Arc<str> = "value[v]".into();
+        assert!(!values.is_wanted(&sender, false), "nobody has ever received it");
+        let sent = vec![("text", Datum::Shown(Value::Text("old".to_owned())))];
+        assert!(values.note_sent(&sender, 1, sent, &table).is_some());
+        values.index(&table);
+        assert!(values.is_wanted(&sender, false), "nobody receives it now");
+        values.forget(&sender);
+        assert!(!values.is_wanted(&sender, false), "it has left");
     }
 }

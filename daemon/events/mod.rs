@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{broadcast, mpsc};
 
@@ -46,6 +46,30 @@ pub struct Event {
     pub says: String,
     /// How much it matters.
     pub level: Level,
+    /// Made once, for all who follow.
+    #[serde(skip)]
+    json: Json,
+}
+
+/// An event as JSON, once somebody has wanted it; no part of what the event is.
+#[derive(Clone, Debug, Default)]
+struct Json(OnceLock<Box<str>>);
+
+impl PartialEq for Json {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Json {}
+
+impl Event {
+    /// As a JSON object. However many want it, it is made once.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        let json = || serde_json::to_string(self).unwrap_or_default().into_boxed_str();
+        self.json.0.get_or_init(json)
+    }
 }
 
 /// What is handed over: an event without a number.
@@ -140,7 +164,8 @@ impl Pump {
         self.number += 1;
         let Happening { what, resource, says, level } = happening;
         let (number, what) = (self.number, what.to_owned());
-        let event = Arc::new(Event { number, at, what, resource, says, level });
+        let event =
+            Arc::new(Event { number, at, what, resource, says, level, json: Json::default() });
         let mut kept = self.shared.kept();
         if kept.len() == KEPT {
             kept.pop_front();
@@ -174,6 +199,15 @@ impl Follower {
             Ok(event) => Some(Next::Event(event)),
             Err(broadcast::error::RecvError::Lagged(missed)) => Some(Next::Missed(missed)),
             Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+
+    /// The next one, if it is there already.
+    pub fn try_next(&mut self) -> Option<Next> {
+        match self.events.try_recv() {
+            Ok(event) => Some(Next::Event(event)),
+            Err(broadcast::error::TryRecvError::Lagged(missed)) => Some(Next::Missed(missed)),
+            Err(_) => None,
         }
     }
 }

@@ -22,6 +22,12 @@ const RELOAD: Duration = Duration::from_mins(1);
 /// How long it may take to look at what is to be changed.
 const LOOKS: Duration = Duration::from_mins(2);
 
+/// How long one who follows events waits for those that come with one.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// So much is written at a time, in bytes.
+const ENOUGH: usize = 64 * 1024;
+
 /// How far `why` goes.
 const STEPS: usize = 100;
 
@@ -48,6 +54,13 @@ impl Desk for Clerk {
             }
         })
     }
+}
+
+/// Adds a line of data to an answer.
+fn push(lines: &mut String, json: &str) {
+    lines.push_str("{\"data\":");
+    lines.push_str(json);
+    lines.push_str("}\n");
 }
 
 impl Clerk {
@@ -199,26 +212,33 @@ impl Clerk {
                 && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
         };
         let (last, mut follower) = self.events.follow(wanted);
+        let mut lines = String::new();
         for event in last {
-            if !replies.data(&*event).await {
-                return;
-            }
+            push(&mut lines, event.json());
         }
-        if !follow {
-            return;
-        }
-        loop {
-            let there = match follower.next().await {
-                Some(Next::Event(event)) if wanted(&event) => replies.data(&*event).await,
-                Some(Next::Event(_)) => true,
-                Some(Next::Missed(missed)) => {
-                    replies.data(&serde_json::json!({ "missed": missed })).await
+        let mut there = replies.lines(&lines).await;
+        while follow && there {
+            let Some(mut next) = follower.next().await else { return };
+            // However many follow: what belongs together is told together, and after it was done.
+            tokio::time::sleep(TOGETHER).await;
+            lines.clear();
+            loop {
+                match next {
+                    Next::Event(event) if wanted(&event) => push(&mut lines, event.json()),
+                    Next::Event(_) => {}
+                    Next::Missed(missed) => push(&mut lines, &format!("{{\"missed\":{missed}}}")),
                 }
-                None => return,
-            };
-            if !there {
-                return;
+                match follower.try_next() {
+                    Some(more) if lines.len() < ENOUGH => next = more,
+                    Some(more) => {
+                        // Never more than fits well into one write; what was taken is told.
+                        next = more;
+                        there = replies.lines(&std::mem::take(&mut lines)).await;
+                    }
+                    None => break,
+                }
             }
+            there = there && replies.lines(&lines).await;
         }
     }
 

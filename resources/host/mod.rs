@@ -3,6 +3,7 @@
 mod account;
 mod capture;
 mod command;
+mod cores;
 mod descriptors;
 pub mod files;
 mod group;
@@ -20,6 +21,7 @@ pub mod systemd;
 
 pub use capture::Captured;
 pub use command::Command;
+pub use cores::leave_no_core;
 pub use descriptors::close_inherited;
 pub use files::Files;
 pub(crate) use kernel::wall;

@@ -68,6 +68,7 @@ pub(super) fn spawn(
         let name = command.argv.first().map_or("", String::as_str);
         Trouble::new(format!("{} cannot be started: {why}", printable(name)))
     })?;
+    super::cores::give_back(Pid::from_child(&child));
     group.started(Pid::from_child(&child));
     Ok(Some(child))
 }

@@ -84,6 +84,7 @@ fn ask(host: &Host, words: &[&str]) -> Output {
 fn drift(host: &Host, hostile: &[u8]) {
     let name: Vec<u8> = hostile.iter().copied().filter(|byte| ![0, b'/'].contains(byte)).collect();
     let name = std::ffi::OsStr::from_bytes(&name);
+    host.wait_until("the folder is there", || host.exists("folder"));
     std::fs::write(host.path("folder").join(name), "").expect("written");
     // In one step, or its repair may come in between.
     std::os::unix::fs::symlink(name, host.path("other")).expect("linked");

@@ -1,8 +1,7 @@
-//! Passwords and secrets by reference: made once, given to whom they are for, and shown nowhere (S-6).
+//! Passwords and secrets by reference: made once, and given to whom they are for. That they are shown nowhere: `canaries`.
 
 use crate::host::Host;
 use std::path::Path;
-use std::process::Stdio;
 
 const GRAPH: &str = r#"graph: g
 resources:
@@ -99,101 +98,15 @@ fn a_running_daemon_repairs_what_is_not_saved() {
     assert_eq!(password(&host), first);
 }
 
-/// Canaries in every field that takes secrets, from each sort of supply, on success and on failure.
-const SECRETS: &str = r#"graph: secrets
-secrets:
-  file: {file: secret}
-  cred: {credential: token}
-  cmd: {command: [cat, $DIR/printed]}
-resources:
-  test:
-  - {name: fails, fail: 100, text: {secret: file}, map: {A: {secret: cred}, B: {secret: cmd}}}
-  - {name: panics, panic: true, text: {secret: cred}, map: {A: {secret: file}}}
-  - {name: sends, changed: true, text: {secret: cmd}}
-  file:
-  - {name: one, path: $DIR/one, content: {secret: file}, mode: 0644}
-  - {name: two, path: $DIR/two, content: {secret: cred}, mode: 0644}
-  - {name: three, path: $DIR/three, mode: 0644, recv: {content: {template: "${a}${b}", values: {a: {secret: cmd}, b: "exec[echoes].output"}}}}
-  - {name: received, path: $DIR/received, mode: 0644, recv: {content: "test[sends].text"}}
-  - {name: nowhere, path: $DIR/no/such/place, content: {secret: file}}
-  - {name: refused, path: $DIR/refused, content: {secret: cmd}, validate: [sh, -c, 'cat "$1"; cat "$1" >&2; exit 1', sh, "%s"]}
-  exec:
-  - {name: echoes, args: [sh, -c, 'echo "$A"; echo "$A" >&2; cat; cat $DIR/pid > /dev/null 2>&1; true'], env: {A: {secret: file}}, stdin: {secret: cred}}
-  - {name: breaks, args: [sh, -c, 'echo "$A"; echo "$A" >&2; cat >&2; exit 3'], env: {A: {secret: cmd}}, stdin: {secret: file}}
-  - {name: guarded, args: [sh, -c, 'echo "$A" >&2; tr "\0" " " < /proc/$$/cmdline > $DIR/argv'], env: {A: {secret: cred}}, ifcmd: printenv A, donecmd: printenv A, changed_when: printenv A}
-"#;
-
-fn secrets() -> Host {
-    let host = Host::with(SECRETS);
-    let canary = |number: u32| format!("canary-5f1d9-{number}\n").repeat(14);
-    host.write("secret", canary(1)).chmod("secret", 0o600);
-    host.write("printed", canary(2));
-    host.make_directory("credentials").chmod("credentials", 0o700);
-    host.write("credentials/token", canary(3)).chmod("credentials/token", 0o400);
-    host
-}
-
-fn silent(what: &str, text: &str) {
-    assert!(!text.contains("canary-5f1d9"), "{what} tells a secret:\n{text}");
-}
-
-fn run(host: &Host, words: &[&str]) -> crate::output::Output {
-    let mut command = host.command(words);
-    command.env("STEADFAST_LOG", "trace").env("RUST_BACKTRACE", "full");
-    command.env("CREDENTIALS_DIRECTORY", host.path("credentials"));
-    host.finish(command)
-}
-
-/// S-6: in no output, no log, no message, no panic, no state, no argument of a child.
-#[test]
-fn a_secret_by_reference_is_shown_nowhere() {
-    let host = secrets();
-    for words in [
-        &["check"][..],
-        &["graph", "--format", "json"],
-        &["plan"],
-        &["plan", "--json", "--explain-edges"],
-        &["apply", "--json"],
-        &["apply"],
-        &["drift"],
-    ] {
-        silent(&words.join(" "), &run(&host, words).to_string());
-    }
-    assert!(host.read("one").starts_with("canary-5f1d9-1\n"), "it reaches whom it is for");
-    assert!(host.read("two").starts_with("canary-5f1d9-3\n"));
-    assert!(host.read("three").contains("canary-5f1d9-2") && host.read("three").contains("-1\n"));
-    assert_eq!(host.read("received").trim_end(), host.read("printed").trim_end());
-    silent("the arguments of a child", &host.read("argv"));
-    assert!(host.read("argv").contains("cmdline"), "they were looked at");
-    // Drift, repaired by a daemon.
-    let log = host.path("log");
-    let mut command = host.command(&["run", "--log", "json"]);
-    command.env("STEADFAST_LOG", "trace").env("CREDENTIALS_DIRECTORY", host.path("credentials"));
-    command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a log"));
-    let mut child = command.spawn().expect("started");
-    host.wait_until("it has failed where it must", || {
-        let text = host.read("log");
-        ["file[refused]", "exec[breaks]", "test[panics]"]
-            .iter()
-            .all(|name| text.lines().any(|l| l.contains(name) && l.contains("\"failed\"")))
-    });
-    host.append("one", "x");
-    host.wait_until("it is repaired", || !host.read("one").ends_with('x'));
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a number"));
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it lives");
-    child.wait().expect("it ends");
-    silent("the log", &host.read("log"));
-    assert!(!holds(&bytes_below(&host.path("state")), "canary-5f1d9"), "the state tells a secret");
-}
-
 /// A secret that changes is given to whom it is for.
 #[test]
 fn another_secret_is_another_content() {
-    let host = secrets();
-    let mut command = host.command(&["run", "--log", "json"]);
-    command.env("CREDENTIALS_DIRECTORY", host.path("credentials"));
-    let daemon = crate::daemon::Daemon::start(command, &host.path(""));
-    daemon.wait_for_of("changed", "file[one]");
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {file: secret}}\nresources:\n  file:\n  - {name: $DIR/one, content: {secret: s}}\n",
+    );
+    host.write("secret", "first").chmod("secret", 0o600);
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("changed", "file[$DIR/one]");
     host.write("secret", "rotated");
     host.wait_until("it is there", || host.read("one") == "rotated");
 }

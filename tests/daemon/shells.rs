@@ -55,6 +55,11 @@ fn bash_completes_names_from_the_daemon() {
     terminal.type_in("\n").wait_for("noop[apple]: as declared");
     terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("noop\\[two\\ words\\] ");
     terminal.type_in("\n").wait_for("noop[two words]: as declared");
+    // Where a graph is expected, or a resource, both are offered.
+    host.write("site.yaml", "");
+    let check = line.replace("steadfast show", "steadfast check");
+    terminal.type_in(&format!("{check}sit\t")).wait_for("site.yaml");
+    terminal.type_in(&format!("\u{15}{check}noop\\[appl\t")).wait_for("check").type_in("\u{15}");
     terminal.type_in("steadfast log-l\t").wait_for("steadfast log-level ");
     terminal.type_in("\u{15}steadfast explain C40\t\t").wait_for("C404");
 }

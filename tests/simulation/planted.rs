@@ -44,8 +44,8 @@ const ALL: &[Planted] = &[
         name: "journal-passes-the-refused",
         what: "what waits behind a refused batch is kept before it",
         file: "daemon/store/journal.rs",
-        old: "            self.refuse_waiting(&mut tickets);",
-        new: "            let _ = &mut tickets;",
+        old: "            tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));\n            queue.urgent = 0;",
+        new: "",
     },
     Planted {
         name: "store-pays-too-much",

@@ -7,14 +7,16 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+/// Whoever can write the settings can name another graph.
+const SETTINGS: &str = super::super::settings::SETTINGS;
 /// Where the unit that we ship has its graph.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
 
 pub(super) fn look(state: &Path, socket: &Path, graphs: &[PathBuf]) -> Vec<Finding> {
     let mut findings = vec![user(), state_directory(state), control_socket(socket)];
-    let usual = Path::new(GRAPH);
-    if graphs.is_empty() && usual.exists() {
-        findings.push(graph(usual));
+    if graphs.is_empty() {
+        let usual = [GRAPH, SETTINGS].map(Path::new).into_iter().filter(|path| path.exists());
+        findings.extend(usual.map(graph));
     }
     findings.extend(graphs.iter().map(|path| graph(path)));
     findings

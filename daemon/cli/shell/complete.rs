@@ -6,7 +6,9 @@ use super::super::text::{error, out};
 use crate::control::{Address, Ask, Client};
 use clap::Command;
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -64,12 +66,15 @@ pub(super) fn with_names(command: Command) -> Command {
         ("retry", "resources"),
         ("pause", "resources"),
         ("resume", "resources"),
-        ("check", "graphs"),
     ];
     let command = places.into_iter().fold(command, |command, (verb, argument)| {
         command.mut_subcommand(verb, |verb| {
             verb.mut_arg(argument, |argument| argument.add(ArgValueCompleter::new(resources)))
         })
+    });
+    // Either graphs or resources.
+    let command = command.mut_subcommand("check", |verb| {
+        verb.mut_arg("graphs", |graphs| graphs.add(ArgValueCompleter::new(paths_and_resources)))
     });
     command.mut_subcommand("explain", |verb| {
         verb.mut_arg("topic", |topic| {
@@ -78,6 +83,13 @@ pub(super) fn with_names(command: Command) -> Command {
             }))
         })
     })
+}
+
+fn paths_and_resources(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let mut all = PathCompleter::any().current_dir(directory).complete(begun);
+    all.extend(resources(begun));
+    all
 }
 
 /// The resources that begin so.

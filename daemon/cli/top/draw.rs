@@ -139,6 +139,7 @@ const HELP: &[&str] = &[
     "s                   order by state, name, last change, repairs",
     "/                   show only names with this in them; esc ends it",
     "p, r                pause for an hour, resume (asks first)",
+    "P, R                the same of the selected resource alone",
     "q, esc              back; from the table: leave",
 ];
 
@@ -185,6 +186,8 @@ fn footer(view: &View) -> Line<'static> {
     let words = match view.typing {
         Typing::Filter => format!("filter: {}_", plain(&view.filter)),
         Typing::Pause => "pause for an hour: nothing is repaired meanwhile? y/n".to_owned(),
+        Typing::PauseOne => format!("pause {} for an hour? y/n", plain(&view.subject)),
+        Typing::ResumeOne => format!("resume {}? y/n", plain(&view.subject)),
         Typing::Resume => {
             "resume? y/n (`steadfast resume` shows first what will change)".to_owned()
         }

@@ -197,6 +197,25 @@ fn an_order_is_confirmed() {
     assert_eq!(order.ask, Ask::Resume { resources: Vec::new() });
 }
 
+/// One resource alone is paused by the keys of capitals: the selected one, or that of the pane.
+#[test]
+fn an_order_may_be_for_one() {
+    let mut view = view(false);
+    key(&mut view, KeyCode::Down);
+    key(&mut view, KeyCode::Char('P'));
+    assert!(lines(&mut view).contains(&"pause svc[nginx] for an hour? y/n".to_owned()));
+    let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
+    let one = vec!["svc[nginx]".to_owned()];
+    assert!(matches!(order.ask, Ask::Pause { resources, .. } if resources == one));
+    key(&mut view, KeyCode::Enter);
+    key(&mut view, KeyCode::Char('R'));
+    let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
+    assert_eq!(order.ask, Ask::Resume { resources: one });
+    let mut empty = View::new(false);
+    key(&mut empty, KeyCode::Char('P'));
+    assert_eq!(key(&mut empty, KeyCode::Char('y')), Next::Nothing, "there is none");
+}
+
 /// Of the selected resource it is shown what differs, with a diff.
 #[test]
 fn a_diff_is_shown() {

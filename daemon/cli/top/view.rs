@@ -33,10 +33,14 @@ pub(super) enum Typing {
     Keys,
     /// The filter.
     Filter,
-    /// Yes or no: pause all?
+    /// Yes or no: pause all, or the subject?
     Pause,
+    /// The same of that.
+    PauseOne,
     /// Yes or no: resume?
     Resume,
+    /// The same of one that is paused by itself.
+    ResumeOne,
 }
 
 /// What is to be done next.
@@ -191,7 +195,9 @@ impl View {
         self.notice = None;
         match self.typing {
             Typing::Filter => self.type_filter(key.code),
-            Typing::Pause | Typing::Resume => self.confirm(key.code),
+            Typing::Pause | Typing::PauseOne | Typing::Resume | Typing::ResumeOne => {
+                self.confirm(key.code)
+            }
             Typing::Keys if self.pane == Pane::Table => self.in_table(key.code),
             Typing::Keys => self.in_pane(key.code),
         }
@@ -217,11 +223,12 @@ impl View {
         if code != KeyCode::Char('y') {
             return Next::Nothing;
         }
-        let ask = if asked == Typing::Pause {
-            let (reason, resources) = ("steadfast top".to_owned(), Vec::new());
-            Ask::Pause { seconds: Some(PAUSE), reason, resources }
+        let is_one = matches!(asked, Typing::PauseOne | Typing::ResumeOne);
+        let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
+        let ask = if matches!(asked, Typing::Pause | Typing::PauseOne) {
+            Ask::Pause { seconds: Some(PAUSE), reason: "steadfast top".to_owned(), resources }
         } else {
-            Ask::Resume { resources: Vec::new() }
+            Ask::Resume { resources }
         };
         Next::Order(Question { about: About::Order, ask })
     }
@@ -258,6 +265,8 @@ impl View {
         match code {
             KeyCode::Char('p') => self.typing = Typing::Pause,
             KeyCode::Char('r') => self.typing = Typing::Resume,
+            KeyCode::Char('P') if self.take_subject() => self.typing = Typing::PauseOne,
+            KeyCode::Char('R') if self.take_subject() => self.typing = Typing::ResumeOne,
             KeyCode::Char('e') => return self.open(Pane::Events),
             KeyCode::Char('?' | 'h') => return self.open(Pane::Help),
             _ => {}
@@ -280,11 +289,8 @@ impl View {
 
     /// Opens a pane; details and diff are of the row that is selected, or of the pane that was open.
     fn open(&mut self, pane: Pane) -> Next {
-        if matches!(pane, Pane::Details | Pane::Diff) && self.pane == Pane::Table {
-            let Some(row) = self.list.rows.get(self.selected.saturating_sub(self.first)) else {
-                return Next::Nothing;
-            };
-            self.subject.clone_from(&row.resource);
+        if matches!(pane, Pane::Details | Pane::Diff) && !self.take_subject() {
+            return Next::Nothing;
         }
         (self.pane, self.scroll, self.details, self.diff) = (pane, 0, None, None);
         self.events.clear();
@@ -293,6 +299,15 @@ impl View {
             return Next::Order(Question { about: About::Diff, ask: Ask::Diff { resources } });
         }
         Next::Ask
+    }
+
+    /// In the table the subject is the row that is selected, elsewhere it stays. Answers whether there is one.
+    fn take_subject(&mut self) -> bool {
+        if self.pane == Pane::Table {
+            let row = self.list.rows.get(self.selected.saturating_sub(self.first));
+            self.subject = row.map(|row| row.resource.clone()).unwrap_or_default();
+        }
+        !self.subject.is_empty()
     }
 
     fn select(&mut self, row: usize) {
