@@ -55,18 +55,19 @@ impl Files {
         let found = match spot.look()? {
             None => return Ok(None),
             Some(found) if found.kind == FileType::Symlink => {
-                return followed(path, self.uid).map(|(directory, name, seen)| {
-                    seen.map(|seen| Origin {
-                        path: path.to_owned(),
-                        directory: Arc::new(directory),
-                        name,
-                        seen,
-                    })
-                });
+                let (directory, name, seen) = followed(path, self.uid)?;
+                let Some(seen) = seen else { return Ok(None) };
+                let (path, directory) = (path.to_owned(), Arc::new(directory));
+                return self.guard_source(Origin { path, directory, name, seen }).map(Some);
             }
             Some(found) => found,
         };
-        Ok(Some(Origin::at(&spot, &found)))
+        self.origin_at(&spot, &found).map(Some)
+    }
+
+    /// What was seen at a spot, to copy from.
+    pub fn origin_at(&self, spot: &Spot<'_>, found: &Seen) -> Result<Origin, Fault> {
+        self.guard_source(Origin::at(spot, found))
     }
 }
 
@@ -81,9 +82,9 @@ fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<Seen>), 
 }
 
 impl Origin {
-    /// What was seen at a spot.
+    /// What was seen at a spot, for a copy that only we may read.
     #[must_use]
-    pub fn at(spot: &Spot<'_>, found: &Seen) -> Self {
+    pub(super) fn at(spot: &Spot<'_>, found: &Seen) -> Self {
         Self {
             path: spot.path.to_owned(),
             directory: Arc::clone(&spot.directory),

@@ -77,10 +77,6 @@ impl<'a> Spot<'a> {
         if self.look()?.as_ref() == seen { Ok(()) } else { Err(Fault::moved()) }
     }
 
-    pub(super) fn directory_owner(&self) -> Result<u32, Fault> {
-        Ok(self.directory_seen()?.uid)
-    }
-
     pub(super) fn directory_seen(&self) -> Result<Seen, Fault> {
         fstat(&self.directory)
             .map(|stat| Seen::of(&stat))

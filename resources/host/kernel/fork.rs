@@ -196,7 +196,10 @@ pub fn renameat_with<P: Arg, Q: Arg, A: AsFd, B: AsFd>(
 
 /// fchmod(2).
 pub fn fchmod<Fd: AsFd>(file: Fd, mode: Mode) -> Result<()> {
-    fork!(|twin| twin.change_mode(file.as_fd(), b"", mode), rustix::fs::fchmod(file, mode))
+    fork!(
+        |twin| twin.change_mode(file.as_fd(), b"", mode, AtFlags::EMPTY_PATH),
+        rustix::fs::fchmod(file, mode)
+    )
 }
 
 /// fchmodat(2).
@@ -204,7 +207,7 @@ pub fn chmodat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode, flags: AtFl
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
         fork!(
-            |twin| twin.change_mode(at, path.to_bytes(), mode),
+            |twin| twin.change_mode(at, path.to_bytes(), mode, flags),
             rustix::fs::chmodat(at, path, mode, flags)
         )
     })
@@ -213,7 +216,7 @@ pub fn chmodat<P: Arg, Fd: AsFd>(directory: Fd, path: P, mode: Mode, flags: AtFl
 /// fchown(2).
 pub fn fchown<Fd: AsFd>(file: Fd, owner: Option<Uid>, group: Option<Gid>) -> Result<()> {
     fork!(
-        |twin| twin.change_owner(file.as_fd(), b"", (owner, group)),
+        |twin| twin.change_owner(file.as_fd(), b"", (owner, group), AtFlags::EMPTY_PATH),
         rustix::fs::fchown(file, owner, group)
     )
 }
@@ -229,7 +232,7 @@ pub fn chownat<P: Arg, Fd: AsFd>(
     let at = directory.as_fd();
     path.into_with_c_str(|path| {
         fork!(
-            |twin| twin.change_owner(at, path.to_bytes(), (owner, group)),
+            |twin| twin.change_owner(at, path.to_bytes(), (owner, group), flags),
             rustix::fs::chownat(at, path, owner, group, flags)
         )
     })

@@ -66,7 +66,7 @@ fn join(files: &Files, directory: &Origin, content: &mut Content<'_>) -> Result<
         let spot = branch.spot(&path);
         let Some(seen) = spot.look()? else { continue };
         match seen.kind {
-            FileType::RegularFile => content.push(Origin::at(&spot, &seen)),
+            FileType::RegularFile => content.push(files.origin_at(&spot, &seen)?),
             FileType::Symlink => {
                 let origin = there(files, &path)?;
                 if origin.seen().kind == FileType::RegularFile {

@@ -9,7 +9,7 @@ use super::plan::Below;
 use super::report::{Deed, Report};
 use super::{File, Shape, body};
 use crate::host::files::{
-    Branch, Content, Entered, Fault, Files, Origin, Seen, Spot, Why, is_temporary, said,
+    Branch, Content, Entered, Fault, Files, Seen, Spot, Why, is_temporary, said,
 };
 use crate::permit::Revoked;
 use rustix::fs::FileType;
@@ -126,7 +126,7 @@ impl<'a> Tree<'a> {
         match seen.kind {
             FileType::RegularFile => {
                 let mut content = Content::default();
-                content.push(Origin::at(&spot, &seen));
+                content.push(self.files.origin_at(&spot, &seen)?);
                 self.entry(target, below, Want::Regular(Some(&content)))?;
             }
             FileType::Symlink => {

@@ -157,6 +157,44 @@ fn a_hard_link_to_a_file_of_roots_is_refused_in_a_directory_of_a_user() {
     made(&host, &file(&path, &[("mode", "0640")]));
 }
 
+/// S-2: nor is it copied from there, where only root may read it: as a source, a fragment, or within a tree. What is the user's own
+/// may have as many names as it likes.
+#[test]
+fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (home, secret) = (dir.path().join("home"), dir.path().join("secret"));
+    let (copy, joined) = (dir.path().join("copy"), dir.path().join("joined"));
+    fs::create_dir(&home).unwrap();
+    fs::write(&secret, "x").unwrap();
+    chmod(&secret, 0o600);
+    fs::hard_link(&secret, home.join("a")).unwrap();
+    let (source, home_text) = (home.join("a").display().to_string(), home.display().to_string());
+    let tree = format!("{}/", dir.path().join("tree").display());
+    let held = [
+        file(&copy, &[("source", &source), ("mode", "0644")]),
+        file(&joined, &[("fragments", &home_text), ("mode", "0644")]),
+        file(&tree, &[("source", &home_text), ("recurse", "true")]),
+    ];
+    let both = [(0o755, NOBODY), (0o1777, 0)];
+    for (bits, owner) in both {
+        chown(&home, Some(owner), None).unwrap();
+        chmod(&home, bits);
+        for held in &held {
+            let said = format!("{:?}", hold(&host, held));
+            assert!(said.contains("2 names"), "{said}");
+        }
+        assert!(!copy.exists() && !joined.exists() && !Path::new(&tree).join("a").exists());
+        let words = refused(&host, &file(home.join("a"), &[("mode", "0666")]));
+        assert!(words.contains("2 names"), "{words}");
+    }
+    chown(&home, Some(NOBODY), None).unwrap();
+    chown(&secret, Some(NOBODY), None).unwrap();
+    for held in &held {
+        made(&host, held);
+    }
+}
+
 /// S-2: also when the link is made between the check and the apply.
 #[test]
 fn a_hard_link_made_after_the_check_is_refused_too() {

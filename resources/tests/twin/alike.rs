@@ -13,7 +13,7 @@ const NAMES: [&str; 9] = ["a", "b", "d", "d/a", "d/e", "d/e/b", "l", "d/l", "d/.
 const TARGETS: [&str; 6] = ["a", "d", "../a", "l", "e", "/nowhere/at/all"];
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Open(usize, u8),
     Close(usize),
     Unnamed(usize),
@@ -35,7 +35,7 @@ enum Step {
     Strict(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let name = 0..NAMES.len();
     let file = 0..3_usize;
     prop_oneof![
@@ -63,14 +63,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Does one step below a folder, and tells what came of it.
-struct Actor {
+pub(super) struct Actor {
     folder: PathBuf,
     files: [Option<OwnedFd>; 3],
     next: usize,
 }
 
 impl Actor {
-    fn new(folder: &Path) -> Self {
+    pub(super) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), files: [None, None, None], next: 0 }
     }
 
@@ -90,7 +90,7 @@ impl Actor {
     }
 
     #[expect(clippy::too_many_lines, reason = "a table of calls")]
-    fn act(&mut self, step: &Step) -> Result<String, Errno> {
+    pub(super) fn act(&mut self, step: &Step) -> Result<String, Errno> {
         let done = |()| String::new();
         match step {
             Step::Open(name, how) => {

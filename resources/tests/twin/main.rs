@@ -7,4 +7,8 @@
 mod support;
 
 mod alike;
+mod between;
+mod cases;
+mod events;
 mod faults;
+mod lasting;

@@ -20,9 +20,11 @@ const SET_ID: u32 = 0o6000;
 impl Machine {
     /// Counts the call, tells the hook, and answers as the fault of this call says, if it has one.
     fn begin(&self, name: &'static str, changes: bool) -> Result<bool> {
-        let (call, fault) = self.0.state.borrow_mut().faults.next(name, changes);
+        let (call, mut fault) = self.0.state.borrow_mut().faults.next(name, changes);
         if let Some(call) = call {
             self.tell_hook(&call);
+            let rule = &mut *self.0.rule.borrow_mut();
+            fault = fault.or_else(|| rule.as_mut().and_then(|rule| rule(&call)));
         }
         match fault {
             Some(Fault::Fails(errno)) => Err(errno),
@@ -288,10 +290,11 @@ impl Machine {
         at: BorrowedFd<'_>,
         path: &[u8],
         mode: Mode,
+        flags: AtFlags,
     ) -> Result<()> {
         self.begin("chmod", true)?;
         let state = &mut *self.0.state.borrow_mut();
-        let (ino, place) = state.target(at, path)?;
+        let (ino, place) = state.target(at, path, flags)?;
         if path.is_empty() && state.of(at)?.only_path {
             return Err(Errno::BADF);
         }
@@ -307,10 +310,11 @@ impl Machine {
         at: BorrowedFd<'_>,
         path: &[u8],
         (owner, group): (Option<Uid>, Option<Gid>),
+        flags: AtFlags,
     ) -> Result<()> {
         self.begin("chown", true)?;
         let state = &mut *self.0.state.borrow_mut();
-        let (ino, place) = state.target(at, path)?;
+        let (ino, place) = state.target(at, path, flags)?;
         if let Some(node) = state.nodes.get_mut(&ino) {
             node.uid = owner.map_or(node.uid, Uid::as_raw);
             node.gid = group.map_or(node.gid, Gid::as_raw);
@@ -319,7 +323,11 @@ impl Machine {
                 node.mode &= !SET_ID | kept;
             }
         }
-        state.changed(ino, place.as_ref(), false);
+        if owner.is_none() && group.is_none() {
+            state.stamp(ino, false);
+        } else {
+            state.changed(ino, place.as_ref(), false);
+        }
         Ok(())
     }
 

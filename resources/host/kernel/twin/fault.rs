@@ -62,7 +62,15 @@ impl Faults {
     }
 }
 
+/// Decides of each call for which nothing else is planned whether it goes wrong.
+pub type Rule = Box<dyn FnMut(&Call) -> Option<Fault>>;
+
 impl super::Machine {
+    /// From here on this rule holds, until there is another or none: for causes that last, as a disk that is full.
+    pub fn set_rule(&self, rule: Option<Rule>) {
+        *self.0.rule.borrow_mut() = rule;
+    }
+
     /// From here on calls are counted anew, and these go wrong.
     pub fn set_faults(&self, faults: impl IntoIterator<Item = (u64, Fault)>) {
         let mut state = self.0.state.borrow_mut();

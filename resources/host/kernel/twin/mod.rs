@@ -18,7 +18,7 @@ mod world;
 pub use commands::{Runner, Running};
 pub(crate) use commands::{glance_here, run_here};
 pub use durable::Power;
-pub use fault::{Call, Fault};
+pub use fault::{Call, Fault, Rule};
 pub use state::{Changed, Ino, Node, What};
 
 use state::State;
@@ -36,6 +36,7 @@ pub struct Machine(Rc<Shared>);
 struct Shared {
     state: RefCell<State>,
     hook: RefCell<Option<Hook>>,
+    rule: RefCell<Option<Rule>>,
     runner: RefCell<Option<Rc<Runner>>>,
 }
 
@@ -48,8 +49,9 @@ impl std::fmt::Debug for Machine {
 impl Default for Machine {
     /// With an empty root, in the year 2023.
     fn default() -> Self {
-        let (state, hook) = (RefCell::new(State::new()), RefCell::new(None));
-        Self(Rc::new(Shared { state, hook, runner: RefCell::new(None) }))
+        let (state, hook, rule) =
+            (RefCell::new(State::new()), RefCell::new(None), RefCell::new(None));
+        Self(Rc::new(Shared { state, hook, rule, runner: RefCell::new(None) }))
     }
 }
 

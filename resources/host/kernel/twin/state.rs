@@ -206,12 +206,14 @@ impl State {
         self.changes.push(Changed { directory, name: name.to_vec(), structural });
     }
 
-    /// Tells of a node that was changed through this name, or else through its newest.
+    /// Tells of a node that was changed through this name.
     pub(super) fn tell_of(&mut self, ino: Ino, place: Option<&Place>) {
         let still = place.filter(|(directory, name)| {
             self.entries(*directory).and_then(|entries| entries.get(name)) == Some(&ino)
         });
-        let place = still.cloned().or_else(|| self.nodes.get(&ino)?.place.clone());
+        // Of several names the kernel tells the one that was used; a directory has one alone.
+        let only = self.nodes.get(&ino).filter(|node| matches!(node.what, What::Directory(_)));
+        let place = still.cloned().or_else(|| only?.place.clone());
         if let Some((directory, name)) = place {
             self.tell(directory, &name, false);
         }

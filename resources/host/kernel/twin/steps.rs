@@ -3,7 +3,7 @@
 use super::calls::{From, UMASK};
 use super::state::{Ino, Open, Place, State, What};
 use super::walk::Found;
-use rustix::fs::{Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
@@ -172,6 +172,7 @@ impl State {
             self.take_at_once(&target, other);
             self.put_at_once(source.clone(), other);
             self.put_at_once(target.clone(), ino);
+            self.moved(&source, &target);
             self.note_both(source.0, target.0);
             return Ok(());
         }
@@ -186,8 +187,20 @@ impl State {
         }
         self.take_at_once(&source, ino);
         self.put_at_once(target.clone(), ino);
+        self.moved(&source, &target);
         self.note_both(source.0, target.0);
         Ok(())
+    }
+
+    /// What was opened by a name that moves is known by the new one; of an exchange, the other way round too.
+    fn moved(&mut self, source: &Place, target: &Place) {
+        for open in self.open.values_mut() {
+            if open.place.as_ref() == Some(source) {
+                open.place = Some(target.clone());
+            } else if open.place.as_ref() == Some(target) {
+                open.place = Some(source.clone());
+            }
+        }
     }
 
     pub(super) fn note_both(&mut self, one: Ino, other: Ino) {
@@ -210,12 +223,18 @@ impl State {
     }
 
     /// What a call changes that takes a descriptor, or a path.
-    pub(super) fn target(&self, at: BorrowedFd<'_>, path: &[u8]) -> Result<(Ino, Option<Place>)> {
+    pub(super) fn target(
+        &self,
+        at: BorrowedFd<'_>,
+        path: &[u8],
+        flags: AtFlags,
+    ) -> Result<(Ino, Option<Place>)> {
         if path.is_empty() {
             let open = self.of(at)?;
             return Ok((open.ino, open.place.clone()));
         }
-        let found = self.walk(at, path, true, ResolveFlags::empty())?;
+        let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
+        let found = self.walk(at, path, follow, ResolveFlags::empty())?;
         Ok((found.there()?, found.place))
     }
 
