@@ -90,6 +90,24 @@ impl Terminal {
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
+    /// Presses a key, now and then again, until these words are seen: what came back for an earlier key may take its place at any time.
+    #[track_caller]
+    pub(crate) fn press_until(&self, key: &str, words: &str) -> &Self {
+        let end = Instant::now() + LIMIT;
+        loop {
+            self.type_in(key);
+            let again = Instant::now() + Duration::from_millis(500);
+            while Instant::now() < again {
+                if self.screen().contains(words) {
+                    return self;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let screen = self.screen();
+            assert!(Instant::now() < end, "`{words}` should be seen on:\n{screen}");
+        }
+    }
+
     #[track_caller]
     pub(crate) fn wait_for(&self, words: &str) -> &Self {
         self.wait_until(words, |screen| screen.contains(words))

@@ -59,7 +59,7 @@ fn everything_is_seen_in_a_real_terminal() {
     host.wait_until("it is put back", || host.read("well") == "one\n");
     // What became of the order stands in the last line until the next key.
     terminal.wait_for("done").resize(10, 60).wait_for("file[well]");
-    terminal.type_in("j").resize(40, 120).wait_for("? keys  q leave");
+    terminal.resize(40, 120).press_until("j", "? keys  q leave");
 
     drop(daemon);
     terminal.wait_for("what is shown is old: no daemon listens");
