@@ -1,6 +1,6 @@
 //! The workers of a daemon, each with its own manifold, under one supervisor.
 //!
-//! `signals`, `graph` and `control` ask; the driver does. What they ask goes through [`requests`](requests), which outlives any
+//! `signals`, `graph` and `control` ask; the driver does. What they ask goes through `requests`, which outlives any
 //! driver, so a driver that broke is started anew and nobody else notices. The driver's loop has a thread of its own;
 //! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
 //! nobody, `graph`; and, stopped last, `signals`, `watchdog`, `events`, `control`.

@@ -1,7 +1,7 @@
 //! The system calls by which this crate works on files, in one place.
 //!
 //! On a host they are those of `rustix`, as they stand. Built with the feature `twin` (tests only), a thread that stands in a
-//! simulated host ([`twin::enter`]) has its calls answered by that host, with whatever faults it is told to have; every other thread
+//! simulated host (`twin::Machine::enter`) has its calls answered by that host, with whatever faults it is told to have; every other thread
 //! has the kernel's answers.
 
 mod entries;
