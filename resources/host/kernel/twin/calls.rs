@@ -315,18 +315,21 @@ impl Machine {
         self.begin("chown", true)?;
         let state = &mut *self.0.state.borrow_mut();
         let (ino, place) = state.target(at, path, flags)?;
+        let mut changes = owner.is_some() || group.is_some();
         if let Some(node) = state.nodes.get_mut(&ino) {
+            let before = node.mode;
             node.uid = owner.map_or(node.uid, Uid::as_raw);
             node.gid = group.map_or(node.gid, Gid::as_raw);
             if matches!(node.what, What::File(_)) {
                 let kept = if node.mode & 0o010 == 0 { 0o2000 } else { 0 };
                 node.mode &= !SET_ID | kept;
             }
+            changes |= node.mode != before;
         }
-        if owner.is_none() && group.is_none() {
-            state.stamp(ino, false);
-        } else {
+        if changes {
             state.changed(ino, place.as_ref(), false);
+        } else {
+            state.stamp(ino, false);
         }
         Ok(())
     }

@@ -183,6 +183,10 @@ impl State {
                 (true, Some(entries)) if !entries.is_empty() => return Err(Errno::NOTEMPTY),
                 _ => {}
             }
+            if self.entries(there).is_some() {
+                // A name of it went: that changes how many it has.
+                self.tell(there, b"", false);
+            }
             self.take_at_once(&target, there);
         }
         self.take_at_once(&source, ino);
