@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use crate::config::Defaults;
+use crate::plan::Plan as Planned;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -399,6 +400,9 @@ pub struct Apply {
     /// Which graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Do what `plan --out` has written to FILE; refuse if graph or host are not as they were
+    #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
+    pub plan: Option<Planned>,
     /// Where state is kept.
     #[command(flatten)]
     pub state: State,
@@ -431,6 +435,9 @@ pub struct Plan {
     /// Say of each edge where it comes from
     #[arg(long)]
     pub explain_edges: bool,
+    /// Also write it to FILE, for `apply --plan FILE`
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `steadfast drift`.

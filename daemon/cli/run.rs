@@ -32,7 +32,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         state_directory: state::directory(args.state.state_dir.as_deref()),
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
-            options: read::options(&args.graph, false),
+            options: read::options(&args.graph),
             watch: args.watch,
         },
         signals,
@@ -68,6 +68,7 @@ fn settings(args: &Run) -> Settings {
         whole: args.graph.only.is_empty() && args.graph.skip.is_empty(),
         brake: Some(args.brake.unwrap_or(600)).filter(|brake| *brake > 0),
         clock: local_minute,
+        guard: None,
     }
 }
 

@@ -4,6 +4,7 @@ use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::{args, log, text};
 use crate::config::{self, Settings};
+use crate::plan::Plan;
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,12 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
             run.state.fill(&settings);
             run.fill(settings);
         }
-        Command::Apply(apply) => apply.state.fill(&of(&mut apply.graph)?),
+        Command::Apply(apply) => {
+            if let Some(plan) = &apply.plan {
+                planned(plan, &mut apply.graph);
+            }
+            apply.state.fill(&of(&mut apply.graph)?);
+        }
         Command::Plan(plan) => plan.state.fill(&of(&mut plan.graph)?),
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
@@ -42,10 +48,11 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
     if graph.config.is_none() && !graph.graphs.is_empty() {
         return Ok(Settings::default());
     }
-    let named = graph.config.clone();
-    let settings = match named.as_deref() {
+    if graph.config.is_none() && Path::new(SETTINGS).exists() {
+        graph.config = Some(SETTINGS.into());
+    }
+    let settings = match &graph.config {
         Some(path) => told(path)?,
-        None if Path::new(SETTINGS).exists() => told(Path::new(SETTINGS))?,
         None => Settings::default(),
     };
     if graph.graphs.is_empty() {
@@ -63,6 +70,15 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
     graph.sema = graph.sema.or(settings.sema);
     graph.defaults.clone_from(&settings.defaults);
     Ok(settings)
+}
+
+/// The graph of a plan, read as it was then.
+fn planned(plan: &Plan, graph: &mut Graph) {
+    graph.graphs.clone_from(&plan.paths);
+    graph.config.clone_from(&plan.config);
+    graph.only.clone_from(&plan.only);
+    graph.skip.clone_from(&plan.skip);
+    graph.sema = plan.sema;
 }
 
 fn told(path: &Path) -> Result<Settings, Exit> {
