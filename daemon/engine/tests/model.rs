@@ -16,6 +16,7 @@ mod explorer;
 mod features;
 mod graph_of_states;
 mod hashing;
+mod holding;
 mod larger;
 mod rules;
 mod semaphores;

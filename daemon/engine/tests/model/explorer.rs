@@ -1,7 +1,7 @@
-//! The model: a state is a world, an action is a step, and the checker is stateright's breadth-first search.
+//! The model: a state is a world, an action is a step, and the checker is stateright's depth-first search.
 
 use super::budget::Budget;
-use super::features::Configuration;
+use super::features::{Configuration, WINDOW};
 use super::graph_of_states::Steps;
 use super::sights::{self, Sights};
 use super::{hashing, rules};
@@ -11,10 +11,10 @@ use crate::schedule::Schedule;
 use crate::shape::ms;
 use crate::step::Step;
 use crate::world::{Run, Station, Watch, World};
-use stateright::{Checker as _, Model, Property};
+use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Check, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
+use steadfast_engine::{Check, Declared, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
 
 /// One state, with the number by which it is recognised.
 #[derive(Clone, Debug)]
@@ -79,20 +79,23 @@ impl Explorer {
         let Configuration { shapes, budget } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, spare: 0 };
-        let mut world = World::new(shapes, slots, false);
+        let mut world = World::new(shapes, slots, false).with_brake(brake(configuration));
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });
         if !budget.watches {
             answer_watches(&mut world);
         }
         if budget.settled {
-            settle(&mut world);
+            settle(&mut world, None);
+            for vertex in shapes.first().iter().flat_map(|shape| &shape.vertices) {
+                drift(&mut world, vertex, budget.repaired);
+            }
         }
         let count = shapes.iter().flat_map(|s| &s.vertices).map(|v| v.id.0 + 1).max().unwrap_or(0);
         let events = vec![budget.events; count as usize];
         let mut first = State { world, left: *budget, events, number: 0 };
         first.number = hashing::number(&first);
-        let (one_shot, brake, steps) = (false, None, Vec::new());
+        let (one_shot, brake, steps) = (false, brake(configuration), Vec::new());
         let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
         Self { first, graphs, sights: Arc::default(), steps: Arc::default() }
     }
@@ -100,16 +103,16 @@ impl Explorer {
     /// All of it; panics with the shortest way to whatever is wrong.
     pub(super) fn explore(self) -> Found {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
-        let first = self.first.number;
-        let (budget, graphs) = (self.first.left, self.graphs.clone());
-        let checker = self.checker().target_state_count(MOST).spawn_bfs().join();
-        if let Some((rule, path)) = checker.discoveries().into_iter().next() {
-            let last = path.last_state().clone();
-            let way: Vec<String> =
-                path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
-            let violations = last.world.oracle.books.violations.join("\n");
-            panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
+        let first = self.first.clone();
+        let (budget, graphs) = (first.left, self.graphs.clone());
+        let any = HasDiscoveries::Any;
+        // Depth first: of what is still to be looked at, the least is kept in memory.
+        let checker = self.checker().target_state_count(MOST).finish_when(any).spawn_dfs().join();
+        if !checker.discoveries().is_empty() {
+            let (sights, steps) = Default::default();
+            Self { first, graphs, sights, steps }.tell_the_shortest_way();
         }
+        let first = first.number;
         assert!(checker.unique_state_count() < MOST, "no bound on states: {budget:?}");
         let steps = std::mem::take(&mut *steps.lock().expect("nobody died with it"));
         let transitions = steps.len();
@@ -120,6 +123,21 @@ impl Explorer {
         let sights = sights.lock().expect("nobody died with it").clone();
         let states = checker.unique_state_count();
         Found { configurations: 1, states, transitions, depth, sights }
+    }
+
+    /// Breadth first: what is found first, is reached by no shorter way.
+    fn tell_the_shortest_way(self) -> ! {
+        let (budget, graphs) = (self.first.left, self.graphs.clone());
+        let any = HasDiscoveries::Any;
+        let checker = self.checker().finish_when(any).spawn_bfs().join();
+        let Some((rule, path)) = checker.discoveries().into_iter().next() else {
+            panic!("found depth first, and not breadth first: {budget:?}\n{graphs}");
+        };
+        let last = path.last_state().clone();
+        let way: Vec<String> =
+            path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
+        let violations = last.world.oracle.books.violations.join("\n");
+        panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
     }
 
     fn see(&self, what: &'static str) {
@@ -182,6 +200,7 @@ impl Model for Explorer {
         if !self.first.left.watches {
             answer_watches(&mut next.world);
         }
+        sights::between(&state.world, &next.world, &mut self.sights.lock().expect("nobody died"));
         if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
             self.see(sights::OWING);
         }
@@ -201,14 +220,52 @@ impl Model for Explorer {
     }
 }
 
-/// Everything becomes as declared, before anything else happens.
-fn settle(world: &mut World) {
+/// How many repeated repairs the brake lets pass: those of the beginning and no more.
+fn brake(configuration: &Configuration) -> Option<u32> {
+    let Budget { braked, repaired, .. } = configuration.budget;
+    let first = configuration.shapes.first();
+    let count = first.iter().flat_map(|s| &s.vertices).filter(|v| is_repaired(v)).count();
+    let repeated = u32::try_from(count).expect("small") * u32::from(repaired.saturating_sub(1));
+    braked.then_some(repeated)
+}
+
+/// What is to be realized has never been right, and what is polled hears nothing.
+fn is_repaired(vertex: &Declared) -> bool {
+    !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
+}
+
+/// Somebody moves it so many times, and it is repaired each time: a state well after the last write, a deed at once, since only
+/// what follows its own write is none of others.
+fn drift(world: &mut World, vertex: &Declared, times: u8) {
+    if times == 0 || !is_repaired(vertex) {
+        return;
+    }
+    let state = vertex.nature.check == Check::State;
+    let echo = u8::from(!state);
+    for _ in 0..times + echo {
+        if state {
+            world.step(&Step::Wait(ms(1100)));
+        }
+        world.step(&Step::Changed(vertex.id));
+        settle(world, Some(vertex.id));
+    }
+}
+
+/// Everything becomes as declared, before anything else happens, but what is to be realized. One is found to have been moved.
+fn settle(world: &mut World, moved: Option<VertexId>) {
+    let is_left = |world: &World, id: VertexId| {
+        let vertex = world.oracle.books.vertices.get(&id);
+        vertex.is_some_and(|vertex| vertex.declared.meta.realize)
+    };
     while world.oracle.books.violations.is_empty() {
-        let run = world.runs.values().next().copied();
+        let run = world.runs.values().find(|run| !is_left(world, run.start.vertex)).copied();
         let step = match run {
             _ if !world.store.written.is_empty() => Step::Commit,
             Some(run) if run.station == Station::Apply => {
                 Step::Ended(run.start.vertex, Outcome::Changed)
+            }
+            Some(run) if moved == Some(run.start.vertex) => {
+                Step::Checked(run.start.vertex, Verdict::Differs)
             }
             Some(run) if can_be_same(world, run.start.vertex) => {
                 Step::Checked(run.start.vertex, Verdict::Same)
@@ -278,8 +335,12 @@ fn foreign(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     for id in world.oracle.books.order.iter().copied() {
         let events = state.events.get(id.0 as usize).copied().unwrap_or(0);
-        if events > 0 && world.watches.get(&id) == Some(&Watch::Open) {
+        let heard = world.watches.get(&id) == Some(&Watch::Open) && !world.deaf.contains(&id);
+        if events > 0 && heard {
             actions.push(Step::Changed(id));
+        }
+        if state.left.values > 0 {
+            actions.push(Step::Received(id));
         }
         if state.left.looks > 0 {
             actions.push(Step::Look(id));
@@ -300,6 +361,10 @@ fn turns(state: &State, actions: &mut Vec<Step>) {
     }
     if left.stops > 0 && mode != Mode::Stopping {
         actions.push(Step::Stop { grace: ms(1000) });
+    }
+    if left.toggles > 0 {
+        let open = !state.world.open.contains(&WINDOW);
+        actions.push(Step::Window { window: WINDOW.0, open });
     }
     if left.swaps > 0 {
         actions.push(Step::Swap { graph: 1, operator: false });
@@ -343,6 +408,8 @@ fn is_waiting_for_time(state: &State) -> bool {
     };
     match world.engine.mode() {
         Mode::Stopping => true,
+        // A swap may wait for what cannot be right, and that ends by time alone.
+        Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
         Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
         _ => false,
     }
