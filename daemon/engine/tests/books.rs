@@ -152,6 +152,8 @@ pub(crate) struct Fight {
     pub(crate) since: Option<usize>,
     /// Where it gives way: until when it waits since its last event was turned away, or its events are wanted again.
     pub(crate) turned: Option<Tick>,
+    /// Where it gives way: until when it has to listen before it may be called calm.
+    pub(crate) listens: Option<Tick>,
     /// Its events are not delivered.
     pub(crate) deaf: bool,
     /// It is shown as running.

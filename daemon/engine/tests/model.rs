@@ -11,6 +11,7 @@ use self::features::{Configuration, FEATURES, Feature, configurations, graphs};
 use self::sights::Sights;
 use std::time::Instant;
 
+mod beginning;
 mod budget;
 mod explorer;
 mod features;

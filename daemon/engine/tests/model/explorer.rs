@@ -1,5 +1,6 @@
 //! The model: a state is a world, an action is a step, and the checker is stateright's depth-first search.
 
+use super::beginning::{brake, drift, settle};
 use super::budget::Budget;
 use super::features::{Configuration, WINDOW};
 use super::graph_of_states::Steps;
@@ -14,7 +15,7 @@ use crate::world::{Run, Station, Watch, World};
 use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Check, Declared, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
+use steadfast_engine::{Check, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
 
 /// One state, with the number by which it is recognised.
 #[derive(Clone, Debug)]
@@ -220,64 +221,7 @@ impl Model for Explorer {
     }
 }
 
-/// How many repeated repairs the brake lets pass: those of the beginning and no more.
-fn brake(configuration: &Configuration) -> Option<u32> {
-    let Budget { braked, repaired, .. } = configuration.budget;
-    let first = configuration.shapes.first();
-    let count = first.iter().flat_map(|s| &s.vertices).filter(|v| is_repaired(v)).count();
-    let repeated = u32::try_from(count).expect("small") * u32::from(repaired.saturating_sub(1));
-    braked.then_some(repeated)
-}
-
-/// What is to be realized has never been right, and what is polled hears nothing.
-fn is_repaired(vertex: &Declared) -> bool {
-    !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
-}
-
-/// Somebody moves it so many times, and it is repaired each time: a state well after the last write, a deed at once, since only
-/// what follows its own write is none of others.
-fn drift(world: &mut World, vertex: &Declared, times: u8) {
-    if times == 0 || !is_repaired(vertex) {
-        return;
-    }
-    let state = vertex.nature.check == Check::State;
-    let echo = u8::from(!state);
-    for _ in 0..times + echo {
-        if state {
-            world.step(&Step::Wait(ms(1100)));
-        }
-        world.step(&Step::Changed(vertex.id));
-        settle(world, Some(vertex.id));
-    }
-}
-
-/// Everything becomes as declared, before anything else happens, but what is to be realized. One is found to have been moved.
-fn settle(world: &mut World, moved: Option<VertexId>) {
-    let is_left = |world: &World, id: VertexId| {
-        let vertex = world.oracle.books.vertices.get(&id);
-        vertex.is_some_and(|vertex| vertex.declared.meta.realize)
-    };
-    while world.oracle.books.violations.is_empty() {
-        let run = world.runs.values().find(|run| !is_left(world, run.start.vertex)).copied();
-        let step = match run {
-            _ if !world.store.written.is_empty() => Step::Commit,
-            Some(run) if run.station == Station::Apply => {
-                Step::Ended(run.start.vertex, Outcome::Changed)
-            }
-            Some(run) if moved == Some(run.start.vertex) => {
-                Step::Checked(run.start.vertex, Verdict::Differs)
-            }
-            Some(run) if can_be_same(world, run.start.vertex) => {
-                Step::Checked(run.start.vertex, Verdict::Same)
-            }
-            Some(run) => Step::Checked(run.start.vertex, Verdict::Differs),
-            None => return,
-        };
-        world.step(&step);
-    }
-}
-
-fn can_be_same(world: &World, id: VertexId) -> bool {
+pub(super) fn can_be_same(world: &World, id: VertexId) -> bool {
     let vertex = world.oracle.books.vertices.get(&id);
     vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
 }

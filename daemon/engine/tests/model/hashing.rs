@@ -255,7 +255,7 @@ impl Terms {
         let fight = &vertex.fight;
         (fight.since, fight.repairs.len(), fight.changes.len()).hash(state);
         (fight.deaf, fight.told, fight.shown).hash(state);
-        fight.turned.map(|at| self.later(at)).hash(state);
+        [fight.turned, fight.listens].map(|at| at.map(|at| self.later(at))).hash(state);
         (fight.runs.is_some(), fight.runs == vertex.running.as_ref().map(|run| run.run))
             .hash(state);
         vertex.is_possibly_fought().hash(state);

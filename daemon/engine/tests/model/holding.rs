@@ -39,10 +39,14 @@ const THREE: Budget = Budget { events: 2, total_events: 3, failures: 0, ..CALM }
 /// Nobody moves anything.
 const QUIET: Budget = Budget { events: 0, total_events: 0, ..CALM };
 
+/// All is still to be made as declared, and all of it goes well.
+const UNSETTLED: Budget = Budget { settled: false, failures: 0, ..QUIET };
+
 /// E-20: fights and the brake on one and two vertices.
 #[test]
 fn model_fights() {
     let mut all = alone(&FIGHTS, 1, ONE);
+    all.extend(alone(&FIGHTS, 1, Budget { events: 3, total_events: 3, ..EVENT }));
     all.extend(alone(&FIGHTS, 2, CALM));
     all.extend(alone(&FIGHTS[..1], 2, THREE));
     let wanted = [
@@ -65,6 +69,8 @@ fn model_windows_and_realize() {
     let mut all = alone(rest, 1, ONE);
     all.extend(alone(rest, 2, CALM));
     all.extend(alone(&[Feature::Realize], 3, QUIET));
+    // What it waits for was never right, either.
+    all.extend(alone(&[Feature::Realize], 3, UNSETTLED));
     let wanted = [
         sights::SHUT,
         sights::LET_IN,
@@ -93,7 +99,7 @@ fn explore_fights_with_every_feature() {
     explore("2 vertices, fights, 3 events", alone(&FIGHTS, 2, three), &[sights::PASSED]);
     for feature in FIGHTS {
         let name = format!("2 vertices, {feature:?} with each");
-        explore(&name, paired(&[feature], 2, CALM), &[sights::OWING]);
+        explore(&name, paired(&[feature], 2, CALM), &[]);
     }
 }
 

@@ -198,6 +198,7 @@ impl Books {
             vertex.need = Need::No;
             vertex.polled = false;
             vertex.braked = false;
+            vertex.fight.listens = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);

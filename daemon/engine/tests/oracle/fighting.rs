@@ -225,7 +225,11 @@ impl Books {
         let Some(vertex) = self.vertices.get(&id) else { return };
         let quiet = vertex.fight.repairs.is_empty() || vertex.is_quiet(now);
         let sure = vertex.is_surely_fought();
+        let listens = vertex.fight.listens.is_some_and(|until| until > now);
         self.forget_fight(id);
+        if listens && !asked && !self.loaded_now {
+            self.broken(E20_FIGHTS, &format!("{id} is called calm before it has listened"));
+        }
         if sure && !asked && !quiet && !self.loaded_now {
             self.broken(E20_FIGHTS, &format!("{id} is called calm and was not quiet"));
         }
@@ -248,7 +252,10 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.fight.deaf = false;
         if vertex.declared.meta.on_conflict == Conflict::Yield {
-            vertex.fight.turned = Some(now.after(Meta::REVERSAL_WINDOW));
+            let until = now.after(Meta::REVERSAL_WINDOW);
+            // A check may follow at once, which says more than to listen.
+            vertex.fight.listens = vertex.running.is_none().then_some(until);
+            vertex.fight.turned = Some(until);
         }
     }
 
