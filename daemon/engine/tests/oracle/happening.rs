@@ -68,17 +68,6 @@ impl Books {
         }
     }
 
-    fn redo(&mut self, id: VertexId) {
-        self.forget_fight(id);
-        if let Some(vertex) = self.vertices.get_mut(&id) {
-            if vertex.phase == Phase::Operator {
-                vertex.phase = Phase::Rest;
-            }
-            vertex.asked = true;
-        }
-        self.mark(id, Some(Cause::Drift), Some(true));
-    }
-
     fn is_obsolete(&self, run: RunId) -> bool {
         let this = |v: &Vertex| v.running.as_ref().is_some_and(|r| r.run == run && r.obsolete);
         self.vertices.values().chain(self.leaving.values()).any(this)
@@ -462,16 +451,6 @@ impl Vertex {
             self.refill(true);
             self.backoff_sure = true;
         }
-    }
-
-    /// It was run with what it had received by then.
-    fn takes_value(&mut self, running: &Running) {
-        self.received = self.received.filter(|since| *since >= running.start);
-    }
-
-    fn is_shut_out(&mut self, running: &Running) {
-        self.takes_value(running);
-        self.phase = Phase::Shut;
     }
 
     fn is_held(&mut self, running: &Running) {

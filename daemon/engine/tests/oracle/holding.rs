@@ -1,6 +1,6 @@
 //! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
 
-use crate::books::{Books, Cause};
+use crate::books::{Books, Cause, Phase, Running, Vertex};
 use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
@@ -122,5 +122,31 @@ impl Books {
                 self.broken(E4_VALUE, &format!("{id} is settled, and its value was not taken"));
             }
         }
+    }
+}
+
+impl Books {
+    /// The operator asks: nothing is fought over any more.
+    pub(super) fn redo(&mut self, id: VertexId) {
+        self.forget_fight(id);
+        if let Some(vertex) = self.vertices.get_mut(&id) {
+            if vertex.phase == Phase::Operator {
+                vertex.phase = Phase::Rest;
+            }
+            vertex.asked = true;
+        }
+        self.mark(id, Some(Cause::Drift), Some(true));
+    }
+}
+
+impl Vertex {
+    /// It was run with what it had received by then.
+    pub(super) fn takes_value(&mut self, running: &Running) {
+        self.received = self.received.filter(|since| *since >= running.start);
+    }
+
+    pub(super) fn is_shut_out(&mut self, running: &Running) {
+        self.takes_value(running);
+        self.phase = Phase::Shut;
     }
 }
