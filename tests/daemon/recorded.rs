@@ -7,8 +7,8 @@ use crate::receiver::{Answer, Receiver};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
 
 const GRAPH: &str = r#"
 graph: recorded
@@ -108,22 +108,32 @@ fn c19_an_end_is_told_from_a_break() {
         daemon.wait_for("converged");
         let mut follow = host.bare(&["events", "-f"]);
         follow.arg("--state-dir").arg(host.path("state"));
-        let child = std::thread::scope(|scope| {
-            let follower = scope.spawn(|| host.finish(follow));
-            // It follows once it is told of as an open connection; a moment more does no harm.
-            host.wait_until("it follows", || host.processes().len() > 1);
-            std::thread::sleep(Duration::from_millis(300));
-            if kill {
-                daemon.kill();
-            } else {
-                stop(&host, &mut daemon);
-            }
-            follower.join().expect("finished")
-        });
+        let mut follower = follow.spawn().expect("started");
+        let mut told = BufReader::new(follower.stdout.take().expect("piped"));
+        let mut text = String::new();
+        told.read_line(&mut text).expect("it follows");
+        // It has told what was; that it waits for what comes is seen by what comes.
+        repairs(&host);
+        while !text.contains("corrective") {
+            assert_ne!(told.read_line(&mut text).expect("goes on"), 0, "{text}");
+        }
         if kill {
-            child.exits(1).says("the events broke off");
+            daemon.kill();
         } else {
-            child.exits(0).says("no more events: the daemon ends").prints("run_end");
+            stop(&host, &mut daemon);
+        }
+        told.read_to_string(&mut text).expect("text");
+        let mut said = String::new();
+        let stderr = follower.stderr.take().expect("piped");
+        BufReader::new(stderr).read_to_string(&mut said).expect("text");
+        let code = follower.wait().expect("ended").code();
+        if kill {
+            assert!(said.contains("the events broke off"), "{said}");
+            assert_eq!(code, Some(1));
+        } else {
+            assert!(said.contains("no more events: the daemon ends"), "{said}");
+            assert!(text.contains("run_end"), "{text}");
+            assert_eq!(code, Some(0));
         }
     }
 }
@@ -159,7 +169,7 @@ fn c15_a_file_gets_everything() {
     stop(&host, &mut daemon);
     let lines = |names: &[&str]| -> Vec<Value> {
         let lines = names.iter().flat_map(|name| host.lines(name));
-        lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect()
+        lines.map(|line| serde_json::from_str(&host.short(&line)).expect("JSON")).collect()
     };
     let all = events(&host, &["--since", "1"]);
     assert_eq!(lines(&["log.jsonl.1", "log.jsonl"]), all, "each once, to the end of the run");
@@ -311,7 +321,8 @@ fn c22_a_damaged_log_is_set_aside() {
     let aside = std::fs::read_dir(host.path("state")).expect("read").flatten();
     let aside =
         aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("events.db.bad"));
-    assert_eq!(aside.count(), 1);
+    // With its log, if it had one.
+    assert!(aside.count() >= 1);
 }
 
 /// C-12, S-13: the journal gets each event with its fields; one that does not read holds up nobody.
@@ -352,12 +363,14 @@ fn c12_a_recorder_that_breaks_goes_on() {
     daemon.wait_for("converged");
     let worker = host.full("recorder:file:$DIR/log.jsonl");
     for how in ["panic", "error"] {
-        crate::workers::fault(&host, &worker, how);
-        crate::workers::fault(&host, "events", how);
+        let starts = if how == "panic" { 2 } else { 3 };
+        for worker in [&worker, "events"] {
+            crate::workers::fault(&host, worker, how);
+            // What a command prints has `$DIR` in it.
+            crate::workers::runs_again(&host, &host.short(worker), starts);
+        }
         repairs(&host);
     }
-    crate::workers::runs_again(&host, &worker, 3);
-    crate::workers::runs_again(&host, "events", 3);
     ask(&host, &["stop"]).exits(0);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
     let all = events(&host, &["--since", "1"]);
