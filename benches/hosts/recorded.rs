@@ -69,8 +69,13 @@ pub(crate) fn log(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
         let events: Vec<_> = (last..MILLION.min(last + TOGETHER)).map(event).collect();
         log.append(&events, &[])?;
     }
-    let each = began.elapsed().as_secs_f64() * 1e6 / (MILLION - first) as f64;
-    report.figure("an event among a thousand written together", each, (20.0, "µs"), "");
+    let each = began.elapsed().div_f64(f64::from(u32::try_from(MILLION - first)?));
+    report.figure(
+        "an event among a thousand written together",
+        each.as_secs_f64() * 1e6,
+        (20.0, "µs"),
+        "",
+    );
     drop(log);
     let mut sample = Sample::default();
     for _ in 0..bench.rounds(5) {
