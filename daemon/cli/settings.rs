@@ -4,15 +4,19 @@ use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::{args, log, text};
 use crate::config::{self, Settings};
+use crate::events::Retention;
 use crate::plan::Plan;
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the settings of a host are.
 pub(super) const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
 
 /// The graph of a host without settings.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Fills in what the command line has left open.
 pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
@@ -121,5 +125,11 @@ impl Run {
         self.grace = self.grace.or(settings.grace);
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
         self.brake = self.brake.or(settings.brake);
+        let usual = Retention::default();
+        self.retention = Retention {
+            bytes: settings.events_size.map_or(usual.bytes, |mebibytes| u64::from(mebibytes) << 20),
+            age: settings.events_days.map_or(usual.age, |days| DAY * days),
+        };
+        self.recorders = settings.recorders;
     }
 }
