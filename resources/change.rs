@@ -21,6 +21,8 @@ pub struct Change {
     pub differences: Vec<Difference>,
     /// Something that exists will be gone afterwards (a file removed, a link replaced by a file): shown last and by name.
     pub destructive: bool,
+    /// Nothing of it is there yet: once this is done, it is ours (B-17).
+    pub creates: bool,
     /// What the kind's own `apply` wants to find again (the premise of the check).
     pub premise: Box<dyn Any + Send>,
 }

@@ -313,7 +313,7 @@ impl Checker<'_> {
     }
 
     fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
-        for claim in resource.claims() {
+        for claim in resource.claims().into_iter().filter(Claim::is_exclusive) {
             let what = quoted(&claim.to_string());
             if let Some(holder) =
                 self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)

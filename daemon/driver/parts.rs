@@ -98,7 +98,12 @@ impl Driver {
                     part.change = Some(change);
                     let differences = part.differences.clone();
                     let premise = Box::new(());
-                    whole = Verdict::Differs(Change { differences, destructive: false, premise });
+                    whole = Verdict::Differs(Change {
+                        differences,
+                        destructive: false,
+                        creates: false,
+                        premise,
+                    });
                 }
                 Verdict::Unknown(trouble) => {
                     self.lately.insert(part.id, Lately::Failed);

@@ -172,6 +172,7 @@ impl Exec {
                     diff: None,
                 }],
                 destructive: false,
+                creates: false,
                 premise: Box::new(()),
             }),
             Err(trouble) => Verdict::Unknown(trouble),

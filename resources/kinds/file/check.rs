@@ -30,6 +30,7 @@ impl File {
             Ok(Some(found)) => Verdict::Differs(Change {
                 differences: found.differences,
                 destructive: found.destructive,
+                creates: found.premise.top.as_ref().is_some_and(|top| top.found.is_none()),
                 premise: Box::new(found.premise),
             }),
             Err(trouble) => Verdict::Unknown(trouble),
