@@ -31,7 +31,11 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
     let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
-    let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals, args.json));
+    let read = runtime.block_on(read::read_unless_stopped(
+        &args.graph,
+        &mut signals,
+        (args.json, args.allow_empty),
+    ));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
@@ -58,7 +62,11 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     };
     let host = Host::default();
     let parts = Parts { host, key: Arc::new(key), journal, recalled, audience };
-    let finished = runtime.block_on(drive(parts, loaded, Some(signals)));
+    let finished = runtime.block_on(drive(parts, (loaded, &args.graph), Some(signals)));
+    if let Some(why) = &finished.refused {
+        text::error(why, None);
+        return Exit::Graph;
+    }
     let verdict = Verdict::of(&finished);
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
@@ -245,6 +253,9 @@ impl Audience for Screen {
                 let words = trouble.map(trouble_words).unwrap_or_default();
                 self.line(&format!("failed {}{words}", plain(identity)));
             }
+            News::Left { identity, says } => {
+                self.line(&format!("left {}: {says}", plain(identity)))
+            }
             News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
             News::Stuck(name) => {
                 self.line(&format!("stuck {}: its run does not return", plain(name)));
@@ -281,13 +292,14 @@ pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
 }
 
 /// A driver set up for one pass.
-pub(super) fn settings() -> Settings {
+pub(super) fn settings(graph: &args::Graph) -> Settings {
     Settings {
         one_shot: true,
         slots: Slots::default(),
         sweep: None,
         pause_limit: Duration::from_hours(8),
         whole: false,
+        removes: graph.only.is_empty() && graph.skip.is_empty(),
         brake: None,
         clock: local_minute,
     }
@@ -296,10 +308,10 @@ pub(super) fn settings() -> Settings {
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: Parts,
-    loaded: crate::config::Loaded,
+    (loaded, graph): (crate::config::Loaded, &args::Graph),
     signals: Option<Signals>,
 ) -> Finished {
-    let driver = Driver::new(settings(), parts);
+    let driver = Driver::new(settings(graph), parts);
     let inbox = driver.inbox();
     inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
     if let Some(signals) = signals {

@@ -26,7 +26,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
         vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
     });
-    let found = steps::find(loaded, Recalled::default(), key, runtime);
+    let found = steps::find((loaded, &args.graph), Recalled::default(), key, runtime);
     if args.json {
         out_json(&found.to_json());
     } else {

@@ -33,7 +33,7 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         }
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
-    let found = steps::find(loaded, recalled, key, runtime);
+    let found = steps::find((loaded, &args.graph), recalled, key, runtime);
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {

@@ -1,25 +1,32 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
 use super::apply;
+use super::args::Graph;
 use super::text::{count, difference, out, plain};
 use crate::config::Loaded;
 use crate::driver::{Audience, Finished, News, Parts};
 use crate::store::Recalled;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_engine::{Holding, Standing};
 use steadfast_resources::{Difference, Host, MintKey};
 use tokio::runtime::Runtime;
 
 /// Looks at a graph that was read with `noop` for all of it.
-pub(super) fn find(loaded: Loaded, recalled: Recalled, key: MintKey, runtime: &Runtime) -> Found {
+pub(super) fn find(
+    (loaded, from): (Loaded, &Graph),
+    recalled: Recalled,
+    key: MintKey,
+    runtime: &Runtime,
+) -> Found {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let steps = Steps::default();
     let audience = Box::new(Collector(steps.clone()));
     let host = Host::default();
     let parts = Parts { host, key: Arc::new(key), journal: None, recalled, audience };
-    let finished = runtime.block_on(apply::drive(parts, loaded, None));
+    let finished = runtime.block_on(apply::drive(parts, (loaded, from), None));
     Found::new(graph, &order, &steps, finished)
 }
 
@@ -29,6 +36,8 @@ struct Step {
     resource: String,
     differences: Vec<Difference>,
     destructive: bool,
+    /// It has left the graph.
+    leaves: bool,
     /// It cannot be told before that one is changed.
     until: Option<String>,
     /// Nothing differs, and yet it would be refreshed.
@@ -60,6 +69,7 @@ impl Audience for Collector {
             resource: (*identity).to_owned(),
             differences: differences.to_vec(),
             destructive: *destructive,
+            leaves: false,
             until: until.map(ToOwned::to_owned),
             refresh: *holding == Holding::WouldRefresh,
         };
@@ -82,6 +92,7 @@ pub(super) struct Found {
 impl Found {
     /// Puts it together: in the order of the graph, what would be gone last.
     fn new(graph: String, order: &[String], steps: &Steps, finished: Finished) -> Self {
+        let total = finished.standings.len();
         let failed = finished
             .standings
             .into_iter()
@@ -98,8 +109,16 @@ impl Found {
             })
             .collect();
         let mut steps = steps.take();
-        steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
-        Self { graph, total: order.len(), steps, failed }
+        // By name: a graph may be large.
+        let at: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        for step in &mut steps {
+            step.leaves = !at.contains_key(step.resource.as_str());
+            // Also where nothing is deleted: a service that is stopped.
+            step.destructive |= step.leaves;
+        }
+        steps.sort_by_key(|s| (s.destructive, s.leaves, at.get(s.resource.as_str()).copied()));
+        Self { graph, total, steps, failed }
     }
 
     /// Something could not be checked.
@@ -170,7 +189,8 @@ impl Step {
             out(format!("~ {name}: would be refreshed"));
             return;
         }
-        out(format!("{sign} {name}"));
+        let why = if self.leaves { ": it has left the graph" } else { "" };
+        out(format!("{sign} {name}{why}"));
         for d in &self.differences {
             for line in difference(d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
                 out(format!("    {line}"));
@@ -193,6 +213,7 @@ impl Step {
                 Self { .. } => "change",
             },
             "until": self.until,
+            "leaves": self.leaves,
             "differences": differences,
         })
     }

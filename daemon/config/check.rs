@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
-use super::meta::{Metas, Own};
+use super::meta::{Delete, Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
@@ -39,6 +39,9 @@ pub(super) struct Candidate {
     /// It takes part in automatic edges.
     pub(super) autoedge: bool,
     autogroup: bool,
+    delete: bool,
+    protect: bool,
+    pub(super) aliases: Box<[(Arc<str>, u64)]>,
     line: u32,
 }
 
@@ -101,6 +104,7 @@ pub(super) fn check(
     let comment = files.iter_mut().find_map(|file| file.comment.take());
     checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
+    checker.refuse_aliases();
     checker.tell_claims();
     checker.tie_values();
     for (file, index, vertex, links) in links {
@@ -213,17 +217,22 @@ impl Checker<'_> {
             self.problems.push(problem);
             return None;
         }
-        let definition =
-            Stable::new().text(given.spec.kind).text(&given.name).number(given.given.sum);
-        let definition = if given.given.relative {
-            definition.text(&place.base.to_string_lossy())
-        } else {
-            definition
-        };
         let receiver = self.receiver(&mut given, place, vertex, (file, index));
-        let definition = receiver.as_ref().map_or(definition, |(_, sum)| definition.number(*sum));
+        let (kind, sum, relative) = (given.spec.kind, given.given.sum, given.given.relative);
+        let received = receiver.as_ref().map(|(_, sum)| *sum);
+        let defined = |name: &str| {
+            let definition = Stable::new().text(kind).text(name).number(sum);
+            let base = place.base.to_string_lossy();
+            let definition = if relative { definition.text(&base) } else { definition };
+            received.map_or(definition, |sum| definition.number(sum)).finish()
+        };
+        let aliases = given.aliases.iter();
+        let aliases = aliases.map(|name| (format!("{kind}[{name}]").into(), defined(name)));
+        let aliases: Box<[(Arc<str>, u64)]> = aliases.collect();
+        let definition = defined(&given.name);
         let recipe = receiver.map(|(recipe, _)| recipe);
-        let Own { meta, rewatch, autoedge, autogroup } = self.meta(given.meta, file, index);
+        let own = self.meta(given.meta, file, index);
+        let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
         let at_fields = (identity.as_ref(), file, index);
         // Of one that could not be read whole, what is wrong with those fields that could be.
         let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
@@ -247,8 +256,12 @@ impl Checker<'_> {
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
+            if delete == Delete::Always {
+                self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
+            }
         }
-        let definition = definition.finish();
+        let can = |resource: &Arc<dyn Resource>| resource.removal().is_some();
+        let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
         let line = given.line;
         self.vertices.push(Candidate {
             identity,
@@ -261,9 +274,37 @@ impl Checker<'_> {
             rewatch,
             autoedge,
             autogroup,
+            delete,
+            protect,
+            aliases,
             line,
         });
         Some(vertex)
+    }
+
+    /// `on_remove: delete` where nothing could be deleted, or must not be.
+    fn removal(
+        &mut self,
+        resource: &dyn Resource,
+        (spec, name): (&'static Spec, &str),
+        (file, index): (usize, usize),
+    ) {
+        let shown = format!("{}[{}]", spec.kind, quoted(name));
+        let problem = match resource.removal().map(|removal| removal.build(spec, name)) {
+            Some(Ok(_)) => return,
+            None => Problem::new(
+                Code::Removal,
+                format!("{shown}: `on_remove: delete`, and there is nothing that could be deleted"),
+            )
+            .hint("leave it out: when it leaves the graph it is forgotten"),
+            Some(Err(invalid)) => {
+                let why = invalid.first().map_or("", |invalid| invalid.what.as_str());
+                Problem::new(Code::Removal, format!("{shown}: it cannot be deleted: {why}"))
+                    .hint("leave `on_remove: delete` out")
+            }
+        };
+        let at = Where { file, part: Part::Meta(index, "on_remove") };
+        self.problems.push(problem.at(self.atlas.place(at)));
     }
 
     fn meta(&mut self, given: Option<Box<raw::Given>>, file: usize, index: usize) -> Own {
@@ -344,10 +385,15 @@ impl Checker<'_> {
                     meta: candidate.meta,
                     rewatch: candidate.rewatch,
                     autogroup: candidate.autogroup,
+                    delete: candidate.delete,
+                    protect: candidate.protect,
+                    removes: false,
+                    aliases: candidate.aliases,
                     place: (candidate.at.file, candidate.line),
                 })
             })
             .collect();
+        let (usual, windows) = self.metas.finish();
         let link = |tie: &Tie| Link { from: tie.from, to: tie.to, notify: tie.notify };
         Some(Loaded {
             name: String::new(),
@@ -355,7 +401,8 @@ impl Checker<'_> {
             vertices: vertices?,
             edges: ties.iter().map(link).collect(),
             semaphores: self.semaphores.finish(),
-            windows: self.metas.windows(),
+            windows,
+            usual,
             origins: self.origins,
             warnings: Vec::new(),
             files: sources.iter().map(|source| source.path.clone()).collect(),

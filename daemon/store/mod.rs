@@ -181,9 +181,8 @@ impl Recalled {
     pub fn rename(&mut self, from: &str, to: &str, definition: Option<(u64, u64)>) {
         let Some(mut record) = self.resources.remove(from) else { return };
         let new = self.resources.entry(to.to_owned()).or_default();
-        let is_new = *new == Remembered::default();
         let owed = record.owed.take().max(new.owed.take());
-        if is_new {
+        if *new == Remembered::default() {
             let called =
                 |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
             *new = Remembered {

@@ -35,6 +35,7 @@ mod paused;
 mod planned;
 mod refused;
 mod reloaded;
+mod removed;
 mod secrets;
 mod settings;
 mod shells;

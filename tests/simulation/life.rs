@@ -66,6 +66,7 @@ impl Life {
             slots,
             sweep: sweeps.then_some(Duration::from_millis(SWEEP)),
             pause_limit: Duration::from_mins(2),
+            removes: false,
             whole: true,
             brake: Some(60),
             clock: || (0, 0),

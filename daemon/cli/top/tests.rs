@@ -34,6 +34,7 @@ fn status(verdict: Verdict) -> Status {
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
+        leaving: Vec::new(),
         unwatched: 0,
         pause: None,
         paused: Vec::new(),
