@@ -254,7 +254,7 @@ impl Audience for Screen {
                 self.line(&format!("failed {}{words}", plain(identity)));
             }
             News::Left { identity, says } => {
-                self.line(&format!("left {}: {says}", plain(identity)))
+                self.line(&format!("left {}: {says}", plain(identity)));
             }
             News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
             News::Stuck(name) => {

@@ -451,6 +451,9 @@ pub struct ShowGraph {
     /// Which graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Where it is kept what has left the graph.
+    #[command(flatten)]
+    pub state: State,
     /// In which form
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,

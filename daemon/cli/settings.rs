@@ -2,7 +2,7 @@
 
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
-use super::{args, log, text};
+use super::{log, text};
 use crate::config::{self, Settings};
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};

@@ -45,10 +45,7 @@ impl Checker<'_> {
             }
         }
         for (at, problem, second) in found {
-            let index = match at.part {
-                Part::Name(index) => index,
-                _ => continue,
-            };
+            let Part::Name(index) = at.part else { continue };
             let part = Part::Field(index, super::meta::ALIASES.name);
             let place = self.atlas.place(Where { part, ..at });
             self.problems.push(problem.at(place).at(second));

@@ -10,7 +10,7 @@ use super::raw;
 use super::receive::{Awaited, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
-use super::{Link, Loaded, Options, Origin, Vertex};
+use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
@@ -27,6 +27,7 @@ pub(super) enum Whole {
 
 /// A vertex that may yet be refused.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
     pub(super) at: Where,
@@ -41,7 +42,7 @@ pub(super) struct Candidate {
     autogroup: bool,
     delete: bool,
     protect: bool,
-    pub(super) aliases: Box<[(Arc<str>, u64)]>,
+    pub(super) aliases: Aliases,
     line: u32,
 }
 
@@ -137,6 +138,18 @@ pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
     })
 }
 
+/// A hash of what is declared, with that of what is received; and what it would be under each former name.
+fn definitions(given: &raw::Resource, place: &Place, received: Option<u64>) -> (u64, Aliases) {
+    let defined = |name: &str| {
+        let hash = Stable::new().text(given.spec.kind).text(name).number(given.given.sum);
+        let base = place.base.to_string_lossy();
+        let hash = if given.given.relative { hash.text(&base) } else { hash };
+        received.map_or(hash, |sum| hash.number(sum)).finish()
+    };
+    let alias = |name: &String| (format!("{}[{name}]", given.spec.kind).into(), defined(name));
+    (defined(&given.name), given.aliases.iter().map(alias).collect())
+}
+
 /// The short edges of a resource, with its file, its number there, and its vertex.
 type LinksOf = (usize, usize, usize, Box<[raw::Link]>);
 
@@ -218,41 +231,13 @@ impl Checker<'_> {
             return None;
         }
         let receiver = self.receiver(&mut given, place, vertex, (file, index));
-        let (kind, sum, relative) = (given.spec.kind, given.given.sum, given.given.relative);
-        let received = receiver.as_ref().map(|(_, sum)| *sum);
-        let defined = |name: &str| {
-            let definition = Stable::new().text(kind).text(name).number(sum);
-            let base = place.base.to_string_lossy();
-            let definition = if relative { definition.text(&base) } else { definition };
-            received.map_or(definition, |sum| definition.number(sum)).finish()
-        };
-        let aliases = given.aliases.iter();
-        let aliases = aliases.map(|name| (format!("{kind}[{name}]").into(), defined(name)));
-        let aliases: Box<[(Arc<str>, u64)]> = aliases.collect();
-        let definition = defined(&given.name);
+        let sum = receiver.as_ref().map(|(_, sum)| *sum);
+        let (definition, aliases) = definitions(&given, place, sum);
         let recipe = receiver.map(|(recipe, _)| recipe);
-        let own = self.meta(given.meta, file, index);
+        let own = self.meta(given.meta.take(), file, index);
         let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
         let at_fields = (identity.as_ref(), file, index);
-        // Of one that could not be read whole, what is wrong with those fields that could be.
-        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
-        let resource = match given.built {
-            None => {
-                let built = match &recipe {
-                    Some(recipe) => recipe.standing(),
-                    None => (given.spec.build)(&given.name, given.given.fields, place),
-                };
-                let built = built.map_err(|mut invalid| {
-                    let is_read = |invalid: &Invalid, read: &[&str]| {
-                        invalid.field.is_some_and(|field| read.contains(&field))
-                    };
-                    invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
-                    self.invalid(Severity::Error, &invalid, at_fields);
-                });
-                built.ok().filter(|_| read.is_none())
-            }
-            built => built,
-        };
+        let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
@@ -305,6 +290,33 @@ impl Checker<'_> {
         };
         let at = Where { file, part: Part::Meta(index, "on_remove") };
         self.problems.push(problem.at(self.atlas.place(at)));
+    }
+
+    /// The resource itself, if all of it could be read and is valid.
+    fn build(
+        &mut self,
+        given: &mut raw::Resource,
+        recipe: Option<&Recipe>,
+        place: &Place,
+        at: (&str, usize, usize),
+    ) -> Option<Arc<dyn Resource>> {
+        if let Some(built) = given.built.take() {
+            return Some(built);
+        }
+        // Of one that could not be read whole, what is wrong with those fields that could be.
+        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
+        let built = match recipe {
+            Some(recipe) => recipe.standing(),
+            None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
+        };
+        let built = built.map_err(|mut invalid| {
+            let is_read = |invalid: &Invalid, read: &[&str]| {
+                invalid.field.is_some_and(|field| read.contains(&field))
+            };
+            invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
+            self.invalid(Severity::Error, &invalid, at);
+        });
+        built.ok().filter(|_| read.is_none())
     }
 
     fn meta(&mut self, given: Option<Box<raw::Given>>, file: usize, index: usize) -> Own {

@@ -66,6 +66,7 @@ pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
 /// What the metaparameters of one resource say.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Own {
     /// What the engine obeys.
     pub(super) meta: Arc<Meta>,

@@ -107,8 +107,12 @@ pub struct Loaded {
     pub text_bytes: usize,
 }
 
+/// Former identities, each with the definition that the resource would have under it.
+pub type Aliases = Box<[(Arc<str>, u64)]>;
+
 /// One resource of a graph.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Vertex {
     /// `kind[name]`.
     pub identity: Arc<str>,
@@ -131,7 +135,7 @@ pub struct Vertex {
     /// It is declared by no graph: it removes what one did declare.
     pub removes: bool,
     /// The identities that it had before, each with the definition that it would have under that name.
-    pub aliases: Box<[(Arc<str>, u64)]>,
+    pub aliases: Aliases,
     /// The file (by number in [`Loaded::files`]) and the line it begins on.
     pub place: (usize, u32),
 }

@@ -4,7 +4,7 @@
 //! and the record of the run are those of every other vertex.
 
 use crate::config::{Loaded, Vertex};
-use crate::store::{Origin, Owned};
+use crate::store::{Origin, Owned, Recalled, Remembered};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,21 @@ pub(super) struct Farewell {
     pub(super) forget: Vec<Arc<str>>,
     /// What is to be said of each.
     pub(super) says: Vec<(Arc<str>, String)>,
+}
+
+/// What an apply of this graph would remove because it has left the graph, by name; nothing where it would be refused.
+#[must_use]
+pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
+    let owned = |(identity, kept): (&String, &Remembered)| {
+        Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
+    };
+    let kept = recalled.resources.iter().filter_map(owned).collect();
+    let terms = Terms { explicit: true, whole: true, one_shot: true };
+    if take_leave(&mut loaded, &kept, &|_| false, terms).is_err() {
+        return Vec::new();
+    }
+    let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
+    removed.map(|vertex| vertex.identity).collect()
 }
 
 /// What is to become of one.
@@ -226,7 +241,9 @@ fn order(loaded: &mut Loaded, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize
             dependents.entry(need).or_default().push(identity);
         }
     }
-    dependents.values_mut().for_each(|names| names.sort_unstable());
+    for names in dependents.values_mut() {
+        names.sort_unstable();
+    }
     let mut edges = Vec::new();
     let mut removals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (identity, tomb) in tombs {

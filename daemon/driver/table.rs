@@ -1,5 +1,6 @@
 //! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
 
+use super::graph_change::GraphChange;
 use super::groups::Groups;
 use crate::config::{Loaded, Vertex, Window};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,6 +14,7 @@ use steadfast_resources::{Nature, OnInterrupt, Recipe, Repeat, Resource, Seat, S
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Entry {
     /// `kind[name]`.
     pub(super) identity: Arc<str>,
@@ -68,6 +70,7 @@ struct Pending {
     name: String,
     entries: BTreeMap<VertexId, Entry>,
     groups: Groups,
+    change: GraphChange,
 }
 
 /// What a graph that runs from now on means for the one before.
@@ -75,8 +78,8 @@ struct Pending {
 pub(super) struct Installed {
     /// Members of groups that are in no graph any more; the engine does not know of them.
     pub(super) dropped: Vec<VertexId>,
-    /// How many are added, changed, removed and kept, where the engine's own count would count groups.
-    pub(super) counts: Option<[u32; 4]>,
+    /// What differs.
+    pub(super) change: GraphChange,
 }
 
 impl Table {
@@ -90,6 +93,11 @@ impl Table {
     #[must_use]
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
         self.pending.as_ref()?.entries.get(&id)
+    }
+
+    /// What the graph that waits means for the one that runs.
+    pub(super) fn change(&self) -> Option<&GraphChange> {
+        self.pending.as_ref().map(|pending| &pending.change)
     }
 
     /// What stands behind all vertices of the graph that waits.
@@ -186,7 +194,8 @@ impl Table {
         let windows = loaded.windows;
         let rows = loaded.vertices.into_iter().zip(ids).zip(afters);
         let entries = rows.map(|((v, id), after)| (id, entry(v, after, &windows))).collect();
-        self.pending = Some(Pending { name: loaded.name, entries, groups });
+        let change = GraphChange::between(self, &entries);
+        self.pending = Some(Pending { name: loaded.name, entries, groups, change });
         Ok(graph)
     }
 
@@ -267,15 +276,10 @@ impl Table {
 
     /// The graph that waits runs from now on.
     pub(super) fn install(&mut self) -> Installed {
-        let Some(Pending { name, entries, groups }) = self.pending.take() else {
+        let Some(Pending { name, entries, groups, change }) = self.pending.take() else {
             return Installed::default();
         };
         let before = std::mem::replace(&mut self.groups, groups);
-        let removes = entries.values().any(|entry| entry.removes)
-            || self.ids().filter_map(|id| self.get(id)).any(|entry| entry.removes);
-        let grouped = !before.is_empty() || !self.groups.is_empty();
-        let counts =
-            (grouped || removes || !self.buried.is_empty()).then(|| self.compare(&entries));
         let gone = |id: &VertexId| before.leader(*id) != *id && !entries.contains_key(id);
         let dropped = if before.is_empty() {
             Vec::new()
@@ -293,27 +297,7 @@ impl Table {
                 self.numbers.remove(&before.identity);
             }
         }
-        Installed { dropped, counts }
-    }
-
-    /// How many the new entries add, change, remove and keep.
-    fn compare(&self, entries: &BTreeMap<VertexId, Entry>) -> [u32; 4] {
-        let mut counts = [0; 4];
-        for (id, entry) in entries {
-            let before = self.get(*id).filter(|_| !self.is_buried(*id));
-            match before {
-                Some(before) if before.removes && entry.removes => {}
-                _ if entry.removes => counts[2] += 1,
-                None => counts[0] += 1,
-                Some(before) if before.definition != entry.definition => counts[1] += 1,
-                Some(_) => counts[3] += 1,
-            }
-        }
-        for id in self.ids() {
-            let removes = self.get(id).is_some_and(|entry| entry.removes);
-            counts[2] += u32::from(!entries.contains_key(&id) && !removes);
-        }
-        counts
+        Installed { dropped, change }
     }
 
     /// The graph that waited will not run: numbers that only it had are free again.

@@ -31,6 +31,9 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     let planned = host.plan();
     planned.exits(0).prints("1 to be removed").prints("- file[made]");
     planned.prints_nothing_of("file[kept]").prints_nothing_of("file[found]");
+    let state = host.full("$DIR/state");
+    let shown = host.ask(&["graph", "--state-dir", &state]);
+    shown.exits(0).prints("1 resource to be removed, for it has left:\n  - file[made]\n");
     let applied = host.apply();
     applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
     applied.prints("left file[found]").prints("left alone");

@@ -24,6 +24,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
+        leaves: false,
         pause: None,
     }
 }

@@ -297,11 +297,11 @@ fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
         (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
     };
     let (done, interrupted) = (number(1)?, number(4)?);
-    let owned = owned::read(row, 13).map_err(|fault| match fault {
+    let whose = owned::read(row, 13).map_err(|fault| match fault {
         Fault::Damaged(what) => damaged(&what),
         Fault::Refused(_) => fault,
     })?;
-    let record = Record { done, owed, interrupted, flight, sent, taken, parked, owned };
+    let record = Record { done, owed, interrupted, flight, sent, taken, parked, owned: whose };
     let sum = row.get::<_, i64>(8)?.cast_unsigned();
     if sum != sum_of(&identity, &record) {
         return Err(damaged("its checksum does not match"));
