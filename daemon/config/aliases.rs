@@ -29,7 +29,6 @@ impl Checker<'_> {
                         format!("`{shown}` is a resource of this graph still"),
                     )
                     .hint("a former name is one that no resource has any more")
-                    .at(still.and_then(|at| self.atlas.labelled(at, "declared here")))
                 } else if let Some(first) = first {
                     let one = self.vertices.get(first).map(|one| quoted(&one.identity));
                     let one = one.unwrap_or_default();

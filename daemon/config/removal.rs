@@ -9,10 +9,25 @@ use steadfast_engine::{Meta, WindowId};
 use steadfast_resources::{FieldType, Removal, Resource, Spec, Value, registry};
 
 impl Vertex {
-    /// How a resource is removed, where it can be, within these times: as a text from which [`Loaded::remove`] makes a vertex; and
-    /// a hash of the thing that is meant, the same in every process.
+    /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
     #[must_use]
-    pub fn removal(resource: &dyn Resource, window: Option<&str>) -> Option<(String, u64)> {
+    pub fn thing(resource: &dyn Resource) -> Option<u64> {
+        let removal = resource.removal()?;
+        let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
+            let hash = hash.text(name);
+            match value {
+                Value::Text(text) => hash.text(text),
+                Value::Bool(truth) => hash.number(u64::from(*truth)),
+                // No removal has any other.
+                _ => hash,
+            }
+        });
+        Some(hash.finish())
+    }
+
+    /// How a resource is removed, where it can be, within these times: a text from which [`Loaded::remove`] makes a vertex.
+    #[must_use]
+    pub fn removal(resource: &dyn Resource, window: Option<&str>) -> Option<String> {
         let removal = resource.removal()?;
         let mut fields = Map::new();
         for (name, value) in removal.fields() {
@@ -24,12 +39,11 @@ impl Vertex {
             };
             fields.insert((*name).to_owned(), value);
         }
-        let thing = Stable::new().text(&Json::Object(fields.clone()).to_string()).finish();
         let mut text = json!({ "fields": fields });
         if let Some(window) = window {
             text["when_allowed"] = window.into();
         }
-        Some((text.to_string(), thing))
+        Some(text.to_string())
     }
 }
 

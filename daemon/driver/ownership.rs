@@ -28,6 +28,10 @@ pub(super) struct Ownership {
     /// What the graph that waits means for what it leaves out, and who has other names in it.
     farewell: Farewell,
     renamed: Vec<Renamed>,
+    /// All of it is only looked at: nothing of what is kept changes for it.
+    looks_only: bool,
+    /// The name of the graph that runs.
+    graph: Arc<str>,
 }
 
 impl Ownership {
@@ -69,21 +73,22 @@ impl Row {
         let usual = Owned::default();
         let before = before.unwrap_or(&usual);
         let Context { graph, .. } = context;
-        let removal = Vertex::removal(self.resource.as_ref(), self.window.as_deref());
-        let thing = removal.as_ref().map_or(0, |(_, thing)| *thing);
+        let thing = Vertex::thing(self.resource.as_ref());
         let origin = match before.origin {
-            Some(known) if before.thing == thing => Some(known),
+            Some(known) if Some(before.thing) == thing => Some(known),
             Some(_) | None => Some(origin),
         };
         let delete = self.delete && !self.noop;
+        let window = self.window.as_deref();
+        let removal = delete.then(|| Vertex::removal(self.resource.as_ref(), window)).flatten();
         Owned {
-            origin: origin.filter(|_| removal.is_some()),
+            origin: origin.filter(|_| thing.is_some()),
             graph: Arc::clone(graph),
             delete,
             protect: self.protect,
             pinned: before.pinned,
-            thing,
-            removal: removal.filter(|_| delete).map(|(text, _)| text.into()),
+            thing: thing.unwrap_or_default(),
+            removal: removal.map(Into::into),
             after: context.after(self, before),
         }
     }
@@ -142,6 +147,12 @@ impl Driver {
             )
         })?;
         (self.ownership.farewell, self.ownership.renamed) = (farewell, renamed);
+        self.ownership.looks_only = loaded.usual.noop;
+        if loaded.usual.noop {
+            let farewell = &mut self.ownership.farewell;
+            farewell.says.clear();
+            farewell.keep.extend(farewell.forget.drain(..));
+        }
         Ok(())
     }
 
@@ -208,6 +219,9 @@ impl Driver {
     pub(super) fn settle_ownership(&mut self) {
         self.rename();
         self.ownership.sure.clear();
+        if *self.ownership.graph != *self.table.graph() {
+            self.ownership.graph = self.table.graph().into();
+        }
         for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
             self.audience.hear(&News::Left { identity: &identity, says: &says });
         }
@@ -224,6 +238,9 @@ impl Driver {
             } else {
                 Entry::Forget(identity)
             });
+        }
+        if self.ownership.looks_only {
+            return;
         }
         let context = self.context();
         let ids = self.table.ids().filter_map(|id| self.table.get(id));
@@ -245,7 +262,7 @@ impl Driver {
 
     fn context(&self) -> Context<'_> {
         let (table, kept) = (&self.table, &self.ownership.kept);
-        Context { graph: table.graph().into(), table, kept }
+        Context { graph: Arc::clone(&self.ownership.graph), table, kept }
     }
 
     fn keep_owned(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {

@@ -15,7 +15,7 @@ fn files(all: &[(&str, &str)]) -> String {
     let mut text = "  file:\n".to_owned();
     for (name, more) in all {
         writeln!(text, "  - {{name: {name}, path: $DIR/{name}, content: \"{name}\\n\", {more}}}")
-            .unwrap();
+            .expect("written");
     }
     text
 }
@@ -265,6 +265,21 @@ fn selections_and_other_graphs_remove_nothing() {
     assert!(!host.exists("a") && host.exists("b"));
 }
 
+/// E-11, B-17: `--noop` only looks: it neither removes, nor changes what a later apply removes.
+#[test]
+fn noop_removes_nothing() {
+    let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
+    let host = Host::with(&whole);
+    host.apply().exits(0);
+    host.ask(&["apply", "--noop"]).exits(0);
+    host.graph(&graph(&files(&[("b", DELETE)])));
+    host.ask(&["apply", "--noop"]).exits(0).prints("held file[a]");
+    assert!(host.exists("a") && host.exists("b"));
+    host.graph(&graph(""));
+    host.apply().exits(0);
+    assert!(!host.exists("a") && !host.exists("b"));
+}
+
 /// A removal that fails stays, is shown, and is tried again.
 #[test]
 fn a_removal_that_fails_is_tried_again() {
@@ -285,6 +300,7 @@ const SLOTS: usize = 3;
 
 /// One resource of a graph of the random test: under its first or its second name, maybe with the other one as its former.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Declared {
     second: bool,
     alias: bool,
@@ -301,6 +317,7 @@ enum Step {
 
 /// What should be kept of a path.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Record {
     second: bool,
     created: bool,
@@ -338,8 +355,7 @@ fn text(all: &[Option<Declared>; SLOTS]) -> String {
         writeln!(
             text,
             "  - {{name: {name}, path: $DIR/f{slot}, {alias}meta: {{on_remove: {remove}, protect: {protect}}}}}"
-        )
-        .unwrap();
+        ).expect("written");
     }
     if all.iter().all(Option::is_none) { graph("") } else { graph(&text) }
 }

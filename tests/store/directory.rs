@@ -97,10 +97,9 @@ fn a_newer_schema_is_refused() {
 /// values, the second nothing of pauses of one resource, the third not whose a thing is.
 #[test]
 fn older_schemas_are_brought_up() {
-    let owned: String = ["owned", "graph", "thing", "removal", "needs"]
-        .iter()
-        .map(|column| format!("ALTER TABLE resource DROP COLUMN {column};"))
-        .collect();
+    let columns = ["owned", "graph", "thing", "removal", "needs"];
+    let drop = |column: &&str| ["ALTER TABLE resource DROP COLUMN ", column, ";"].concat();
+    let owned = columns.iter().map(drop).collect::<Vec<_>>().concat();
     let pauses = "ALTER TABLE resource DROP COLUMN parked;
                   ALTER TABLE resource DROP COLUMN parked_until;";
     let values = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;";

@@ -3,7 +3,9 @@
 use super::{begin, end};
 use proptest::prelude::*;
 use std::sync::Arc;
-use steadfast::store::{Ended, Entry, MemoryStore, Origin, Owned, Recalled, SqliteStore, Store};
+use steadfast::store::{
+    Ended, Entry, MemoryStore, Origin, Owned, Recalled, SqliteStore, Store as _,
+};
 
 pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
     let origin = prop::sample::select(vec![None, Some(Origin::Created), Some(Origin::Adopted)]);
