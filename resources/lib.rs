@@ -10,6 +10,7 @@ mod permit;
 mod printable;
 mod receive;
 mod recipe;
+mod removal;
 mod resource;
 mod secret;
 mod source;
@@ -30,6 +31,7 @@ pub use receive::{
     Datum, Given, Kept, Made, Origin, Part, Piece, Receives, Recipe, SendSpec, Sent, Slot, Words,
     fits,
 };
+pub use removal::Removal;
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use secret::{Seal, SealKey, Sealed, Secret};
 pub use source::{Claim, Source};

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use super::settings::group;
 pub use super::times::Since;
 use super::times::{since, span};
 use crate::config::{Defaults, Recorder};
@@ -52,7 +53,7 @@ pub enum Command {
     /// Show what will change, and let it go on
     Resume(Resume),
     /// Let the daemon read its graph again, and say whether it was taken
-    Reload(Bare),
+    Reload(Reload),
     /// Run resources again, also what has failed or runs once
     Retry(Resources),
     /// Wait until the host is as declared
@@ -207,18 +208,6 @@ pub struct Pause {
     pub reason: Option<String>,
 }
 
-/// The number of a group.
-pub(super) fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    match nix::unistd::Group::from_name(text) {
-        Ok(Some(group)) => Ok(group.gid.as_raw()),
-        Ok(None) => Err(format!("there is no group named `{text}`")),
-        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
-    }
-}
-
 /// `steadfast resume`.
 #[derive(Debug, Args)]
 pub struct Resume {
@@ -233,9 +222,12 @@ pub struct Resume {
     pub plan: bool,
 }
 
-/// A command that needs nothing but the daemon.
+/// `steadfast reload`.
 #[derive(Debug, Args)]
-pub struct Bare {
+pub struct Reload {
+    /// Take a graph without a single resource too: all that was declared is given up
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
@@ -365,6 +357,9 @@ pub struct Run {
     /// Reload when a graph file changes
     #[arg(long)]
     pub watch: bool,
+    /// Start with a graph without a single resource too
+    #[arg(long)]
+    pub allow_empty: bool,
     /// End when all has been as declared for so many seconds
     #[arg(long, value_name = "S")]
     pub converged_timeout: Option<u64>,
@@ -406,6 +401,9 @@ pub struct Apply {
     /// Where state is kept.
     #[command(flatten)]
     pub state: State,
+    /// Take a graph without a single resource too: all that was declared is given up
+    #[arg(long)]
+    pub allow_empty: bool,
     /// End with 2 if something was changed
     #[arg(long)]
     pub detailed_exitcode: bool,
@@ -460,6 +458,9 @@ pub struct ShowGraph {
     /// Which graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Where it is kept what has left the graph.
+    #[command(flatten)]
+    pub state: State,
     /// In which form
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,

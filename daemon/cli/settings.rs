@@ -2,7 +2,7 @@
 
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
-use super::{args, log, text};
+use super::{log, text};
 use crate::config::{self, Settings};
 use crate::events::Retention;
 use crate::plan::Plan;
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Settings, config::Rejected> {
         let is_one = known.iter().any(|name| name == word);
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
-    let group = |word: &str| args::group(word).map(drop).map_err(|why| format!("a group: {why}"));
+    let group = |word: &str| group(word).map(drop).map_err(|why| format!("a group: {why}"));
     let level = |word: &str| log::filter(word).map(drop);
     config::read_settings(path, &[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
@@ -116,7 +116,7 @@ impl Run {
     fn fill(&mut self, settings: Settings) {
         self.watch |= settings.watch.unwrap_or_default();
         self.socket = self.socket.take().or(settings.socket);
-        let group = settings.socket_group.and_then(|name| args::group(&name).ok());
+        let group = settings.socket_group.and_then(|name| group(&name).ok());
         self.socket_group = self.socket_group.or(group);
         let form = settings.log.and_then(|word| Log::from_str(&word, false).ok());
         self.log = self.log.or(form);
@@ -131,5 +131,17 @@ impl Run {
             age: settings.events_days.map_or(usual.age, |days| DAY * days),
         };
         self.recorders = settings.recorders;
+    }
+}
+
+/// The number of a group.
+pub(super) fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match nix::unistd::Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err(format!("there is no group named `{text}`")),
+        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
     }
 }

@@ -92,7 +92,11 @@ pub enum Ask {
         resources: Vec<String>,
     },
     /// Read the graph again.
-    Reload,
+    Reload {
+        /// Also one without a single resource.
+        #[serde(default)]
+        allow_empty: bool,
+    },
     /// Run these again, also what runs once or has failed.
     Retry {
         /// `kind[name]`, each.
@@ -146,7 +150,7 @@ impl Ask {
             Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }
-            | Self::Reload
+            | Self::Reload { .. }
             | Self::Retry { .. }
             | Self::Check { .. }
             | Self::Diff { .. }

@@ -3,10 +3,11 @@
 use super::Driver;
 use super::status::Verdict;
 use super::status::{
-    Ages, Counts, Inspections, List, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status,
-    Wanted,
+    Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
+    ResourceStatus, Status, Wanted,
 };
 use super::times::Moment;
+use crate::store::Origin;
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
@@ -152,6 +153,7 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
+            leaving: self.ownership.waiting(most),
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
@@ -229,6 +231,7 @@ impl Driver {
             },
             repairs: self.times.changes(id),
             pause: self.parking.status(id, standing),
+            leaves: self.table.get(id).is_some_and(|entry| entry.removes),
         }
     }
 
@@ -281,6 +284,11 @@ impl Driver {
             needs: self.names(&needs),
             needed_by: self.names(&needed_by),
             watch: self.watch_in_words(id),
+            owned: self.ownership.of(self.table.name(id)).map(|owned| Ownership {
+                created: owned.origin.map(|origin| origin == Origin::Created),
+                on_remove_delete: owned.delete,
+                protected: owned.is_protected(),
+            }),
         }
     }
 

@@ -83,6 +83,8 @@ pub struct Settings {
     pub pause_limit: Duration,
     /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
     pub whole: bool,
+    /// The graphs are whole ones, not selections: what they leave out may be removed (B-16).
+    pub removes: bool,
     /// The most repairs in a minute of what was repaired in that minute already, before nothing is repaired for a minute (E-20).
     pub brake: Option<u32>,
     /// The clock that `when_allowed` goes by.
@@ -106,6 +108,8 @@ pub struct Finished {
     pub moved: Vec<(String, Vec<Difference>)>,
     /// Vertices that were changed.
     pub changed: u32,
+    /// Why the graph was not taken (one-shot only).
+    pub refused: Option<String>,
     /// All was as declared.
     pub converged: bool,
 }

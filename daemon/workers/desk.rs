@@ -1,5 +1,6 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
+use super::graph::Asker;
 use super::telling::Telling;
 use super::{Shared, surroundings};
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
@@ -103,7 +104,7 @@ impl Clerk {
                 self.shared.requests.put(Input::Resume);
             }
             Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
-            Ask::Reload => self.reload(replies).await?,
+            Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
             Ask::Stop { now: true } => self.shared.ending.now(),
@@ -190,9 +191,9 @@ impl Clerk {
     }
 
     /// Reads the graph again, and answers what became of it.
-    async fn reload(&self, replies: &mut Replies) -> Result<(), Reply> {
+    async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
         let (_, mut follower) = self.shared.stream.follow(|_| false);
-        self.shared.graph.reload(true);
+        self.shared.graph.reload(if allow_empty { Asker::Emptying } else { Asker::Operator });
         let told = timeout(RELOAD, async {
             loop {
                 match follower.next().await? {

@@ -37,6 +37,7 @@ mod planned;
 mod recorded;
 mod refused;
 mod reloaded;
+mod removed;
 mod secrets;
 mod settings;
 mod shells;

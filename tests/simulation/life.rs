@@ -42,6 +42,7 @@ impl Life {
             sweep: lock(stage).profile.sweeps.then_some(Duration::from_millis(SWEEP)),
             pause_limit: Duration::from_mins(2),
             whole: true,
+            removes: false,
             brake: Some(60),
             clock: || (0, 0),
             guard: None,

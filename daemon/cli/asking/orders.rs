@@ -99,9 +99,11 @@ pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
 }
 
 /// `steadfast reload`.
-pub(in crate::cli) fn reload(args: &args::Bare) -> Exit {
+pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
-        let value = ask(&args.socket, &Ask::Reload, RELOAD).await?.unwrap_or_default();
+        let value = ask(&args.socket, &Ask::Reload { allow_empty: args.allow_empty }, RELOAD)
+            .await?
+            .unwrap_or_default();
         let event: Result<Event, _> = serde_json::from_value(value);
         out(event.map_or_else(
             |_| "taken".to_owned(),
