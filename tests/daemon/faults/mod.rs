@@ -5,4 +5,6 @@
 mod failing;
 mod full;
 mod killed;
+#[expect(dead_code, reason = "the target `killing` uses the rest")]
+#[path = "../../tracer.rs"]
 mod tracer;
