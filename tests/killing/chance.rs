@@ -36,14 +36,13 @@ impl Chance {
 /// About how many calls a scenario makes, of whatever sort; a strike that comes too late strikes at the end.
 fn calls(scenario: Scenario) -> usize {
     match scenario {
-        Scenario::FirstStart => FIRST_START,
+        Scenario::FirstStart => 2500,
         Scenario::Recovery => RECOVERY,
         Scenario::Reload | Scenario::Drift | Scenario::Pause => 1000,
         Scenario::Stop => 300,
     }
 }
 
-const FIRST_START: usize = 2500;
 const RECOVERY: usize = 1700;
 
 fn play(seed: u64) -> usize {
@@ -68,7 +67,7 @@ fn killed_at_random(seeds: std::ops::Range<u64>) {
         return;
     }
     let (first, all) = (seeds.start, usize::try_from(seeds.end - seeds.start).expect("it fits"));
-    let count = if is_whole() { all } else { all / 8 };
+    let count = if is_whole() { all } else { all / 6 };
     let struck: usize = (first..).take(count).map(play).sum();
     report(&format!("{struck} of {count} were struck before they were through"));
     assert!(struck * 2 > count, "{struck} of {count}");

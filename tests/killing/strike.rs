@@ -99,9 +99,8 @@ impl Doomed {
     pub(crate) fn end(self, host: &Host) -> Struck {
         self.gate.close();
         let missed = self.gate.lock().struck.is_none();
-        if missed {
-            self.daemon.kill_unless_ended();
-        }
+        // Also where it was struck: a call that waits for ever does not come back, and it goes on.
+        self.daemon.kill_unless_ended();
         self.running.end();
         if self.strike.with_children && !missed {
             crate::process::kill_with(&host.path(""));
