@@ -7,6 +7,7 @@ pub mod control;
 pub mod driver;
 pub mod events;
 pub mod lease;
+pub mod plan;
 pub mod signals;
 pub mod store;
 pub mod supervisor;

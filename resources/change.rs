@@ -21,6 +21,9 @@ pub struct Change {
     pub differences: Vec<Difference>,
     /// Something that exists will be gone afterwards (a file removed, a link replaced by a file): shown last and by name.
     pub destructive: bool,
+    /// What was found where the differences do not tell all of it (a long content): another number stands for something else that
+    /// was found. 0 where they do.
+    pub seal: u64,
     /// What the kind's own `apply` wants to find again (the premise of the check).
     pub premise: Box<dyn Any + Send>,
 }

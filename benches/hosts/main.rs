@@ -10,6 +10,7 @@ mod fight;
 mod hold;
 mod pass;
 mod process;
+mod recorded;
 mod report;
 mod tree;
 
@@ -23,7 +24,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 13] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -35,6 +36,8 @@ const PARTS: [(&str, Part); 11] = [
     ("status", console::status),
     ("readers", console::readers),
     ("stop", console::stop),
+    ("recorder", recorded::recorder),
+    ("log", recorded::log),
 ];
 
 /// What all measurements share.

@@ -75,9 +75,14 @@ impl Held {
 
     /// The daemon on this tree, without sweeps; its log is on standard error.
     pub(crate) fn daemon(tree: &Tree) -> Result<Self, Failure> {
+        Self::daemon_with(tree, &[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn daemon_with(tree: &Tree, flags: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(STEADFAST);
         command.arg("run").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
-        command.args(["--sweep", "0", "--log", "json"]);
+        command.args(["--sweep", "0", "--log", "json"]).args(flags);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = lines(child.stderr.take());
         Ok(Self { child, lines })

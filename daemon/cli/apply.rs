@@ -5,12 +5,14 @@ use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::state::Opening;
 use super::text::{count, out, out_json, plain};
-use super::{args, log, read, state, text};
+use super::{args, log, read, state, steps, text};
+use crate::config::Loaded;
 use crate::driver::{
-    Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings, local_minute,
+    Audience, Driver, Finished, Guard, Inbox, Input, News, Parts, Progress, Settings, local_minute,
 };
+use crate::plan::Plan;
 use crate::signals::{Signal, Signals};
-use crate::store::Journal as StateJournal;
+use crate::store::{Journal as StateJournal, Recalled};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -47,7 +49,14 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         Ok(opened) => opened,
         Err(exit) => return exit,
     };
-    let name = loaded.name.clone();
+    let (name, key) = (loaded.name.clone(), Arc::new(key));
+    let guard = match &args.plan {
+        Some(plan) => match as_planned(plan, &loaded, &recalled, (&key, runtime)) {
+            Ok(guard) => Some(guard),
+            Err(exit) => return exit,
+        },
+        None => None,
+    };
     let audience = audience(args);
     let journal = match StateJournal::spawn(store) {
         Ok(journal) => Some(journal),
@@ -57,8 +66,8 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default();
-    let parts = Parts { host, key: Arc::new(key), journal, recalled, audience };
-    let finished = runtime.block_on(drive(parts, loaded, Some(signals)));
+    let parts = Parts { host, key, journal, recalled, audience };
+    let finished = runtime.block_on(drive(parts, loaded, guard, Some(signals)));
     let verdict = Verdict::of(&finished);
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
@@ -69,6 +78,26 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         v if v.is_bad() => Exit::Failed,
         v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
         _ => Exit::Well,
+    }
+}
+
+/// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.
+fn as_planned(
+    plan: &Plan,
+    loaded: &Loaded,
+    recalled: &Recalled,
+    (key, runtime): (&Arc<MintKey>, &Runtime),
+) -> Result<Arc<dyn Guard>, Exit> {
+    let still = plan.is_of(loaded).and_then(|()| {
+        let found = steps::find(loaded.clone(), recalled.clone(), Arc::clone(key), runtime);
+        found.is_still(plan)
+    });
+    match still {
+        Ok(()) => Ok(Arc::new(plan.clone())),
+        Err(moved) => {
+            steps::refuse(&moved);
+            Err(Exit::Failed)
+        }
     }
 }
 
@@ -281,7 +310,7 @@ pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
 }
 
 /// A driver set up for one pass.
-pub(super) fn settings() -> Settings {
+fn settings(guard: Option<Arc<dyn Guard>>) -> Settings {
     Settings {
         one_shot: true,
         slots: Slots::default(),
@@ -290,16 +319,18 @@ pub(super) fn settings() -> Settings {
         whole: false,
         brake: None,
         clock: local_minute,
+        guard,
     }
 }
 
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: Parts,
-    loaded: crate::config::Loaded,
+    loaded: Loaded,
+    guard: Option<Arc<dyn Guard>>,
     signals: Option<Signals>,
 ) -> Finished {
-    let driver = Driver::new(settings(), parts);
+    let driver = Driver::new(settings(guard), parts);
     let inbox = driver.inbox();
     inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
     if let Some(signals) = signals {

@@ -1,6 +1,10 @@
 //! What can be said on the command line.
 
-use crate::config::Defaults;
+pub use super::times::Since;
+use super::times::{since, span};
+use crate::config::{Defaults, Recorder};
+use crate::events::Retention;
+use crate::plan::Plan as Planned;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -161,9 +165,15 @@ pub struct Events {
     /// Go on with what happens, until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Only from this number on
-    #[arg(long, value_name = "N")]
-    pub from: Option<u64>,
+    /// Only from there on: a number of an event, an age such as 2h, or a time such as 2026-11-21T14:00
+    #[arg(long, value_name = "SINCE", value_parser = since)]
+    pub since: Option<Since>,
+    /// Of those that were, only the last N [default: 200, unless --since is given]
+    #[arg(short = 'n', long = "lines", value_name = "N")]
+    pub most: Option<usize>,
+    /// Of those that come, also what helps to look for a fault
+    #[arg(long, requires = "follow")]
+    pub debug: bool,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -207,21 +217,6 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
         Ok(None) => Err(format!("there is no group named `{text}`")),
         Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
     }
-}
-
-/// A span of time: a number with `s`, `m`, `h` or `d`.
-fn span(text: &str) -> Result<u64, String> {
-    let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let (number, factor) = match unit {
-        's' => (text.trim_end_matches('s'), 1),
-        'm' => (text.trim_end_matches('m'), 60),
-        'h' => (text.trim_end_matches('h'), 3600),
-        'd' => (text.trim_end_matches('d'), 86_400),
-        _ => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_error| wrong())?;
-    number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
 }
 
 /// `steadfast resume`.
@@ -379,6 +374,12 @@ pub struct Run {
     /// How much is logged, from the settings.
     #[arg(skip)]
     pub log_level: Option<String>,
+    /// How many events are kept, from the settings.
+    #[arg(skip)]
+    pub retention: Retention,
+    /// Who is told all that is recorded, from the settings.
+    #[arg(skip)]
+    pub recorders: Vec<Recorder>,
     /// Seconds that running resources may still take after a stop [default: 30]
     #[arg(long, value_name = "S")]
     pub grace: Option<u64>,
@@ -399,6 +400,9 @@ pub struct Apply {
     /// Which graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Do what `plan --out` has written to FILE; refuse if graph or host are not as they were
+    #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
+    pub plan: Option<Planned>,
     /// Where state is kept.
     #[command(flatten)]
     pub state: State,
@@ -431,6 +435,9 @@ pub struct Plan {
     /// Say of each edge where it comes from
     #[arg(long)]
     pub explain_edges: bool,
+    /// Also write it to FILE, for `apply --plan FILE`
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `steadfast drift`.

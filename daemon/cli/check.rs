@@ -16,7 +16,7 @@ pub(super) fn check(args: &Check) -> Exit {
     if let Some(resources) = resources {
         return super::asking::check(&args.socket, resources);
     }
-    match config::load(&args.graph.graphs, &options(&args.graph, false)) {
+    match config::load(&args.graph.graphs, &options(&args.graph)) {
         Ok(loaded) => {
             if args.json {
                 let warnings: Vec<_> =

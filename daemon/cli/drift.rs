@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::text::out_json;
 use super::{args, log, read, steps};
 use crate::store::Recalled;
+use std::sync::Arc;
 use steadfast_resources::{Kept, MintKey, Origin, Repeat};
 use tokio::runtime::Runtime;
 
@@ -15,7 +16,7 @@ pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
 }
 
 fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
-    let loaded = match read::read(&args.graph, &read::options(&args.graph, true), args.json) {
+    let loaded = match read::read(&args.graph, &read::options(&args.graph), args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -26,7 +27,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
         vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
     });
-    let found = steps::find(loaded, Recalled::default(), key, runtime);
+    let found = steps::find(loaded, Recalled::default(), Arc::new(key), runtime);
     if args.json {
         out_json(&found.to_json());
     } else {

@@ -3,7 +3,7 @@
 use super::args::Explain;
 use super::exit::Exit;
 use super::text::{error, out};
-use crate::config::{Code, metaparams, settings};
+use crate::config::{Code, metaparams, recorders, settings};
 use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, registry};
 
 /// Explains what was asked for; all that can be, where nothing was.
@@ -23,6 +23,13 @@ pub(super) fn explain(args: &Explain) -> Exit {
             "Settings of a host, in /etc/steadfast/steadfast.yaml; besides, `defaults`: metaparams for all.\n",
         );
         fields(settings());
+        out(
+            "\nAnd `recorders`, who are told each event that is recorded; a list, each of one sort:",
+        );
+        for (sort, of_sort) in recorders() {
+            out(format!("\n  - {sort}:"));
+            fields(of_sort);
+        }
     } else {
         let known = topics().collect::<Vec<_>>().join(", ");
         error(format!("nothing is known of `{}`", super::text::plain(topic)), Some(&known));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Shows a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
-    let options = Options { origins: true, ..read::options(&args.graph, false) };
+    let options = Options { origins: true, ..read::options(&args.graph) };
     let loaded = match read::read(&args.graph, &options, args.format == Format::Json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,

@@ -129,7 +129,8 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
         Level::Error => events::Level::Error,
     };
     let says = line.words.trim_start_matches([':', ' ']).to_owned();
-    Some(Happening { what: line.event, resource: line.resource.map(str::to_owned), says, level })
+    let (resource, class) = (line.resource.map(str::to_owned), line.class);
+    Some(Happening { resource, class, ..Happening::new(line.event, says, level) })
 }
 
 /// The line for a piece of news.

@@ -21,6 +21,7 @@ mod sinks;
 mod state;
 mod steps;
 mod text;
+mod times;
 mod top;
 
 use crate::signals::Signals;

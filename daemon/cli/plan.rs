@@ -6,8 +6,10 @@ use super::exit::Exit;
 use super::text::out_json;
 use super::{args, log, read, state, steps, text};
 use crate::config::Options;
+use crate::plan::Plan as Kept;
 use crate::store::{Recalled, SqliteStore};
 use serde_json::Value;
+use std::sync::Arc;
 use steadfast_resources::MintKey;
 use tokio::runtime::Runtime;
 
@@ -18,7 +20,12 @@ pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
 }
 
 fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
-    let options = Options { origins: args.explain_edges, ..read::options(&args.graph, true) };
+    if args.out.is_some() && args.graph.graphs.iter().any(|path| path.as_os_str() == "-") {
+        let hint = "write it to a file: `apply --plan` reads it again";
+        text::error("a plan of a graph from standard input cannot be kept", Some(hint));
+        return Exit::Usage;
+    }
+    let options = Options { origins: args.explain_edges, ..read::options(&args.graph) };
     let loaded = match read::read(&args.graph, &options, args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
@@ -33,7 +40,7 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         }
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
-    let found = steps::find(loaded, recalled, key, runtime);
+    let found = steps::find(loaded.clone(), recalled, Arc::new(key), runtime);
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {
@@ -46,9 +53,24 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
             edges.show();
         }
     }
+    let (failed, differs) = (found.has_failed(), found.differs());
+    if let Some(path) = &args.out {
+        if failed {
+            let why = "no plan is written: not everything could be checked";
+            text::error(why, Some("see the lines with `?` above"));
+            return Exit::Failed;
+        }
+        let (paths, config) = (&args.graph.graphs, args.graph.config.as_deref());
+        let plan = Kept::new((&loaded, paths, config), &options, found.into_steps());
+        if let Err(error) = plan.write(path) {
+            text::error(error.to_string(), Some("a file that is there is not replaced"));
+            return Exit::Failed;
+        }
+        text::say(format!("written to {0}; do it: steadfast apply --plan {0}", path.display()));
+    }
     match () {
-        () if found.has_failed() => Exit::Failed,
-        () if args.detailed_exitcode && found.differs() => Exit::Changes,
+        () if failed => Exit::Failed,
+        () if args.detailed_exitcode && differs => Exit::Changes,
         () => Exit::Well,
     }
 }

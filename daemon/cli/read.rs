@@ -6,11 +6,11 @@ use super::text;
 use crate::config::{self, Loaded, Options};
 use crate::signals::Signals;
 
-/// What the flags say of how to read it. `noop` is what the command wants besides.
+/// What the flags say of how to read it.
 #[must_use]
-pub(super) fn options(graph: &Graph, noop: bool) -> Options {
+pub(super) fn options(graph: &Graph) -> Options {
     Options {
-        noop: noop || graph.noop,
+        noop: graph.noop,
         semaphore: graph.sema,
         only: graph.only.clone(),
         skip: graph.skip.clone(),
@@ -46,7 +46,7 @@ pub(super) async fn read_unless_stopped(
     json: bool,
 ) -> Result<Option<Loaded>, Exit> {
     let graph = graph.clone();
-    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph, false), json));
+    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph), json));
     let read = tokio::select! {
         biased;
         _ = signals.asked_to_stop() => return Ok(None),

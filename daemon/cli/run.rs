@@ -20,7 +20,8 @@ use tokio::sync::watch;
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     let filter = log::set_up(args.log.unwrap_or(Log::Human), args.log_level.as_deref());
     let (converged, seen) = watch::channel(false);
-    let (teller, stream, pump) = events::stream();
+    let (teller, stream) = events::stream();
+    let own = teller.clone();
     let form = args.log.unwrap_or(Log::Human);
     let address = match &args.socket {
         Some(path) => Address::at(path.clone()),
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         state_directory: state::directory(args.state.state_dir.as_deref()),
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
-            options: read::options(&args.graph, false),
+            options: read::options(&args.graph),
             watch: args.watch,
         },
         signals,
@@ -44,7 +45,9 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
                 teller: teller.clone(),
             })
         }),
-        events: (stream, pump),
+        events: (own, stream),
+        retention: args.retention,
+        recorders: args.recorders.clone(),
         set_log: Box::new(move |words| filter.set(words)),
         socket: (address, args.socket_group),
         grace: Duration::from_secs(args.grace.unwrap_or(30)),
@@ -68,6 +71,7 @@ fn settings(args: &Run) -> Settings {
         whole: args.graph.only.is_empty() && args.graph.skip.is_empty(),
         brake: Some(args.brake.unwrap_or(600)).filter(|brake| *brake > 0),
         clock: local_minute,
+        guard: None,
     }
 }
 

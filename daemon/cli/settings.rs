@@ -4,14 +4,19 @@ use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::{args, log, text};
 use crate::config::{self, Settings};
+use crate::events::Retention;
+use crate::plan::Plan;
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where the settings of a host are.
 pub(super) const SETTINGS: &str = "/etc/steadfast/steadfast.yaml";
 
 /// The graph of a host without settings.
 const GRAPH: &str = "/etc/steadfast/graph.yaml";
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Fills in what the command line has left open.
 pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
@@ -21,7 +26,12 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
             run.state.fill(&settings);
             run.fill(settings);
         }
-        Command::Apply(apply) => apply.state.fill(&of(&mut apply.graph)?),
+        Command::Apply(apply) => {
+            if let Some(plan) = &apply.plan {
+                planned(plan, &mut apply.graph);
+            }
+            apply.state.fill(&of(&mut apply.graph)?);
+        }
         Command::Plan(plan) => plan.state.fill(&of(&mut plan.graph)?),
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
@@ -42,10 +52,11 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
     if graph.config.is_none() && !graph.graphs.is_empty() {
         return Ok(Settings::default());
     }
-    let named = graph.config.clone();
-    let settings = match named.as_deref() {
+    if graph.config.is_none() && Path::new(SETTINGS).exists() {
+        graph.config = Some(SETTINGS.into());
+    }
+    let settings = match &graph.config {
         Some(path) => told(path)?,
-        None if Path::new(SETTINGS).exists() => told(Path::new(SETTINGS))?,
         None => Settings::default(),
     };
     if graph.graphs.is_empty() {
@@ -63,6 +74,15 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
     graph.sema = graph.sema.or(settings.sema);
     graph.defaults.clone_from(&settings.defaults);
     Ok(settings)
+}
+
+/// The graph of a plan, read as it was then.
+fn planned(plan: &Plan, graph: &mut Graph) {
+    graph.graphs.clone_from(&plan.paths);
+    graph.config.clone_from(&plan.config);
+    graph.only.clone_from(&plan.only);
+    graph.skip.clone_from(&plan.skip);
+    graph.sema = plan.sema;
 }
 
 fn told(path: &Path) -> Result<Settings, Exit> {
@@ -105,5 +125,11 @@ impl Run {
         self.grace = self.grace.or(settings.grace);
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
         self.brake = self.brake.or(settings.brake);
+        let usual = Retention::default();
+        self.retention = Retention {
+            bytes: settings.events_size.map_or(usual.bytes, |mebibytes| u64::from(mebibytes) << 20),
+            age: settings.events_days.map_or(usual.age, |days| DAY * days),
+        };
+        self.recorders = settings.recorders;
     }
 }

@@ -1,74 +1,51 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
-use super::apply;
 use super::text::{count, difference, out, plain};
+use super::{apply, text};
 use crate::config::Loaded;
-use crate::driver::{Audience, Finished, News, Parts};
+use crate::driver::{Finished, Parts};
+use crate::plan::{Action, Plan, Step, Steps, Unusable};
 use crate::store::Recalled;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 use steadfast_engine::{Holding, Standing};
-use steadfast_resources::{Difference, Host, MintKey};
+use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
-/// Looks at a graph that was read with `noop` for all of it.
-pub(super) fn find(loaded: Loaded, recalled: Recalled, key: MintKey, runtime: &Runtime) -> Found {
+/// Looks at a graph without changing anything.
+pub(super) fn find(
+    loaded: Loaded,
+    recalled: Recalled,
+    key: Arc<MintKey>,
+    runtime: &Runtime,
+) -> Found {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
-    let steps = Steps::default();
-    let audience = Box::new(Collector(steps.clone()));
-    let host = Host::default();
-    let parts = Parts { host, key: Arc::new(key), journal: None, recalled, audience };
-    let finished = runtime.block_on(apply::drive(parts, loaded, None));
+    let (loaded, noop) = loaded.planned();
+    let steps = Steps::new(noop);
+    let audience = Box::new(steps.clone());
+    let parts = Parts { host: Host::default(), key, journal: None, recalled, audience };
+    let finished = runtime.block_on(apply::drive(parts, loaded, None, None));
     Found::new(graph, &order, &steps, finished)
 }
 
-/// What would be done to one resource.
-#[derive(Clone, Debug)]
-struct Step {
-    resource: String,
-    differences: Vec<Difference>,
-    destructive: bool,
-    /// It cannot be told before that one is changed.
-    until: Option<String>,
-    /// Nothing differs, and yet it would be refreshed.
-    refresh: bool,
-}
-
-/// The steps as they are heard of.
-#[derive(Clone, Debug, Default)]
-struct Steps(Arc<Mutex<Vec<Step>>>);
-
-impl Steps {
-    fn take(&self) -> Vec<Step> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Hears them.
-struct Collector(Steps);
-
-impl Audience for Collector {
-    fn hear(&mut self, news: &News<'_>) {
-        let News::Held { identity, holding, until, differences, destructive, .. } = news else {
-            return;
-        };
-        if *holding == Holding::Operator {
-            return;
+/// Says why a plan is not applied: what moved, one line each.
+pub(super) fn refuse(why: &Unusable) {
+    text::error(why.to_string(), Some("nothing was changed: plan again, and look at what is new"));
+    if let Unusable::Moved(moved) = why {
+        for line in moved.iter().skip(1).take(SHOWN) {
+            text::say(format!("  {}", plain(line)));
         }
-        let step = Step {
-            resource: (*identity).to_owned(),
-            differences: differences.to_vec(),
-            destructive: *destructive,
-            until: until.map(ToOwned::to_owned),
-            refresh: *holding == Holding::WouldRefresh,
-        };
-        let mut steps = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A vertex may be held again for a further cause: the last word counts.
-        steps.retain(|s| s.resource != step.resource);
-        steps.push(step);
+        let more = moved.len().saturating_sub(SHOWN + 1);
+        if more > 0 {
+            text::say(format!("  and {more} more"));
+        }
     }
 }
+
+/// So many reasons are said besides the first.
+const SHOWN: usize = 20;
 
 /// All that was found.
 pub(super) struct Found {
@@ -98,7 +75,11 @@ impl Found {
             })
             .collect();
         let mut steps = steps.take();
-        steps.sort_by_key(|s| (s.destructive, order.iter().position(|n| *n == s.resource)));
+        let places: HashMap<&str, usize> =
+            order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        steps.sort_by_key(|s| {
+            (s.action == Action::Remove, places.get(s.resource.as_str()).copied())
+        });
         Self { graph, total: order.len(), steps, failed }
     }
 
@@ -112,26 +93,43 @@ impl Found {
         !self.steps.is_empty()
     }
 
-    fn counts(&self) -> (usize, usize, usize) {
-        let unknown = self.steps.iter().filter(|s| s.until.is_some()).count();
-        let removals = self.steps.iter().filter(|s| s.destructive).count();
-        (self.steps.len() - unknown - removals, removals, unknown)
+    /// Whether it is what was planned, all of it.
+    pub(super) fn is_still(&self, plan: &Plan) -> Result<(), Unusable> {
+        if let Some((name, why)) = self.failed.first() {
+            return Err(Unusable::Moved(vec![format!("{name}: it cannot be checked: {why}")]));
+        }
+        plan.is_still(&self.steps)
+    }
+
+    /// All of it, for a file.
+    pub(super) fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
+    fn count(&self, actions: &[Action]) -> usize {
+        self.steps.iter().filter(|step| actions.contains(&step.action)).count()
     }
 
     /// For people. `what` names the sheet, `verb` says what is to be said of those that differ.
     pub(super) fn show(&self, what: &str, verb: &str) {
-        let (changes, removals, unknown) = self.counts();
+        let changes = self.count(&[Action::Change, Action::Refresh]);
+        let (removals, unknown) = (self.count(&[Action::Remove]), self.count(&[Action::Unknown]));
+        let held = self.count(&[Action::Held]);
         let same = self.total - self.steps.len() - self.failed.len();
         let mut words = vec![format!("{} {verb}", count(changes, "resource"))];
-        let more = [(removals, "to be removed or replaced"), (unknown, "unknown until then")];
+        let more = [
+            (removals, "to be removed or replaced"),
+            (unknown, "unknown until then"),
+            (held, "held"),
+        ];
         words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
         if !self.failed.is_empty() {
             words.push(format!("{} could not be checked", self.failed.len()));
         }
         words.push(format!("{same} as declared"));
         out(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
-        for step in self.steps.iter().filter(|s| !s.destructive) {
-            step.show();
+        for step in self.steps.iter().filter(|s| s.action != Action::Remove) {
+            show(step);
         }
         for (name, why) in &self.failed {
             out(format!("? {}: {}", plain(name), plain(why)));
@@ -139,61 +137,49 @@ impl Found {
         if removals > 0 {
             out("what exists and would be gone:");
         }
-        for step in self.steps.iter().filter(|s| s.destructive) {
-            step.show();
+        for step in self.steps.iter().filter(|s| s.action == Action::Remove) {
+            show(step);
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let (changes, removals, unknown) = self.counts();
         json!({
             "graph": self.graph,
             "total": self.total,
-            "change": changes,
-            "remove": removals,
-            "unknown": unknown,
+            "change": self.count(&[Action::Change, Action::Refresh]),
+            "remove": self.count(&[Action::Remove]),
+            "unknown": self.count(&[Action::Unknown]),
+            "held": self.count(&[Action::Held]),
             "failed": self.failed.iter().map(|(name, why)| json!({"resource": name, "why": why})).collect::<Vec<_>>(),
-            "resources": self.steps.iter().map(Step::to_json).collect::<Vec<_>>(),
+            "resources": self.steps,
         })
     }
 }
 
-impl Step {
-    fn show(&self) {
-        let sign = if self.destructive { '-' } else { '~' };
-        let name = plain(&self.resource);
-        if let Some(until) = &self.until {
-            out(format!("? {name}: cannot be told before {} is changed", plain(until)));
+/// One step for people.
+fn show(step: &Step) {
+    let name = plain(&step.resource);
+    let until = step.until.as_deref().map(plain);
+    match (step.action, until) {
+        (Action::Unknown, until) => {
+            let until = until.unwrap_or_default();
+            out(format!("? {name}: cannot be told before {until} is changed"));
             return;
         }
-        if self.refresh {
+        (Action::Refresh, _) => {
             out(format!("~ {name}: would be refreshed"));
             return;
         }
-        out(format!("{sign} {name}"));
-        for d in &self.differences {
-            for line in difference(d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
-                out(format!("    {line}"));
-            }
+        (Action::Held, Some(window)) => {
+            out(format!("! {name}: held: changes are allowed {window}"));
         }
+        (Action::Held, None) => out(format!("! {name}: held: noop")),
+        (Action::Remove, _) => out(format!("- {name}")),
+        (Action::Change, _) => out(format!("~ {name}")),
     }
-
-    fn to_json(&self) -> Value {
-        let differences: Vec<_> = self
-            .differences
-            .iter()
-            .map(|d| json!({"aspect": d.aspect, "from": d.from, "to": d.to, "diff": d.diff}))
-            .collect();
-        json!({
-            "resource": self.resource,
-            "action": match self {
-                Self { until: Some(_), .. } => "unknown",
-                Self { destructive: true, .. } => "remove",
-                Self { refresh: true, .. } => "refresh",
-                Self { .. } => "change",
-            },
-            "until": self.until,
-            "differences": differences,
-        })
+    for d in &step.differences {
+        for line in difference(&d.aspect, (&d.from, &d.to), d.diff.as_deref()) {
+            out(format!("    {line}"));
+        }
     }
 }

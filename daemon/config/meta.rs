@@ -151,6 +151,7 @@ impl Metas {
         ids.dedup();
         let meta = Meta {
             noop: fields.bool("noop").unwrap_or_default() || self.noop,
+            planned: false,
             retry: retry(&mut fields, say),
             retryreset: fields.bool("retryreset").unwrap_or(true),
             delay,

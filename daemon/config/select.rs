@@ -5,7 +5,9 @@ use super::links::parts;
 use super::near::nearest;
 use super::problem::{Problem, Problems, quoted};
 use super::{Link, Loaded, Options, Origin, Vertex};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use steadfast_engine::Meta;
 
 /// The part of a graph that was asked for.
 pub(super) fn select(loaded: Loaded, options: &Options, problems: &mut Problems) -> Option<Loaded> {
@@ -60,6 +62,25 @@ fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
 }
 
 impl Loaded {
+    /// The graph to be looked at only, and those of it that are declared `noop` themselves.
+    #[must_use]
+    pub fn planned(mut self) -> (Self, BTreeSet<Arc<str>>) {
+        let (mut noop, mut metas) = (BTreeSet::new(), HashMap::new());
+        for vertex in &mut self.vertices {
+            if vertex.meta.noop {
+                noop.insert(Arc::clone(&vertex.identity));
+                continue;
+            }
+            let meta = metas.entry(Arc::as_ptr(&vertex.meta)).or_insert_with(|| {
+                let mut meta = Meta::clone(&vertex.meta);
+                (meta.noop, meta.planned) = (true, true);
+                (Arc::clone(&vertex.meta), Arc::new(meta))
+            });
+            vertex.meta = Arc::clone(&meta.1);
+        }
+        (self, noop)
+    }
+
     /// The graph without those resources that are not wanted; edges still hold across them.
     #[must_use]
     pub fn reduced(self, wanted: impl Fn(&Vertex) -> bool) -> Self {

@@ -7,6 +7,7 @@ use super::meta::Metas;
 use super::problem::{Problem, Problems, quoted};
 use super::raw::{Given, ResourceSpots};
 use super::read::{Entry, Reader};
+use super::recorders::Recorder;
 use super::render::Rejected;
 use super::semaphore::{Refused, Semaphores};
 use super::{input, place, tree};
@@ -59,6 +60,8 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
         FieldType::Int,
         "repairs a minute after which nothing is repaired for a minute; 0: never; default 600",
     ),
+    FieldSpec::new("events_size", FieldType::Int, "MiB of events that are kept; default 64"),
+    FieldSpec::new("events_days", FieldType::Int, "days for which events are kept; default 30"),
     FieldSpec::new("noop", FieldType::Bool, "check only, change nothing; default false"),
     FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
 ];
@@ -104,6 +107,12 @@ pub struct Settings {
     pub pause_limit: Option<u64>,
     /// Repairs a minute.
     pub brake: Option<u32>,
+    /// MiB of events that are kept.
+    pub events_size: Option<u32>,
+    /// Days for which events are kept.
+    pub events_days: Option<u32>,
+    /// Who is told all that is recorded.
+    pub recorders: Vec<Recorder>,
     /// Check only.
     pub noop: Option<bool>,
     /// So many at once.
@@ -112,7 +121,7 @@ pub struct Settings {
     pub defaults: Option<Arc<Defaults>>,
 }
 
-/// Every setting besides `defaults`, for `explain`.
+/// Every setting besides `defaults` and `recorders`, for `explain`.
 #[must_use]
 pub fn settings() -> &'static [FieldSpec] {
     SETTINGS
@@ -145,11 +154,15 @@ impl<'t> Reader<'t, '_> {
             return settings;
         };
         let known: Vec<&str> =
-            SETTINGS.iter().map(|field| field.name).chain(["defaults"]).collect();
+            SETTINGS.iter().map(|field| field.name).chain(["defaults", "recorders"]).collect();
         let entries = self.map(root, "the settings", "a map of settings").unwrap_or_default();
         for entry in entries {
             if entry.key == "defaults" {
                 settings.defaults = self.defaults(entry);
+                continue;
+            }
+            if entry.key == "recorders" {
+                settings.recorders = self.recorders(entry);
                 continue;
             }
             let Some(field) = SETTINGS.iter().find(|field| field.name == entry.key) else {
@@ -202,7 +215,8 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn number(&mut self, entry: Entry<'t>, name: &str, number: i64, settings: &mut Settings) {
-        let least = u64::from(["pause_limit", "sema"].contains(&name));
+        let least =
+            u64::from(["pause_limit", "sema", "events_size", "events_days"].contains(&name));
         let whole = u64::try_from(number).ok().filter(|number| *number >= least);
         let small = whole.and_then(|number| u32::try_from(number).ok());
         let (Some(whole), Some(small)) = (whole, small) else {
@@ -214,6 +228,8 @@ impl<'t> Reader<'t, '_> {
             "grace" => settings.grace = Some(whole),
             "pause_limit" => settings.pause_limit = Some(whole),
             "brake" => settings.brake = Some(small),
+            "events_size" => settings.events_size = Some(small),
+            "events_days" => settings.events_days = Some(small),
             _ => settings.sema = Some(small),
         }
     }

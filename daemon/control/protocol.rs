@@ -63,6 +63,15 @@ pub enum Ask {
         resource: Option<String>,
         /// Only those from this number on.
         from: Option<u64>,
+        /// Only those from this time on, in milliseconds since 1970.
+        #[serde(default)]
+        since: Option<u64>,
+        /// Of those that were, only the last ones, so many.
+        #[serde(default)]
+        most: Option<usize>,
+        /// Of those that come, also what is for whoever looks for a fault.
+        #[serde(default)]
+        debug: bool,
     },
     /// How the daemon's own workers stand.
     Report,
@@ -115,6 +124,13 @@ pub enum Ask {
 }
 
 impl Ask {
+    /// What happened lately, to one resource or at all: at most so many.
+    #[must_use]
+    pub fn lately(resource: Option<String>, most: usize) -> Self {
+        let (from, since, most) = (None, None, Some(most));
+        Self::Events { follow: false, resource, from, since, most, debug: false }
+    }
+
     /// Whether it changes anything: then not everybody may.
     #[must_use]
     pub fn changes(&self) -> bool {

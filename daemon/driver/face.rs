@@ -87,6 +87,14 @@ pub struct Settings {
     pub brake: Option<u32>,
     /// The clock that `when_allowed` goes by.
     pub clock: fn() -> LocalMinute,
+    /// Asked before anything is changed.
+    pub guard: Option<Arc<dyn Guard>>,
+}
+
+/// Whether what a check has found may be done.
+pub trait Guard: std::fmt::Debug + Send + Sync {
+    /// What counts as found of this resource: the verdict itself, or [`Verdict::Unknown`] where it may not be done.
+    fn admit(&self, identity: &str, verdict: Verdict) -> Verdict;
 }
 
 /// How it ended, and how all stood then.

@@ -114,16 +114,7 @@ fn told(resource: String, verdict: Verdict) -> Inspection {
         Verdict::Same => {}
         Verdict::Differs(change) => {
             found.destructive = change.destructive;
-            found.differences = change
-                .differences
-                .into_iter()
-                .map(|one| Differing {
-                    aspect: one.aspect.to_owned(),
-                    from: one.from,
-                    to: one.to,
-                    diff: one.diff,
-                })
-                .collect();
+            found.differences = change.differences.iter().map(Differing::from).collect();
         }
         Verdict::Unknown(trouble) => found.trouble = Some(trouble.to_string()),
     }

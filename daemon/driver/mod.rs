@@ -36,7 +36,7 @@ mod watches;
 mod windows;
 
 pub use asked::Question;
-pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
+pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand};
 pub use graph_change::{GraphChange, Sort};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};

@@ -128,6 +128,8 @@ pub enum News<'a> {
         differences: &'a [Difference],
         /// Something that exists would be gone afterwards.
         destructive: bool,
+        /// See [`steadfast_resources::Change::seal`].
+        seal: u64,
         /// What kept the check from telling.
         trouble: Option<&'a Trouble>,
     },

@@ -22,6 +22,13 @@ pub(super) struct Part {
     pub(super) outcome: Option<Outcome>,
 }
 
+impl Part {
+    /// See [`Change::seal`].
+    pub(super) fn seal(&self) -> u64 {
+        self.change.as_ref().map_or(0, |change| change.seal)
+    }
+}
+
 /// How a member of a group stood when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lately {
@@ -81,8 +88,10 @@ impl Driver {
                 } else {
                     Verdict::Same
                 }
-            } else {
+            } else if look {
                 verdict
+            } else {
+                self.admit(&part.identity, verdict)
             };
             match verdict {
                 Verdict::Same => {
@@ -97,8 +106,12 @@ impl Driver {
                     part.destructive = change.destructive;
                     part.change = Some(change);
                     let differences = part.differences.clone();
-                    let premise = Box::new(());
-                    whole = Verdict::Differs(Change { differences, destructive: false, premise });
+                    whole = Verdict::Differs(Change {
+                        differences,
+                        destructive: false,
+                        seal: 0,
+                        premise: Box::new(()),
+                    });
                 }
                 Verdict::Unknown(trouble) => {
                     self.lately.insert(part.id, Lately::Failed);

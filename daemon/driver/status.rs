@@ -3,6 +3,7 @@
 //! Ages and waits are in whole seconds.
 
 use serde::{Deserialize, Serialize};
+use steadfast_resources::Difference;
 
 /// How a host stands, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -232,6 +233,13 @@ pub struct Differing {
     pub to: String,
     /// A unified diff, for texts that may be shown.
     pub diff: Option<String>,
+}
+
+impl From<&Difference> for Differing {
+    fn from(one: &Difference) -> Self {
+        let (from, to, diff) = (one.from.clone(), one.to.clone(), one.diff.clone());
+        Self { aspect: one.aspect.to_owned(), from, to, diff }
+    }
 }
 
 /// What a look has found.

@@ -252,6 +252,7 @@ impl Driver {
                 until,
                 differences: &part.differences,
                 destructive: part.destructive,
+                seal: part.seal(),
                 trouble: self.troubles.get(&part.id),
             });
         }
@@ -264,6 +265,7 @@ impl Driver {
             until,
             differences: live.map_or(&[], |live| &live.differences),
             destructive: live.is_some_and(|live| live.destructive),
+            seal: live.map_or(0, Self::seal),
             trouble: self.troubles.get(&id),
         });
     }

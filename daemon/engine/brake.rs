@@ -31,9 +31,8 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// Moves every moment, for comparison of states (see `ranked`).
-    pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
-        self.until = self.until.map(&f);
+    /// Moves every moment that is over, for comparison of states (see `ranked`).
+    pub(crate) fn map_past(&mut self, f: impl Fn(Tick) -> Tick) {
         for (at, _, _) in &mut self.recent {
             *at = f(*at);
         }

@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long after an apply its events may still be under way.
-const ECHO: Duration = Duration::from_millis(100);
+pub(crate) const ECHO: Duration = Duration::from_millis(100);
 /// How often a fight that lasts is told again, at most.
-const SUMMARY: Duration = Duration::from_mins(10);
+pub(crate) const SUMMARY: Duration = Duration::from_mins(10);
 /// How many of ours may be suspected of one reversal.
 const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
@@ -79,15 +79,19 @@ impl Fight {
         self.rounds.iter().skip(1)
     }
 
-    /// Moves every moment, for comparison of states (see `ranked`).
+    /// Moves every moment that may be to come, for comparison of states (see `ranked`).
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
-        for round in self.rounds.iter_mut().chain([&mut self.round]) {
-            round.at = f(round.at);
-        }
         self.since = self.since.map(&f);
-        self.told = self.told.map(&f);
         self.not_before = f(self.not_before);
         self.calm_at = f(self.calm_at);
+    }
+
+    /// The same for what is over: repairs, and when it was told of.
+    pub(crate) fn map_past(&mut self, repair: impl Fn(Tick) -> Tick, told: impl Fn(Tick) -> Tick) {
+        for round in &mut self.rounds {
+            round.at = repair(round.at);
+        }
+        self.told = self.told.map(told);
     }
 }
 

@@ -23,6 +23,7 @@ mod grant;
 mod pace;
 mod parked;
 mod pause;
+mod planned;
 mod queues;
 mod ranked;
 mod runs;

@@ -9,6 +9,9 @@ use std::time::Duration;
 pub struct Meta {
     /// Check only, never apply (E-11).
     pub noop: bool,
+    /// `noop` for the sake of a plan alone: what it would change counts as changed for those that come after it, and what holds
+    /// it otherwise (a window) holds it still.
+    pub planned: bool,
     /// Retries after a failure; `None` is for ever (E-10).
     pub retry: Option<u32>,
     /// A success refills the budget of retries.
@@ -39,6 +42,7 @@ impl Default for Meta {
     fn default() -> Self {
         Self {
             noop: false,
+            planned: false,
             retry: Some(0),
             retryreset: true,
             delay: Self::SHORTEST_DELAY,

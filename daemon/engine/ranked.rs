@@ -1,9 +1,13 @@
 //! The same engine with ranks in place of numbers that only grow, so that a model checker recognises a state it has seen.
 
+use crate::brake::MINUTE;
 use crate::engine::Engine;
+use crate::fights::{ECHO, SUMMARY};
 use crate::ids::{RunId, Stamp, Tick};
+use crate::meta::Meta;
 use crate::vertex::{Phase, Place};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 impl Engine {
     /// An engine that behaves as this one does, up to the names of stamps, runs and tickets and the origin of time: two
@@ -22,6 +26,7 @@ impl Engine {
         same.stamp = rank.get(&same.stamp).copied().unwrap_or(same.stamp);
         same.rank_numbers();
         let now = same.now;
+        same.shift_past(now);
         same.shift_time(|at| Tick(at.0.saturating_sub(now.0)));
         same
     }
@@ -106,15 +111,28 @@ impl Engine {
         }
     }
 
+    /// What is over and still matters, and how long it does (E-20): an age beyond that is as good as any other.
+    fn shift_past(&mut self, now: Tick) {
+        let within = |most: Duration| move |at: Tick| Tick(at.after(most).0.saturating_sub(now.0));
+        // A fight is one that has lasted for the whole window, too.
+        let window = Meta::REVERSAL_WINDOW + Duration::from_nanos(1);
+        for fight in self.fights.values_mut() {
+            fight.map_past(within(window), within(SUMMARY));
+        }
+        self.wrote.retain(|(at, _)| at.after(ECHO) > now);
+        let age = within(ECHO);
+        let mut wrote: Vec<_> = self.wrote.drain(..).map(|(at, id)| (age(at), id)).collect();
+        wrote.sort_unstable();
+        self.wrote = wrote.into();
+        self.brake.map_past(within(MINUTE));
+    }
+
     fn shift_time(&mut self, f: impl Fn(Tick) -> Tick + Copy) {
         self.now = f(self.now);
         for fight in self.fights.values_mut() {
             fight.map(f);
         }
-        let mut wrote: Vec<_> = self.wrote.drain(..).map(|(at, id)| (f(at), id)).collect();
-        wrote.sort_unstable();
-        self.wrote = wrote.into();
-        self.brake.map(f);
+        self.brake.until = self.brake.until.map(f);
         self.timers.map(f);
         self.pause.map(f);
         for (at, _, _) in &mut self.patience {

@@ -6,7 +6,6 @@ use crate::event::{Outcome, Verdict};
 use crate::ids::{RunId, Stamp, VertexId};
 use crate::timers::Timer;
 use crate::vertex::{Cancelled, Causes, Phase, Run, RunKind, Station, Vertex};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,8 +68,9 @@ impl Engine {
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
-        if vertex.meta.noop {
-            self.hold(id, Holding::WouldChange);
+        if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
+            let perhaps = self.refreshed_perhaps(id).map(Holding::UnknownUntil);
+            self.hold(id, perhaps.unwrap_or(Holding::WouldChange));
             self.suppose(id);
             return;
         }
@@ -103,6 +103,7 @@ impl Engine {
             && let Some(above) = self.would_change_above(id)
         {
             self.hold(id, Holding::UnknownUntil(above));
+            self.suppose_perhaps(id);
             return;
         }
         self.diverge(id);
@@ -311,7 +312,7 @@ impl Engine {
     }
 
     /// The children that this vertex refreshes.
-    fn notified(&self, id: VertexId) -> Vec<VertexId> {
+    pub(crate) fn notified(&self, id: VertexId) -> Vec<VertexId> {
         self.topology.children(id).iter().filter(|c| c.notify).map(|c| c.id).collect()
     }
 
@@ -401,33 +402,6 @@ impl Engine {
         debug_assert_eq!(again, Phase::Resting, "it has just been released");
         vertex.intended = run.class == Class::Intentional;
         self.tell(Notice::Held(id, Holding::Window(window)));
-    }
-
-    /// E-11: what a vertex in noop would refresh is checked as if it were.
-    fn suppose(&mut self, id: VertexId) {
-        for child in self.notified(id) {
-            if self.vertex(child).is_some_and(|c| c.meta.noop) {
-                self.mark(child, Causes::SUPPOSED);
-            }
-        }
-    }
-
-    /// The nearest ancestor that rests in *would change*.
-    fn would_change_above(&self, id: VertexId) -> Option<VertexId> {
-        let mut seen = BTreeSet::new();
-        let mut next = vec![id];
-        while let Some(at) = next.pop() {
-            for parent in self.topology.parents(at) {
-                match self.vertex(*parent).map(|p| &p.phase) {
-                    Some(Phase::Held(Holding::WouldChange | Holding::UnknownUntil(_))) => {
-                        return Some(*parent);
-                    }
-                    Some(_) if seen.insert(*parent) => next.push(*parent),
-                    Some(_) | None => {}
-                }
-            }
-        }
-        None
     }
 
     /// Something is not as declared: said once, until all is well again.

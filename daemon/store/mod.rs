@@ -15,6 +15,12 @@ pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 
+/// What every database of ours has in common.
+pub(crate) mod database {
+    pub(crate) use super::directory::{private, sync};
+    pub(crate) use super::sqlite::{Fault, move_aside, unused};
+}
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;

@@ -151,6 +151,17 @@ impl Life {
         &self.stopping
     }
 
+    /// The same life; this is called too when it says that it is ready.
+    #[must_use]
+    pub fn on_ready(self, also: impl Fn() + Send + Sync + 'static) -> Self {
+        let ready = self.ready;
+        let both = move |outputs| {
+            ready(outputs);
+            also();
+        };
+        Self { ready: Arc::new(both), ..self }
+    }
+
     /// What the report tells of it, until it says something else.
     pub fn say(&self, text: impl Into<String>) {
         self.says.put(Some(text.into()));

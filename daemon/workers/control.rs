@@ -1,30 +1,10 @@
-//! The workers that tell and answer: the stream of events, and the control socket.
+//! The worker that answers at the control socket.
 
 use super::Shared;
 use super::desk::Clerk;
 use crate::control::{Address, Desk, Limits, Server};
-use crate::events::Pump;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
-use tokio::sync::Mutex;
-
-/// Passes events on, until nobody is left to tell any.
-pub(super) fn events(shared: &Arc<Shared>, pump: Pump) -> Manifold {
-    let pump = Arc::new(Mutex::new(pump));
-    let worker = shared.worker("events", move |_, life: Life| {
-        let pump = Arc::clone(&pump);
-        async move {
-            let mut pump = pump.lock().await;
-            life.ready(Outputs::none());
-            tokio::select! {
-                () = pump.run() => {}
-                () = life.stopping().cancelled() => pump.pass_all(),
-            }
-            Ok(())
-        }
-    });
-    worker.last()
-}
 
 /// Listens at the control socket, whatever becomes of all others.
 pub(super) fn control(

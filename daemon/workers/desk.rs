@@ -1,10 +1,11 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
+use super::telling::Telling;
 use super::{Shared, surroundings};
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::status::{ResourceDetails, ResourceStatus, Wanted};
+use crate::driver::status::{self, ResourceDetails, ResourceStatus};
 use crate::driver::{Input, Question};
-use crate::events::{Event, Next, Stream};
+use crate::events::{Next, Wanted};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -22,12 +23,6 @@ const RELOAD: Duration = Duration::from_mins(1);
 /// How long it may take to look at what is to be changed.
 const LOOKS: Duration = Duration::from_mins(2);
 
-/// How long one who follows events waits for those that come with one.
-const TOGETHER: Duration = Duration::from_millis(5);
-
-/// So much is written at a time, in bytes.
-const ENOUGH: usize = 64 * 1024;
-
 /// How far `why` goes.
 const STEPS: usize = 100;
 
@@ -37,7 +32,6 @@ pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 /// All who know answers.
 pub(super) struct Clerk {
     pub(super) shared: Arc<Shared>,
-    pub(super) events: Stream,
     pub(super) set_log: SetLog,
 }
 
@@ -56,13 +50,6 @@ impl Desk for Clerk {
     }
 }
 
-/// Adds a line of data to an answer.
-fn push(lines: &mut String, json: &str) {
-    lines.push_str("{\"data\":");
-    lines.push_str(json);
-    lines.push_str("}\n");
-}
-
 impl Clerk {
     async fn attend(&self, ask: Ask, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
         if ask.changes() {
@@ -70,10 +57,10 @@ impl Clerk {
         }
         match ask {
             Ask::Status { most } => {
-                let mut status = self.of_driver(|to| Question::Status(most, to)).await?;
+                let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
                 let graph = self.shared.graph.paths().first().cloned();
-                (status.reboot, status.checkout) = surroundings::look(graph).await;
-                replies.data(&status).await;
+                (found.reboot, found.checkout) = surroundings::look(graph).await;
+                replies.data(&found).await;
             }
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
@@ -81,7 +68,7 @@ impl Clerk {
             Ask::List { filter, order, from, most } => {
                 let order = serde_json::from_value(order.into());
                 let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
-                let wanted = Wanted { filter, order, from, most };
+                let wanted = status::Wanted { filter, order, from, most };
                 replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
             }
             Ask::Diff { resources } => {
@@ -95,8 +82,10 @@ impl Clerk {
             Ask::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
             }
-            Ask::Events { follow, resource, from } => {
-                self.tell_events(follow, resource, from, replies).await;
+            Ask::Events { follow, resource, from, since, most, debug } => {
+                let wanted = Wanted { from, since, resource, most };
+                let telling = Telling { events: &self.shared.stream, wanted, debug };
+                telling.tell(&self.shared.state_directory, follow, replies).await?;
             }
             Ask::Report => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
@@ -200,51 +189,9 @@ impl Clerk {
         if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }
     }
 
-    async fn tell_events(
-        &self,
-        follow: bool,
-        resource: Option<String>,
-        from: Option<u64>,
-        replies: &mut Replies,
-    ) {
-        let wanted = |event: &Event| {
-            from.is_none_or(|from| event.number >= from)
-                && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
-        };
-        let (last, mut follower) = self.events.follow(wanted);
-        let mut lines = String::new();
-        for event in last {
-            push(&mut lines, event.json());
-        }
-        let mut there = replies.lines(&lines).await;
-        while follow && there {
-            let Some(mut next) = follower.next().await else { return };
-            // However many follow: what belongs together is told together, and after it was done.
-            tokio::time::sleep(TOGETHER).await;
-            lines.clear();
-            loop {
-                match next {
-                    Next::Event(event) if wanted(&event) => push(&mut lines, event.json()),
-                    Next::Event(_) => {}
-                    Next::Missed(missed) => push(&mut lines, &format!("{{\"missed\":{missed}}}")),
-                }
-                match follower.try_next() {
-                    Some(more) if lines.len() < ENOUGH => next = more,
-                    Some(more) => {
-                        // Never more than fits well into one write; what was taken is told.
-                        next = more;
-                        there = replies.lines(&std::mem::take(&mut lines)).await;
-                    }
-                    None => break,
-                }
-            }
-            there = there && replies.lines(&lines).await;
-        }
-    }
-
     /// Reads the graph again, and answers what became of it.
     async fn reload(&self, replies: &mut Replies) -> Result<(), Reply> {
-        let (_, mut follower) = self.events.follow(|_| false);
+        let (_, mut follower) = self.shared.stream.follow(|_| false);
         self.shared.graph.reload(true);
         let told = timeout(RELOAD, async {
             loop {

@@ -9,23 +9,28 @@ mod control;
 mod desk;
 mod driver;
 mod ending;
+mod events;
 #[cfg(debug_assertions)]
 mod faults;
 mod graph;
 mod lease;
+mod recorders;
 mod requests;
 mod signals;
 mod store;
 mod surroundings;
 pub mod systemd;
+mod telling;
+mod told;
 mod watchdog;
 
 pub use desk::SetLog;
 pub use graph::{FirstRefused, GraphSource};
 
+use crate::config::Recorder;
 use crate::control::Address;
 use crate::driver::{Audience, Settings};
-use crate::events::{Pump, Stream};
+use crate::events::{Happening, Level, Retention, Scribe, Stream, Teller, what};
 use crate::lease::{Local, Standing};
 use crate::signals::Signals;
 use crate::store::Hold;
@@ -56,8 +61,12 @@ pub struct Setup {
     pub signals: Signals,
     /// Who hears what happens.
     pub audience: MakeAudience,
-    /// The events that it tells, and who passes them on.
-    pub events: (Stream, Pump),
+    /// Where it tells events, and where they are followed.
+    pub events: (Teller, Stream),
+    /// How many of them are kept.
+    pub retention: Retention,
+    /// Who is told all that is recorded.
+    pub recorders: Vec<Recorder>,
     /// How its log is changed.
     pub set_log: SetLog,
     /// Where it listens, and for which group too.
@@ -84,6 +93,9 @@ struct Shared {
     graph: Reloader,
     ending: Ending,
     grace: Duration,
+    teller: Teller,
+    stream: Stream,
+    press: Arc<events::Press>,
     /// How the lease stands, and what is held by it.
     lease: watch::Sender<Standing>,
     held: watch::Receiver<Option<Arc<Hold>>>,
@@ -110,7 +122,7 @@ impl Shared {
     {
         #[cfg(debug_assertions)]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, start)
+        Manifold::new(name, told::told(&self.teller, name, start))
     }
 }
 
@@ -119,6 +131,10 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
     let local = Local::new(setup.state_directory.clone());
+    let (teller, stream) = setup.events;
+    let begins = format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
+    teller.tell(Happening::new(what::RUN_START, begins, Level::Info));
+    let scribe = Scribe::new(&stream, setup.state_directory.clone(), setup.retention);
     let shared = Arc::new(Shared {
         settings: setup.settings,
         key: Arc::new(setup.key),
@@ -128,18 +144,20 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         ending: Ending::new(supervisor.clone(), requests.clone()),
         requests,
         grace: setup.grace,
+        teller,
+        stream,
+        press: Arc::new(events::Press::new(scribe)),
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),
         #[cfg(debug_assertions)]
         faults: faults::Faults::default(),
     });
-    let (stream, pump) = setup.events;
-    let clerk = desk::Clerk { shared: Arc::clone(&shared), events: stream, set_log: setup.set_log };
+    let clerk = desk::Clerk { shared: Arc::clone(&shared), set_log: setup.set_log };
     let stops = setup.signals.stops();
     let mut workers = vec![
         signals::signals(&shared, setup.signals),
-        control::events(&shared, pump),
+        events::events(&shared),
         control::control(&shared, clerk, setup.socket),
         lease::lease(&shared, local),
         store::store(&shared),
@@ -147,6 +165,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         graph::graph(&shared, stops),
         watchdog::watchdog(&shared),
     ];
+    workers.extend(setup.recorders.into_iter().map(|each| recorders::recorder(&shared, each)));
     workers.extend(setup.until_converged.map(|until| ending::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // They do not name each other wrongly: a test holds that.

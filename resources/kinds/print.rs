@@ -69,6 +69,7 @@ pub(super) fn said(ask: &Ask, text: &str) -> Verdict {
     Verdict::Differs(Change {
         differences: vec![difference],
         destructive: false,
+        seal: 0,
         premise: Box::new(()),
     })
 }

@@ -132,7 +132,12 @@ impl Resource for Test {
             }
             let (from, to) = (String::new(), "as asked".to_owned());
             let differences = vec![Difference { aspect: "test", from, to, diff: None }];
-            Verdict::Differs(Change { differences, destructive: false, premise: Box::new(()) })
+            Verdict::Differs(Change {
+                differences,
+                destructive: false,
+                seal: 0,
+                premise: Box::new(()),
+            })
         })
     }
 

@@ -85,6 +85,7 @@ impl Resource for Timer {
         let change = Change {
             differences: vec![difference],
             destructive: false,
+            seal: 0,
             premise: Box::new(premise),
         };
         Box::pin(async { Verdict::Differs(change) })

@@ -112,6 +112,7 @@ fn every_metaparameter() {
     );
     let expected = Meta {
         noop: true,
+        planned: false,
         retry: Some(3),
         retryreset: false,
         delay: Duration::from_millis(250),

@@ -4,7 +4,7 @@ use super::Files;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
-use steadfast::config::{Options, Settings, load, read_settings};
+use steadfast::config::{Options, Recorder, Settings, load, read_settings};
 
 fn read(text: &str) -> Result<Settings, String> {
     let files = Files::new().with("steadfast.yaml", text);
@@ -29,6 +29,61 @@ fn settings_are_read() {
     assert!(settings.noop.is_none() && settings.defaults.is_some());
     let nothing = read("").unwrap();
     assert!(nothing.graph.is_empty() && nothing.defaults.is_none());
+}
+
+/// Who records, with what was left open; headers are never shown.
+#[test]
+fn recorders_are_read() {
+    let settings = read(
+        "events_size: 5\nevents_days: 7\nrecorders:\n- file: {path: log.jsonl}\n- journald: {}\n- journald:\n    socket: /a\n\
+         - webhook:\n    url: https://host:8443/x?token=t0ken\n    headers: {X-Token: t0ken}\n",
+    );
+    assert!(settings.unwrap_err().contains("`journald` is a recorder already"));
+    let settings = read(
+        "events_size: 5\nevents_days: 7\nrecorders:\n- file: {path: log.jsonl}\n- journald:\n- webhook:\n    \
+         url: https://host:8443/x?token=t0ken\n    headers: {X-Token: t0ken}\n",
+    )
+    .unwrap();
+    assert_eq!((settings.events_size, settings.events_days), (Some(5), Some(7)));
+    let [file, journal, hook] = &settings.recorders[..] else { panic!("{settings:?}") };
+    assert!(
+        matches!(file, Recorder::File { path } if path.is_absolute() && path.ends_with("log.jsonl"))
+    );
+    assert!(
+        matches!(journal, Recorder::Journald { socket } if socket.ends_with("run/systemd/journal/socket"))
+    );
+    assert!(matches!(hook, Recorder::Webhook { timeout: 10, headers, .. } if headers.len() == 1));
+    assert_eq!(hook.name(), "webhook:https://host:8443/x");
+    assert!(!format!("{settings:?}").contains("t0ken"));
+}
+
+/// Every problem of a recorder, with its place.
+#[test]
+fn wrong_recorders_are_refused() {
+    let said = read(
+        "events_size: 0\nrecorders:\n- file: {}\n- fiel: {path: x}\n- webhook: {url: \"ftp://x\", timeout: 0, \
+         headers: {Host: x}}\n- webhook: {url: \"http://me@host/\"}\n- file: {path: x, colour: red}\n- 3\n",
+    )
+    .unwrap_err();
+    for words in [
+        "`events_size` should be a number from 1 to",
+        "the recorder `file` needs `path`",
+        "steadfast.yaml:3:",
+        "unknown key `fiel` in a recorder",
+        "did you mean `file`?",
+        "`url` should be http://HOST/",
+        "`timeout` should be a number from 1 to 600",
+        "`Host` is no header that can be sent",
+        "unknown key `colour` in the recorder `file`",
+        "a recorder should be a map",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let said = read("recorders: {file: {path: x}}\n").unwrap_err();
+    assert!(
+        said.contains("`recorders` should be a list") && said.contains("begin each with"),
+        "{said}"
+    );
 }
 
 #[test]

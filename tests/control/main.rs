@@ -225,7 +225,8 @@ async fn idle_connections_are_bounded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_read_is_given_up() {
     let listening = Listening::with(Limits { clients: 1, ..short() }).await;
-    let events = Ask::Events { follow: true, resource: None, from: None };
+    let (resource, from, since, most) = (None, None, None, None);
+    let events = Ask::Events { follow: true, resource, from, since, most, debug: false };
     let mut reads = Client::ask(&listening.address, &events).await.expect("asked");
     for _ in 0..100 {
         assert!(reads.next(Some(LONG)).await.expect("goes on").is_some());

@@ -144,7 +144,7 @@ fn requests() -> [(Ask, bool); 11] {
         (Ask::Status { most: 1 }, false),
         (Ask::Show { resource: resource.clone() }, false),
         (Ask::Why { resource }, false),
-        (Ask::Events { follow: false, resource: None, from: Some(u64::MAX) }, false),
+        (Ask::lately(None, usize::MAX), false),
         (Ask::Pause { seconds: None, reason: String::new(), resources: Vec::new() }, true),
         (Ask::Resume { resources: Vec::new() }, true),
         (Ask::Reload, true),

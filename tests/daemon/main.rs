@@ -8,6 +8,7 @@ mod forged;
 mod host;
 mod output;
 mod process;
+mod receiver;
 mod terminal;
 
 mod applied;
@@ -33,6 +34,7 @@ mod pace;
 mod passwords;
 mod paused;
 mod planned;
+mod recorded;
 mod refused;
 mod reloaded;
 mod secrets;

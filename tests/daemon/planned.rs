@@ -113,3 +113,114 @@ fn what_cannot_be_checked_is_told_and_fails_the_plan() {
         .prints("? file[$DIR/file/below]: ")
         .prints("~ file[$DIR/ok]");
 }
+
+fn kept(host: &Host) -> String {
+    let plan = host.path("plan.json").display().to_string();
+    host.ask(&["plan", "--out", &plan]).exits(0).says("apply --plan");
+    plan
+}
+
+fn apply(host: &Host, plan: &str) -> crate::output::Output {
+    let mut command = host.bare(&["apply", "--plan", plan]);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// A plan that is kept is done, and nothing else; it is ours alone to read, and not replaced.
+#[test]
+fn a_plan_that_is_kept_is_done() {
+    let host = mixed();
+    let (before, plan) = (planned(&host), kept(&host));
+    assert_eq!(host.mode("plan.json"), 0o600);
+    host.ask(&["plan", "--out", &plan]).exits(1).says("a file that is there is not replaced");
+    let applied = apply(&host, &plan);
+    assert_eq!(before, applied.exits(0).named_after("changed"), "{applied}");
+    apply(&host, &plan).exits(1).says("not as planned: ").says("it is as declared by now");
+}
+
+/// Nothing at all is done where anything has moved; the aspect is named.
+#[test]
+fn a_plan_is_refused_when_the_world_has_moved() {
+    let host = mixed();
+    let plan = kept(&host);
+    host.chmod("mode", 0o640);
+    apply(&host, &plan)
+        .exits(1)
+        .says("not as planned: file[mode]: mode: it was 0644, and is 0640")
+        .says("hint: nothing was changed");
+    assert!(!host.exists("make"), "nothing was begun");
+    host.chmod("mode", 0o644).write("edit", "odl\n");
+    apply(&host, &plan).exits(1).says("file[edit]: content: what is there was changed since");
+    host.write("edit", "old\n").write("same", "other\n");
+    apply(&host, &plan).exits(1).says("file[same]: it was as declared, and differs: content");
+    host.write("same", "same\n");
+    apply(&host, &plan).exits(0);
+}
+
+/// What is not shown counts all the same: another content of the same size.
+#[test]
+fn a_plan_is_refused_when_what_it_does_not_show_has_moved() {
+    let host = Host::with(
+        "graph: g\nresources: {file: [{name: b, path: $DIR/b, content: \"x\\n\", sensitive: true}]}\n",
+    );
+    host.write("b", "one\n");
+    let plan = kept(&host);
+    host.write("b", "two\n");
+    apply(&host, &plan).exits(1).says("file[b]: content: what is there was changed since");
+    assert_eq!(host.read("b"), "two\n");
+}
+
+#[test]
+fn a_plan_is_refused_when_the_graph_is_another() {
+    let host = mixed();
+    let plan = kept(&host);
+    host.graph(
+        &MIXED
+            .replace("new\\n", "newer\\n")
+            .replace("name: make", "name: made")
+            .replace("file[make]", "file[made]"),
+    );
+    apply(&host, &plan)
+        .exits(1)
+        .says("file[edit]: it is declared otherwise")
+        .says("file[make]: it is not in the graph any more")
+        .says("file[made]: it was not in the graph");
+}
+
+/// Bad input: no plan, half a plan, one of another version, one with more in it.
+#[test]
+fn what_is_no_plan_is_refused() {
+    let host = mixed();
+    let plan = kept(&host);
+    let text = host.read("plan.json");
+    for (bad, says) in [
+        (String::new(), "is no plan of this steadfast"),
+        ("[]".to_owned(), "is no plan of this steadfast"),
+        (text.chars().take(text.len() / 2).collect(), "is no plan of this steadfast"),
+        (text.replacen("\"program\":\"", "\"program\":\"9", 1), "made by 9"),
+        (text.replacen('{', "{\"more\":1,", 1), "unknown field `more`"),
+    ] {
+        host.write("plan.json", bad);
+        apply(&host, &plan).exits(64).says(says);
+    }
+    host.remove("plan.json");
+    apply(&host, &plan).exits(64).says("No such file or directory");
+    assert!(!host.exists("make"));
+}
+
+/// What an apply would leave alone is told as such: `noop`, and closed windows, with those that are not refreshed by them.
+#[test]
+fn what_is_held_is_planned_as_held() {
+    let host = Host::with(
+        r#"
+graph: held
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n", meta: {noop: true}, notify: "exec[e]"}
+  exec:
+  - {name: e, args: [touch, $DIR/e], refresh_only: true}
+"#,
+    );
+    host.plan().exits(0).prints("0 resources to change, 1 held").prints("! file[a]: held: noop");
+    host.apply().exits(0).prints_nothing_of("changed ").prints("held file[a]");
+}

@@ -25,7 +25,7 @@ fn ask(host: &Host, words: &[&str]) -> Output {
 }
 
 /// Puts a fault into a worker of a daemon that was built for tests. The answer may not come any more.
-fn fault(host: &Host, worker: &str, how: &str) {
+pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
     let socket = host.path("state").join("control.socket");
     let mut socket = UnixStream::connect(socket).expect("it listens");
     let ask = serde_json::json!({ "verb": "fault", "worker": worker, "how": how });
@@ -43,7 +43,7 @@ fn report(host: &Host) -> Value {
     serde_json::from_str(&ask(host, &["report", "--json"]).stdout).unwrap_or_default()
 }
 
-fn runs_again(host: &Host, worker: &str, starts: u64) {
+pub(crate) fn runs_again(host: &Host, worker: &str, starts: u64) {
     host.wait_until(&format!("{worker} runs for the {starts}. time"), || {
         let worker = &report(host)["workers"][worker];
         worker["state"] == "running" && worker["starts"].as_u64() >= Some(starts)

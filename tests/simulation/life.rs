@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Happening};
-use steadfast::driver::{Driver, Finished, Inbox, Input, Parts, Settings};
+use steadfast::driver::{Audience, Driver, Finished, Inbox, Input, Parts, Settings};
 use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
@@ -36,10 +36,30 @@ fn key() -> Arc<MintKey> {
 impl Life {
     /// Starts it, with what is kept.
     pub(crate) fn begin(stage: &Shared, kept: &MemoryStore) -> Self {
+        let settings = Settings {
+            one_shot: false,
+            slots: Slots::default(),
+            sweep: lock(stage).profile.sweeps.then_some(Duration::from_millis(SWEEP)),
+            pause_limit: Duration::from_mins(2),
+            whole: true,
+            brake: Some(60),
+            clock: || (0, 0),
+            guard: None,
+        };
+        Self::with(stage, kept, settings, Box::new(Listener(Arc::clone(stage))))
+    }
+
+    /// Starts one that is set up so, and heard by somebody.
+    pub(crate) fn with(
+        stage: &Shared,
+        kept: &MemoryStore,
+        mut settings: Settings,
+        audience: Box<dyn Audience>,
+    ) -> Self {
         let mut storage = Storage { kept: kept.clone(), stage: Arc::clone(stage) };
         let mut recalled = storage.recall().expect("memory tells all");
         recalled.key = Some(Key([7; 32]));
-        let (number, slots, sweeps) = {
+        let (number, slots) = {
             let mut stage = lock(stage);
             stage.life += 1;
             if recalled.resources.values().any(|kept| kept.interrupted.is_some()) {
@@ -54,29 +74,16 @@ impl Life {
             stage.say(format_args!("recalls {recalled:?}"));
             let (threads, spare) = (stage.profile.threads, stage.profile.spare);
             let slots = Slots { threads, spare, ..Slots::default() };
-            (stage.life, slots, stage.profile.sweeps)
+            (stage.life, slots)
         };
         let (journal, writer) = Journal::by_hand(Box::new(storage));
         let works = Works { writer: Some(writer), ..Works::default() };
         let works = Arc::new(Mutex::new(works));
         let machinery =
             OneThread { stage: Arc::clone(stage), life: number, parts: Arc::clone(&works) };
-        let settings = Settings {
-            one_shot: false,
-            slots,
-            sweep: sweeps.then_some(Duration::from_millis(SWEEP)),
-            pause_limit: Duration::from_mins(2),
-            whole: true,
-            brake: Some(60),
-            clock: || (0, 0),
-        };
-        let parts = Parts {
-            host: Host::default(),
-            key: key(),
-            journal: Some(journal),
-            recalled,
-            audience: Box::new(Listener(Arc::clone(stage))),
-        };
+        settings.slots = slots;
+        let parts =
+            Parts { host: Host::default(), key: key(), journal: Some(journal), recalled, audience };
         let driver = Driver::on(Box::new(machinery), settings, parts);
         let inbox = driver.inbox();
         let driver = Box::pin(driver.run());

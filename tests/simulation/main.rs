@@ -11,6 +11,7 @@ mod listener;
 mod machinery;
 mod meddler;
 mod oracle;
+mod planned;
 mod planted;
 mod play;
 mod profile;

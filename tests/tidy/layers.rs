@@ -9,6 +9,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "config",
             "driver",
+            "plan",
             "store",
             "events",
             "control",
@@ -23,6 +24,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["steadfast_engine", "steadfast_resources"]),
     // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
     ("driver", &["store", "events", "config", "steadfast_engine", "steadfast_resources"]),
+    // A plan is what a driver has found, and guards another.
+    ("plan", &["config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
     // What is locked is the directory of the store.
     ("lease", &["store"]),

@@ -1,36 +1,107 @@
 //! `steadfast events`: what happened, and what happens.
 
-use super::super::args;
+use super::super::args::{self, Since};
 use super::super::exit::Exit;
-use super::super::text::{out, out_json, plain};
+use super::super::text::{out, out_json, plain, say};
+use super::super::{settings, state};
 use super::{PATIENCE, address, asking, refuse};
 use crate::control::{Ask, Client, Unanswered};
-use crate::events::Event;
+use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
+use serde_json::Value;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// So many are shown where it was not said which.
+const USUAL: usize = 200;
+
+/// So many are read at a time.
+const PAGE: usize = 1000;
 
 /// Shows events; with `--follow` until the daemon ends, or somebody interrupts.
 pub(in crate::cli) fn events(args: &args::Events) -> Exit {
+    let wanted = wanted(args);
     asking(async {
-        let (follow, resource, from) = (args.follow, args.resource.clone(), args.from);
-        let ask = Ask::Events { follow, resource, from };
-        let client = Client::ask(&address(&args.socket), &ask).await;
-        let mut client = client.map_err(|why| refuse(&why))?;
+        let Wanted { from, since, resource, most } = wanted.clone();
+        let ask =
+            Ask::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
+        let mut client = match Client::ask(&address(&args.socket), &ask).await {
+            Ok(client) => client,
+            Err(why) => return without_daemon(args, &wanted, &why),
+        };
+        let mut ended = false;
         loop {
-            let within = (!follow).then_some(PATIENCE);
+            let within = (!args.follow).then_some(PATIENCE);
             match client.next(within).await {
-                Ok(Some(value)) if args.json => out_json(&value),
-                Ok(Some(value)) => match serde_json::from_value::<Event>(value.clone()) {
-                    Ok(event) => out(words(&event, now())),
-                    // So many were lost: this reader was too slow.
-                    Err(_) => out(format!("… {value}")),
-                },
+                Ok(Some(value)) => {
+                    ended |= value.get("end").is_some();
+                    show(args, &value);
+                }
                 Ok(None) => return Ok(Exit::Well),
-                // The daemon has ended: there is nothing more to follow.
-                Err(Unanswered::Broken(_)) if follow => return Ok(Exit::Well),
+                Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
+                // What just stops was not ended by anybody (C-19).
+                Err(why @ Unanswered::Broken(_)) if args.follow => {
+                    say(format!("the events broke off: {why}"));
+                    return Ok(Exit::Failed);
+                }
                 Err(why) => return Err(refuse(&why)),
             }
         }
     })
+}
+
+fn wanted(args: &args::Events) -> Wanted {
+    let (from, since) = match args.since {
+        None => (None, None),
+        Some(Since::Number(number)) => (Some(number), None),
+        Some(Since::Ago(seconds)) => (None, Some(now().saturating_sub(seconds * 1000))),
+        Some(Since::Time(time)) => (None, Some(time)),
+    };
+    let most = args.most.or_else(|| args.since.is_none().then_some(USUAL));
+    Wanted { from, since, resource: args.resource.clone(), most }
+}
+
+fn show(args: &args::Events, value: &Value) {
+    if args.json {
+        out_json(value);
+    } else if let Some(end) = value.get("end").and_then(Value::as_str) {
+        say(format!("no more events: {end}"));
+    } else if let Ok(event) = serde_json::from_value::<Event>(value.clone()) {
+        out(words(&event, now()));
+    } else {
+        // So many were lost: this reader was too slow.
+        out(format!("… {value}"));
+    }
+}
+
+/// What is recorded can be read without a daemon too.
+fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<Exit, Exit> {
+    let said: Option<PathBuf> = args.socket.state_dir.clone();
+    let directory = state::directory(said.or_else(|| settings::of_daemon().1).as_deref());
+    let is_there = directory.join(DATABASE).exists();
+    let elsewhere = args.socket.socket.is_some() && args.socket.state_dir.is_none();
+    if args.follow || elsewhere || !is_there || !matches!(why, Unanswered::NoDaemon(_)) {
+        return Err(refuse(why));
+    }
+    let shown = Reader::open(&directory)
+        .and_then(|reader| reader.map_or(Ok(()), |reader| show_kept(args, wanted, &reader)));
+    match shown {
+        Ok(()) => Ok(Exit::Well),
+        Err(why) => Err(refuse(&Unanswered::Unavailable(why.to_string()))),
+    }
+}
+
+fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<(), Unreadable> {
+    let mut from = reader.begin(wanted)?;
+    loop {
+        let page = reader.read(from, u64::MAX, PAGE)?;
+        let Some(last) = page.last().and_then(|event| event.number) else { return Ok(()) };
+        from = last + 1;
+        let is_wanted =
+            |event: &&Event| wanted.resource.is_none() || event.resource == wanted.resource;
+        for event in page.iter().filter(is_wanted) {
+            if args.json { out(event.json()) } else { out(words(event, now())) }
+        }
+    }
 }
 
 /// Under what happened.

@@ -42,9 +42,9 @@ async fn tell_differences(args: &args::OfResource) {
 
 /// The last events of it.
 async fn tell_events(args: &args::OfResource) {
-    let ask = Ask::Events { follow: false, resource: Some(args.resource.clone()), from: None };
+    let ask = Ask::lately(Some(args.resource.clone()), LAST);
     let events: Vec<Event> = pieces(&args.socket, &ask).await;
-    for event in events.iter().skip(events.len().saturating_sub(LAST)) {
+    for event in &events {
         out(words(event, now()));
     }
 }

@@ -86,7 +86,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("steadfast events", "what happened lately"),
             ("steadfast events -f 'file[motd]'", "what happens to one resource, until interrupted"),
-            ("steadfast events -f --json", "for a program"),
+            ("steadfast events --since 2h --json", "for a program, also when no daemon runs"),
         ],
     ),
     (

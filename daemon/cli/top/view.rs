@@ -11,6 +11,9 @@ use serde_json::Value;
 /// A pause that is asked for here ends by itself after so many seconds.
 const PAUSE: u64 = 3600;
 
+/// So many events are looked through.
+const LATELY: usize = 500;
+
 /// What covers the table, if anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
@@ -132,8 +135,7 @@ impl View {
 
     #[expect(clippy::unused_self, reason = "one of the questions of a view")]
     fn ask_events(&self, resource: Option<String>) -> Question {
-        let ask = Ask::Events { follow: false, resource, from: None };
-        Question { about: About::Events, ask }
+        Question { about: About::Events, ask: Ask::lately(resource, LATELY) }
     }
 
     /// Takes an answer in.

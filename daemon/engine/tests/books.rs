@@ -130,9 +130,13 @@ pub(crate) struct Vertex {
     pub(crate) asked: bool,
     /// It has certainly been right under its present definition.
     pub(crate) done: bool,
+    /// A value came then, and no run that started later has been well.
+    pub(crate) received: Option<When>,
     pub(crate) fight: Fight,
     /// A fight or the brake holds it back, as shown after the turn before and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
+    /// It was found to have moved, and the brake was on: it waits for its end.
+    pub(crate) braked: bool,
 }
 
 /// E-20: what is undone again and again, as the books count it.
@@ -142,8 +146,14 @@ pub(crate) struct Fight {
     pub(crate) repairs: Vec<Tick>,
     /// When anything of it ended that changed something: those that may count.
     pub(crate) changes: Vec<Tick>,
+    /// How many changes there were when it was last shown as settled: a fight has none of these behind it.
+    pub(crate) from: usize,
     /// How many repairs there were when it was certainly a fight.
     pub(crate) since: Option<usize>,
+    /// Where it gives way: until when it waits since its last event was turned away, or its events are wanted again.
+    pub(crate) turned: Option<Tick>,
+    /// Where it gives way: until when it has to listen before it may be called calm.
+    pub(crate) listens: Option<Tick>,
     /// Its events are not delivered.
     pub(crate) deaf: bool,
     /// It is shown as running.
@@ -182,8 +192,10 @@ impl Vertex {
             ticket: (None, None),
             asked: true,
             done: false,
+            received: None,
             fight: Fight::default(),
             put_off: (None, None),
+            braked: false,
         }
     }
 
@@ -266,6 +278,8 @@ pub(crate) struct Books {
     pub(crate) given: Vec<u32>,
     /// A swap that waits, and since when.
     pub(crate) pending: Option<(Swap, Tick)>,
+    /// Since when one swap after the other has been waiting.
+    pub(crate) waits_since: Option<Tick>,
     pub(crate) asked: Asked,
     pub(crate) paused: bool,
     pub(crate) unsaved: u32,
@@ -307,6 +321,12 @@ pub(crate) struct Books {
     pub(crate) parked: BTreeSet<VertexId>,
     /// Nothing is repaired before.
     pub(crate) braked: Option<Tick>,
+    /// The bound of the brake.
+    pub(crate) brake: Option<u32>,
+    /// When each certain repair was that was not the first in a minute.
+    pub(crate) repeated: Vec<Tick>,
+    /// When something changed a vertex that may have been a repair.
+    pub(crate) stirred: Vec<(Tick, VertexId)>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -325,6 +345,7 @@ impl Books {
             counts: Vec::new(),
             given: Vec::new(),
             pending: None,
+            waits_since: None,
             asked: Asked::Running,
             paused: false,
             unsaved: 0,
@@ -351,6 +372,9 @@ impl Books {
             open: BTreeSet::new(),
             parked: BTreeSet::new(),
             braked: None,
+            brake: Some(600),
+            repeated: Vec::new(),
+            stirred: Vec::new(),
             violations: Vec::new(),
         }
     }
@@ -382,6 +406,28 @@ impl Books {
             && self.vertices.get(&id).is_some_and(|vertex| {
                 vertex.declared.meta.realize && !vertex.declared.meta.noop && !vertex.done
             })
+    }
+
+    /// It is about to be removed, was certainly never right, and certainly still can be: a swap has to wait for it.
+    pub(crate) fn is_surely_realized_first(&self, id: VertexId) -> bool {
+        let in_time = |since: Tick| self.now < since.after(std::time::Duration::from_secs(30));
+        self.may_realize(id)
+            && self.waits_since.is_some_and(in_time)
+            && !self.paused
+            && self.vertices.get(&id).is_some_and(|vertex| {
+                let can = matches!(vertex.phase, Phase::Rest | Phase::Delayed(_));
+                let stuck = vertex.running.as_ref().is_some_and(|run| run.stuck);
+                let must = matches!(vertex.need, Need::Must { .. });
+                can && must && !stuck && vertex.good.1 == 0
+            })
+    }
+
+    /// It must go on under the old graph.
+    pub(crate) fn is_surely_needed(&self, id: VertexId) -> bool {
+        self.vertices.iter().any(|(other, vertex)| {
+            (*other == id || vertex.ancestors.contains(&id))
+                && self.is_surely_realized_first(*other)
+        })
     }
 
     /// It goes on under the old graph because what must be right once waits for it.

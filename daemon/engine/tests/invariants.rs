@@ -40,6 +40,16 @@ pub(crate) const E18_CONVERGED: &str = "E-18: converged exactly when all is sett
 pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
     often and shown; its neighbours and children go on; it ends when it is quiet";
 
+pub(crate) const E20_NEIGHBOURS: &str = "E-20: who is put off and was right once holds up nobody";
+pub(crate) const E20_BRAKE: &str = "E-20: when repairs are undone all over, the brake stops what nobody asked for, \
+    not sooner and not later, and lets go by itself";
+pub(crate) const E20_WINDOW: &str = "E-20: no change begins outside of its window, and what that held is \
+    processed when it opens";
+pub(crate) const E17_REALIZE: &str = "E-17: what must be right once goes on, with all that it waits for, and is not \
+    removed before, as long as it can and a swap may wait";
+pub(crate) const E4_VALUE: &str = "E-4, R-12: what has received a value is not settled before a run that \
+    started later was well";
+
 /// Everything that can be seen at the end of a turn.
 pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: &impl Face) {
     books.handshake_goes_on(event);
@@ -51,6 +61,10 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.modes(face);
         books.standings(face);
         books.fights_are_shown(face);
+        books.brakes(face);
+        books.neighbours_go_on(face);
+        books.windows_are_heeded(face);
+        books.values_are_taken(face);
         if !timer_due {
             books.nothing_is_forgotten();
             books.priorities(actions);

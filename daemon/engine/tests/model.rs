@@ -11,11 +11,13 @@ use self::features::{Configuration, FEATURES, Feature, configurations, graphs};
 use self::sights::Sights;
 use std::time::Instant;
 
+mod beginning;
 mod budget;
 mod explorer;
 mod features;
 mod graph_of_states;
 mod hashing;
+mod holding;
 mod larger;
 mod rules;
 mod semaphores;

@@ -11,6 +11,7 @@ mod doing;
 mod fighting;
 mod happening;
 mod hearing;
+mod holding;
 mod loading;
 
 /// What may be asked of an engine; a lying one has it too.
@@ -132,6 +133,7 @@ impl Oracle {
         fresh.clock = clock;
         fresh.debts = std::mem::take(&mut books.debts);
         fresh.debts.extend(owed.into_iter().map(|child| (child, clock)));
+        fresh.brake = books.brake;
         fresh.open = std::mem::take(&mut books.open);
         fresh.violations = std::mem::take(&mut books.violations);
         *books = fresh;

@@ -108,11 +108,12 @@ impl Books {
         awake
             && vertex.put_off.1.is_none()
             && !vertex.still_waits(self.now)
+            && (!vertex.braked || vertex.asked || self.braked.is_none_or(|at| at <= self.now))
             && vertex.running.is_none()
             && self.is_ready(vertex, all)
             && self.has_token(vertex)
             && !vertex.bucket_unsure
-            && !self.is_suspended(id)
+            && (!self.is_suspended(id) || self.is_surely_needed(id))
             && !self.parked.contains(&id)
             && self.asked == Asked::Running
             && !self.paused
@@ -124,7 +125,7 @@ impl Books {
         vertex.need != Need::No
             && !vertex.is_running()
             && self.surely_blocking(id).is_empty()
-            && !self.is_suspended(id)
+            && (!self.is_suspended(id) || self.may_be_needed(id))
             && self.asked != Asked::Stopping
     }
 

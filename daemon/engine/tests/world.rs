@@ -103,6 +103,7 @@ impl World {
     /// With another bound on repeated repairs.
     pub(crate) fn with_brake(mut self, limit: Option<u32>) -> Self {
         self.brake = limit;
+        self.oracle.books.brake = limit.or(self.oracle.books.brake);
         self.engine = self.fresh();
         self
     }

@@ -8,7 +8,8 @@ mod rows;
 use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::{Entry, Key, Recalled, Store, StoreError};
-use rows::{Batch, Fault};
+use rows::Batch;
+pub(crate) use rows::Fault;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ impl SqliteStore {
 }
 
 /// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: its log is empty or gone.
-fn unused(path: &Path) -> Option<PathBuf> {
+pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     let log = PathBuf::from(format!("{}-wal", path.to_str()?));
     if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
         return None;
@@ -255,7 +256,7 @@ fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
 }
 
 /// Gives the database and what belongs to it another name, so that somebody can look into it.
-fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let aside = (0..u32::MAX)
         .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))

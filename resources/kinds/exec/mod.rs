@@ -172,6 +172,7 @@ impl Exec {
                     diff: None,
                 }],
                 destructive: false,
+                seal: 0,
                 premise: Box::new(()),
             }),
             Err(trouble) => Verdict::Unknown(trouble),

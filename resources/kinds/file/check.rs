@@ -28,6 +28,7 @@ impl File {
         match known.and_then(|()| self.inspect(files, cancel)) {
             Ok(None) => Verdict::Same,
             Ok(Some(found)) => Verdict::Differs(Change {
+                seal: found.seal(),
                 differences: found.differences,
                 destructive: found.destructive,
                 premise: Box::new(found.premise),

@@ -3,6 +3,7 @@
 use crate::change::Difference;
 use crate::host::files::{Attributes, Seen};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
@@ -97,4 +98,19 @@ pub(super) struct Found {
     pub(super) premise: Premise,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
+}
+
+impl Found {
+    /// A hash of all that this was decided from, where a content that was there is not shown in full; 0 where all is shown.
+    pub(super) fn seal(&self) -> u64 {
+        let is_hidden = |one: &Difference| {
+            one.aspect == "content" && !one.from.is_empty() && one.diff.is_none()
+        };
+        if !self.differences.iter().any(is_hidden) {
+            return 0;
+        }
+        let mut hash = DefaultHasher::new();
+        format!("{:?}", self.premise).hash(&mut hash);
+        hash.finish().max(1)
+    }
 }

@@ -53,7 +53,7 @@ fn verdict(
         return Verdict::Same;
     }
     let goes = !declared.is_to_be_there() && package.is_some_and(|it| it.state != State::Absent);
-    Verdict::Differs(Change { differences, destructive: goes, premise: Box::new(()) })
+    Verdict::Differs(Change { differences, destructive: goes, seal: 0, premise: Box::new(()) })
 }
 
 /// What differs of a package; nothing where it is as declared.

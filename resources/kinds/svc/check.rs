@@ -55,6 +55,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
         Some(Ok(plan)) => Verdict::Differs(Change {
             differences: differences(svc, &plan),
             destructive: false,
+            seal: 0,
             premise: Box::new(plan),
         }),
     }

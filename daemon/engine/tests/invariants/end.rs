@@ -1,6 +1,6 @@
 //! What must be when nothing is left to happen.
 
-use super::{E2_POKE, E4_EVENT, E9_REFRESH};
+use super::{E2_POKE, E4_EVENT, E9_REFRESH, E20_WINDOW};
 use crate::world::World;
 use std::collections::BTreeMap;
 use steadfast_engine::{Holding, Standing, VertexId};
@@ -18,6 +18,12 @@ pub(crate) fn at_the_end(world: &mut World) {
         let excuse = match &standing {
             Some(Standing::Settled) => false,
             Some(Standing::Failed | Standing::Held(Holding::Operator)) => true,
+            Some(Standing::Held(Holding::Window(window))) => {
+                if world.open.contains(window) {
+                    found.push(format!("{E20_WINDOW}\n    {id} is held and its window is open"));
+                }
+                true
+            }
             Some(Standing::Held(_)) => {
                 let vertex = graph.vertices().find(|vertex| vertex.id == *id);
                 if vertex.is_some_and(|vertex| !vertex.meta.noop) {

@@ -20,6 +20,14 @@ pub(super) struct Budget {
     pub(super) stops: u8,
     pub(super) crashes: u8,
     pub(super) swaps: u8,
+    /// Openings and closings of the window.
+    pub(super) toggles: u8,
+    /// Values that are received.
+    pub(super) values: u8,
+    /// How often each vertex was repaired before it begins: one less than a fight takes, where fights are explored.
+    pub(super) repaired: u8,
+    /// Whether the next repeated repair is one too many for the brake.
+    pub(super) braked: bool,
     /// Moments at which something is due while something else is in flight.
     pub(super) ticks: u8,
     /// Whether time passes at all (but for a stop).
@@ -44,6 +52,10 @@ impl Budget {
         stops: 0,
         crashes: 0,
         swaps: 0,
+        toggles: 0,
+        values: 0,
+        repaired: 0,
+        braked: false,
         ticks: 0,
         timed: false,
         one_slot: false,
@@ -51,6 +63,16 @@ impl Budget {
         watches: false,
         thorough: false,
     };
+
+    /// With one more event, and time that passes, also while something is in flight.
+    pub(super) fn with_drift(self) -> Self {
+        let total_events = match self.total_events {
+            u8::MAX => u8::MAX,
+            total => total.max(2),
+        };
+        let (events, ticks) = (self.events.max(2), self.ticks.max(1));
+        Self { timed: true, settled: true, events, total_events, ticks, ..self }
+    }
 
     /// What remains after that step; `tick`: it was a moment that had to be paid for.
     pub(super) fn spend(&mut self, step: &Step, tick: bool) {
@@ -67,6 +89,8 @@ impl Budget {
             Step::Stop { .. } => (self.stops, self.turns) = (self.stops - 1, self.turns - 1),
             Step::Swap { .. } => (self.swaps, self.turns) = (self.swaps - 1, self.turns - 1),
             Step::Crash { .. } => (self.crashes, self.turns) = (self.crashes - 1, self.turns - 1),
+            Step::Window { .. } => self.toggles -= 1,
+            Step::Received(_) => self.values -= 1,
             Step::Wake if tick => self.ticks -= 1,
             _ => {}
         }

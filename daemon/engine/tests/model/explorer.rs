@@ -1,7 +1,8 @@
-//! The model: a state is a world, an action is a step, and the checker is stateright's breadth-first search.
+//! The model: a state is a world, an action is a step, and the checker is stateright's depth-first search.
 
+use super::beginning::{brake, drift, settle};
 use super::budget::Budget;
-use super::features::Configuration;
+use super::features::{Configuration, WINDOW};
 use super::graph_of_states::Steps;
 use super::sights::{self, Sights};
 use super::{hashing, rules};
@@ -11,7 +12,7 @@ use crate::schedule::Schedule;
 use crate::shape::ms;
 use crate::step::Step;
 use crate::world::{Run, Station, Watch, World};
-use stateright::{Checker as _, Model, Property};
+use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use steadfast_engine::{Check, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
@@ -79,20 +80,23 @@ impl Explorer {
         let Configuration { shapes, budget } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, spare: 0 };
-        let mut world = World::new(shapes, slots, false);
+        let mut world = World::new(shapes, slots, false).with_brake(brake(configuration));
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });
         if !budget.watches {
             answer_watches(&mut world);
         }
         if budget.settled {
-            settle(&mut world);
+            settle(&mut world, None);
+            for vertex in shapes.first().iter().flat_map(|shape| &shape.vertices) {
+                drift(&mut world, vertex, budget.repaired);
+            }
         }
         let count = shapes.iter().flat_map(|s| &s.vertices).map(|v| v.id.0 + 1).max().unwrap_or(0);
         let events = vec![budget.events; count as usize];
         let mut first = State { world, left: *budget, events, number: 0 };
         first.number = hashing::number(&first);
-        let (one_shot, brake, steps) = (false, None, Vec::new());
+        let (one_shot, brake, steps) = (false, brake(configuration), Vec::new());
         let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
         Self { first, graphs, sights: Arc::default(), steps: Arc::default() }
     }
@@ -100,16 +104,16 @@ impl Explorer {
     /// All of it; panics with the shortest way to whatever is wrong.
     pub(super) fn explore(self) -> Found {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
-        let first = self.first.number;
-        let (budget, graphs) = (self.first.left, self.graphs.clone());
-        let checker = self.checker().target_state_count(MOST).spawn_bfs().join();
-        if let Some((rule, path)) = checker.discoveries().into_iter().next() {
-            let last = path.last_state().clone();
-            let way: Vec<String> =
-                path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
-            let violations = last.world.oracle.books.violations.join("\n");
-            panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
+        let first = self.first.clone();
+        let (budget, graphs) = (first.left, self.graphs.clone());
+        let any = HasDiscoveries::Any;
+        // Depth first: of what is still to be looked at, the least is kept in memory.
+        let checker = self.checker().target_state_count(MOST).finish_when(any).spawn_dfs().join();
+        if !checker.discoveries().is_empty() {
+            let (sights, steps) = Default::default();
+            Self { first, graphs, sights, steps }.tell_the_shortest_way();
         }
+        let first = first.number;
         assert!(checker.unique_state_count() < MOST, "no bound on states: {budget:?}");
         let steps = std::mem::take(&mut *steps.lock().expect("nobody died with it"));
         let transitions = steps.len();
@@ -120,6 +124,21 @@ impl Explorer {
         let sights = sights.lock().expect("nobody died with it").clone();
         let states = checker.unique_state_count();
         Found { configurations: 1, states, transitions, depth, sights }
+    }
+
+    /// Breadth first: what is found first, is reached by no shorter way.
+    fn tell_the_shortest_way(self) -> ! {
+        let (budget, graphs) = (self.first.left, self.graphs.clone());
+        let any = HasDiscoveries::Any;
+        let checker = self.checker().finish_when(any).spawn_bfs().join();
+        let Some((rule, path)) = checker.discoveries().into_iter().next() else {
+            panic!("found depth first, and not breadth first: {budget:?}\n{graphs}");
+        };
+        let last = path.last_state().clone();
+        let way: Vec<String> =
+            path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
+        let violations = last.world.oracle.books.violations.join("\n");
+        panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
     }
 
     fn see(&self, what: &'static str) {
@@ -182,6 +201,7 @@ impl Model for Explorer {
         if !self.first.left.watches {
             answer_watches(&mut next.world);
         }
+        sights::between(&state.world, &next.world, &mut self.sights.lock().expect("nobody died"));
         if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
             self.see(sights::OWING);
         }
@@ -201,26 +221,7 @@ impl Model for Explorer {
     }
 }
 
-/// Everything becomes as declared, before anything else happens.
-fn settle(world: &mut World) {
-    while world.oracle.books.violations.is_empty() {
-        let run = world.runs.values().next().copied();
-        let step = match run {
-            _ if !world.store.written.is_empty() => Step::Commit,
-            Some(run) if run.station == Station::Apply => {
-                Step::Ended(run.start.vertex, Outcome::Changed)
-            }
-            Some(run) if can_be_same(world, run.start.vertex) => {
-                Step::Checked(run.start.vertex, Verdict::Same)
-            }
-            Some(run) => Step::Checked(run.start.vertex, Verdict::Differs),
-            None => return,
-        };
-        world.step(&step);
-    }
-}
-
-fn can_be_same(world: &World, id: VertexId) -> bool {
+pub(super) fn can_be_same(world: &World, id: VertexId) -> bool {
     let vertex = world.oracle.books.vertices.get(&id);
     vertex.is_none_or(|vertex| vertex.declared.nature.check == Check::State)
 }
@@ -278,8 +279,12 @@ fn foreign(state: &State, actions: &mut Vec<Step>) {
     let world = &state.world;
     for id in world.oracle.books.order.iter().copied() {
         let events = state.events.get(id.0 as usize).copied().unwrap_or(0);
-        if events > 0 && world.watches.get(&id) == Some(&Watch::Open) {
+        let heard = world.watches.get(&id) == Some(&Watch::Open) && !world.deaf.contains(&id);
+        if events > 0 && heard {
             actions.push(Step::Changed(id));
+        }
+        if state.left.values > 0 {
+            actions.push(Step::Received(id));
         }
         if state.left.looks > 0 {
             actions.push(Step::Look(id));
@@ -300,6 +305,10 @@ fn turns(state: &State, actions: &mut Vec<Step>) {
     }
     if left.stops > 0 && mode != Mode::Stopping {
         actions.push(Step::Stop { grace: ms(1000) });
+    }
+    if left.toggles > 0 {
+        let open = !state.world.open.contains(&WINDOW);
+        actions.push(Step::Window { window: WINDOW.0, open });
     }
     if left.swaps > 0 {
         actions.push(Step::Swap { graph: 1, operator: false });
@@ -343,6 +352,8 @@ fn is_waiting_for_time(state: &State) -> bool {
     };
     match world.engine.mode() {
         Mode::Stopping => true,
+        // A swap may wait for what cannot be right, and that ends by time alone.
+        Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
         Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
         _ => false,
     }

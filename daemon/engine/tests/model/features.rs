@@ -3,7 +3,14 @@
 use super::budget::Budget;
 use crate::shape::{Shape, ms};
 use std::collections::BTreeSet;
-use steadfast_engine::{Check, Pace, Poll};
+use std::sync::Arc;
+use steadfast_engine::{Candidate, Check, Conflict, Meta, Pace, Poll, WindowId, contract};
+
+/// The one window there is.
+pub(super) const WINDOW: WindowId = WindowId(0);
+/// One more repair is a fight.
+#[expect(clippy::cast_possible_truncation, reason = "five")]
+const BEFORE_A_FIGHT: u8 = Meta::REVERSALS as u8 - 1;
 
 /// One thing that a graph can have, or that can happen to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +35,18 @@ pub(super) enum Feature {
     Look,
     Swap,
     Crash,
+    /// Each vertex was repaired so often that the next repair makes a fight of it (E-20), and it does that about it.
+    Fight(Conflict),
+    /// The next repair of what was repaired already is one too many.
+    Brake,
+    /// It may be changed while a window is open (`when_allowed`).
+    Window,
+    /// It must be right once before a swap removes it.
+    Realize,
+    /// A swap makes one of all that can be one transaction, or several of one.
+    Group,
+    /// A value comes that it receives.
+    Value,
 }
 
 /// All, in the order in which they are combined.
@@ -47,6 +66,18 @@ pub(super) const FEATURES: [Feature; 15] = [
     Feature::Look,
     Feature::Swap,
     Feature::Crash,
+];
+
+/// What holds changes back, lets one more through, or comes from other vertices: combined with all, and with each other.
+pub(super) const HOLDING: [Feature; 8] = [
+    Feature::Fight(Conflict::Backoff),
+    Feature::Fight(Conflict::Win),
+    Feature::Fight(Conflict::Yield),
+    Feature::Brake,
+    Feature::Window,
+    Feature::Realize,
+    Feature::Group,
+    Feature::Value,
 ];
 
 /// What is explored in one go: the first graph, and the one that a swap gives, if any.
@@ -104,6 +135,9 @@ impl Feature {
             Self::Once | Self::Timer | Self::Timeout | Self::Fixed => true,
             Self::Notify | Self::Semaphore(_) | Self::Slot => false,
             Self::Look | Self::Swap | Self::Crash => false,
+            Self::Fight(conflict) => conflict != Conflict::default(),
+            Self::Window | Self::Realize => true,
+            Self::Brake | Self::Group | Self::Value => false,
         }
     }
 
@@ -141,6 +175,10 @@ impl Feature {
             Self::Fixed => shape.nature(number, |nature| nature.cancellable = false),
             Self::Notify | Self::Semaphore(_) | Self::Slot => shape,
             Self::Look | Self::Swap | Self::Crash => shape,
+            Self::Fight(conflict) => shape.meta(number, |meta| meta.on_conflict = conflict),
+            Self::Window => shape.meta(number, |meta| meta.window = Some(WINDOW)),
+            Self::Realize => shape.meta(number, |meta| meta.realize = true),
+            Self::Brake | Self::Group | Self::Value => shape,
         }
     }
 
@@ -173,6 +211,14 @@ impl Feature {
             Self::Crash => Budget { crashes: 1, ..budget },
             Self::Notify | Self::Semaphore(_) | Self::Noop => budget,
             Self::Once | Self::Timer | Self::Fixed => budget,
+            Self::Fight(_) => Budget { repaired: BEFORE_A_FIGHT, ..budget.with_drift() },
+            Self::Brake => {
+                let repaired = budget.repaired.max(1);
+                Budget { repaired, braked: true, ..budget.with_drift() }
+            }
+            Self::Window => Budget { toggles: 2, ..budget },
+            Self::Realize | Self::Group => Budget { swaps: 1, ..budget },
+            Self::Value => Budget { values: 1, ..budget },
         }
     }
 }
@@ -195,11 +241,22 @@ pub(super) fn configurations(
             })
             .collect();
     }
-    if !features.contains(&Feature::Swap) {
+    if budget.swaps == 0 {
         return shapes.into_iter().map(|s| Configuration { shapes: vec![s], budget }).collect();
     }
+    let has = |feature| features.contains(&feature);
     let with = |shape: &Shape| {
-        let swapped = swaps(graph, shape).into_iter();
+        let mut swapped = Vec::new();
+        if has(Feature::Swap) {
+            swapped.extend(swaps(graph, shape));
+        }
+        if has(Feature::Realize) {
+            swapped.extend(removals(shape));
+        }
+        if has(Feature::Group) {
+            swapped.extend(regroupings(shape));
+        }
+        let swapped = swapped.into_iter();
         swapped.map(|shapes| Configuration { shapes, budget }).collect::<Vec<_>>()
     };
     shapes.iter().flat_map(with).collect()
@@ -242,4 +299,65 @@ fn swaps(plain: &Shape, shape: &Shape) -> Vec<Vec<Shape>> {
         all.push(vec![shape.clone(), other]);
     }
     all
+}
+
+/// A vertex that must be right once is removed, alone and with all that it waits for.
+fn removals(shape: &Shape) -> Vec<Vec<Shape>> {
+    let marked = shape.vertices.iter().filter(|vertex| vertex.meta.realize);
+    let numbers: BTreeSet<u32> = marked.map(|vertex| vertex.id.0).collect();
+    let mut all = BTreeSet::new();
+    for number in &numbers {
+        all.insert(BTreeSet::from([*number]));
+        let mut above = BTreeSet::from([*number]);
+        // From the last to the first: edges lead from smaller numbers to larger ones.
+        for from in (0..*number).rev() {
+            let leads = |to: &u32| shape.edges.iter().any(|e| e.from.0 == from && e.to.0 == *to);
+            if above.iter().any(leads) {
+                above.insert(from);
+            }
+        }
+        all.insert(above);
+    }
+    let without = |set: &BTreeSet<u32>| {
+        set.iter().fold(shape.clone(), |shape, number| shape.without(*number))
+    };
+    all.iter().map(|set| vec![shape.clone(), without(set)]).collect()
+}
+
+/// What can be one transaction becomes one, or becomes several again.
+fn regroupings(shape: &Shape) -> Vec<Vec<Shape>> {
+    let grouped = grouped(shape);
+    if grouped == *shape {
+        return Vec::new();
+    }
+    vec![vec![shape.clone(), grouped.clone()], vec![grouped, shape.clone()]]
+}
+
+/// The graph as the driver gives it to the engine where all its vertices can be one transaction (E-19).
+fn grouped(shape: &Shape) -> Shape {
+    let candidates: Vec<Candidate> = shape
+        .vertices
+        .iter()
+        .map(|vertex| Candidate {
+            id: vertex.id,
+            // A deed is never part of a transaction.
+            key: (vertex.nature.check == Check::State)
+                .then_some(u32::from(vertex.nature.cancellable)),
+            meta: Arc::clone(&vertex.meta),
+            leads: false,
+        })
+        .collect();
+    let contracted = contract(&candidates, &shape.edges);
+    let mut other = shape.clone();
+    for group in &contracted.groups {
+        let others = group.members.iter().filter(|member| **member != group.leader);
+        other = others.fold(other, |other, member| other.without(member.0));
+        other = other.define(group.leader.0, 2).meta(group.leader.0, |meta| {
+            *meta = Meta::clone(&group.meta);
+        });
+    }
+    if !contracted.groups.is_empty() {
+        other.edges = contracted.edges;
+    }
+    other
 }

@@ -8,10 +8,15 @@ use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
-use steadfast_engine::{Notice, Poll, RunId, SlotClass, Stamp, Tick};
+use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick};
 
 /// A slot that is held longer than this may be written off: how much longer makes no difference.
 const PATIENCE: u64 = 10_000_000_000;
+
+/// So many repairs never come about where nothing else is said.
+const MANY: u32 = 600;
+/// No wait in a fight is longer.
+const LONGEST: u64 = 300_000_000_001;
 
 /// The number by which a state is recognised.
 pub(super) fn number(state: &State) -> u64 {
@@ -24,7 +29,7 @@ pub(super) fn number(state: &State) -> u64 {
         (run.station, run.cancelled).hash(&mut hasher);
     }
     world.watches.hash(&mut hasher);
-    world.stopped.hash(&mut hasher);
+    (world.stopped, &world.open, &world.deaf).hash(&mut hasher);
     hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
     hash_books(&world.oracle.books, &mut hasher);
     // Which graphs: they are two at most, and told apart by what they are made of.
@@ -109,6 +114,13 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         Asked::Pausing { until, drain } => (1, terms.later(until), drain).hash(state),
         Asked::Stopping => 2.hash(state),
     }
+    (&books.open, &books.parked, books.braked.map(|at| terms.later(at))).hash(state);
+    if books.brake != Some(MANY) {
+        let ages = |at: &Tick| terms.ago(*at).min(LONGEST);
+        books.repeated.iter().map(ages).collect::<Vec<_>>().hash(state);
+        books.stirred.iter().map(|(at, id)| (ages(at), *id)).collect::<Vec<_>>().hash(state);
+    }
+    books.waits_since.map(|at| terms.ago(at)).hash(state);
     books.cancel_asked.map(|at| terms.ago(at)).hash(state);
     books.stop_due.map(|at| terms.later(at)).hash(state);
     books.last_run.is_some().hash(state);
@@ -145,6 +157,7 @@ impl Terms {
                 Need::Must { low, high } => whens.extend([low, high]),
             }
             whens.extend(vertex.owed);
+            whens.extend(vertex.received);
             whens.extend(vertex.ticket.0);
             whens.extend(vertex.ticket.1);
             stamps.insert(vertex.owed_stamp);
@@ -204,8 +217,8 @@ impl Terms {
         }
         (vertex.running.is_some(), vertex.budget, vertex.backoff_sure).hash(state);
         (vertex.failures, vertex.watched, vertex.polled).hash(state);
-        let fight = &vertex.fight;
-        (vertex.asked, vertex.done, fight.repairs.len(), fight.changes.len()).hash(state);
+        (vertex.asked, vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
+        self.fight(vertex, state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
         (vertex.owed_unsure, vertex.bucket_unsure).hash(state);
         let ticket = |at: Option<u64>| at.map(|at| self.when(at));
@@ -229,10 +242,35 @@ impl Terms {
         (run.stuck, run.obsolete, run.cancelled.map(|at| self.ago(at))).hash(state);
         let intent = run.intent.as_ref();
         intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
+        (run.asked, run.class).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
         // How long it has lasted matters to its slot.
         if vertex.declared.nature.slot == SlotClass::Thread {
             self.ago(run.at).min(PATIENCE).hash(state);
+        }
+    }
+
+    /// How long ago each repair was, up to the ages beyond which it makes no difference.
+    fn fight<H: Hasher>(&self, vertex: &Vertex, state: &mut H) {
+        let fight = &vertex.fight;
+        (fight.since, fight.repairs.len(), fight.changes.len()).hash(state);
+        (fight.deaf, fight.told, fight.shown).hash(state);
+        [fight.turned, fight.listens].map(|at| at.map(|at| self.later(at))).hash(state);
+        (fight.runs.is_some(), fight.runs == vertex.running.as_ref().map(|run| run.run))
+            .hash(state);
+        vertex.is_possibly_fought().hash(state);
+        for all in [&fight.repairs, &fight.changes] {
+            for at in all.iter().rev().take(Meta::REVERSALS + 1) {
+                self.ago(*at).min(LONGEST).hash(state);
+            }
+        }
+        let put_off = (vertex.put_off.0.is_some(), vertex.put_off.1.map(|at| self.later(at)));
+        (put_off, vertex.braked).hash(state);
+        let repairs = vertex.repairs_of_fight();
+        repairs.hash(state);
+        if repairs > 0 {
+            // Its last wait may begin there.
+            self.ago(vertex.active).min(LONGEST).hash(state);
         }
     }
 

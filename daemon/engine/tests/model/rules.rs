@@ -1,9 +1,10 @@
-//! E-1 to E-18, each as one property of the model with the sentence of its invariant.
+//! E-1 to E-18 and E-20, each as properties of the model with the sentences of its invariants.
 
 use super::explorer::{Explorer, State};
 use crate::invariants::{
-    E1_ORDER, E2_POKE, E4_EVENT, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT,
-    E13_POLL, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
+    E1_ORDER, E2_POKE, E4_EVENT, E4_VALUE, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP,
+    E12_LIMIT, E13_POLL, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_REALIZE, E17_SWAP, E18_CONVERGED,
+    E20_BRAKE, E20_FIGHTS, E20_NEIGHBOURS, E20_WINDOW, HANDSHAKE,
 };
 use stateright::Property;
 
@@ -36,6 +37,12 @@ pub(super) fn properties() -> Vec<Property<Explorer>> {
         E16_STOP,
         E17_SWAP,
         E18_CONVERGED,
+        E20_FIGHTS,
+        E20_NEIGHBOURS,
+        E20_BRAKE,
+        E20_WINDOW,
+        E17_REALIZE,
+        E4_VALUE,
     ];
     // Whatever has no sentence of its own above, such as a bound on steps.
     all.push(Property::always("nothing else is broken", |_, state: &State| {

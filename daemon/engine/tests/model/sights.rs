@@ -1,9 +1,10 @@
 //! What was seen on the way: a model in which nothing happens proves nothing.
 
 use super::explorer::State;
-use crate::world::Watch;
+use crate::books::Need;
+use crate::world::{Watch, World};
 use std::collections::BTreeSet;
-use steadfast_engine::{Holding, Mode, Standing};
+use steadfast_engine::{Holding, Mode, Standing, VertexId};
 
 /// What has been seen, each as its sentence.
 pub(super) type Sights = BTreeSet<&'static str>;
@@ -34,6 +35,53 @@ pub(super) const AT_ONCE: &str = "two runs are in progress at once";
 pub(super) const UNSAVED: &str = "an end is not durable while something else runs";
 pub(super) const ABSENT: &str = "a watch is declared absent";
 
+pub(super) const CONTENDED: &str = "a vertex is put off in a fight";
+pub(super) const FOUGHT: &str = "a vertex that is fought over is as declared";
+pub(super) const CALM: &str = "a fight is over by itself";
+pub(super) const REPAIRED: &str = "what is fought over is repaired after its wait";
+pub(super) const DEAF: &str = "events of what is put off are not delivered";
+pub(super) const PASSED: &str = "a child runs while its parent is put off";
+pub(super) const BRAKED: &str = "the brake holds a vertex back";
+pub(super) const RELEASED: &str = "what the brake held back is started";
+pub(super) const SHUT: &str = "a vertex is held by its window";
+pub(super) const LET_IN: &str = "a window opens, and what it held is processed";
+pub(super) const CUT: &str = "a window closes while a change is made";
+pub(super) const TO_REALIZE: &str = "a swap waits for what was never right";
+pub(super) const REALIZED: &str = "what a swap removes was right once, just before it went";
+pub(super) const UNREALIZED: &str =
+    "what was never right is removed when the swap has waited enough";
+pub(super) const RECEIVED: &str = "a value comes while the vertex runs";
+
+/// Adds what the step between these two shows.
+pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {
+    let mut see = |was: bool, what: &'static str| {
+        if was {
+            seen.insert(what);
+        }
+    };
+    let (old, new) = (&before.oracle.books, &after.oracle.books);
+    let swapped = old.pending.is_some() && new.pending.is_none() && before.now <= after.now;
+    for (id, vertex) in &old.vertices {
+        let was = before.engine.standing(*id);
+        let is = after.engine.standing(*id);
+        let runs = matches!(is, Some(Standing::Running(..)));
+        let fought = matches!(was, Some(Standing::Contended { next: None, .. }));
+        let waited = matches!(was, Some(Standing::Contended { next: Some(_), .. }));
+        let shut = matches!(was, Some(Standing::Held(Holding::Window(_))));
+        let closed = !before.open.is_empty() && after.open.is_empty();
+        see(fought && is == Some(Standing::Settled) && !swapped, CALM);
+        see(waited && runs, REPAIRED);
+        see(matches!(was, Some(Standing::WaitingForBrake(_))) && runs, RELEASED);
+        see(shut && runs && before.open != after.open, LET_IN);
+        let applies = vertex.running.as_ref().is_some_and(|run| run.applying);
+        see(closed && applies && vertex.declared.meta.window.is_some(), CUT);
+        let gone = swapped && vertex.declared.meta.realize && !new.vertices.contains_key(id);
+        let waited = old.pending.as_ref().is_some_and(|(_, since)| after.now > *since);
+        see(gone && vertex.running.is_some() && !vertex.done && !waited, REALIZED);
+        see(gone && !vertex.done && waited, UNREALIZED);
+    }
+}
+
 /// Adds what this state shows.
 pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     let world = &state.world;
@@ -57,6 +105,15 @@ pub(super) fn note(state: &State, swapped: bool, seen: &mut Sights) {
     see(books.pending.is_some() && books.loaded, SWAP_WAITS);
     see(swapped && books.pending.is_none(), SWAPPED);
     see(world.watches.values().any(|watch| *watch == Watch::Absent), ABSENT);
+    see(!world.deaf.is_empty(), DEAF);
+    let put_off = |id: &VertexId| {
+        matches!(world.engine.standing(*id), Some(Standing::Contended { next: Some(_), .. }))
+    };
+    for (id, vertex) in &books.vertices {
+        see(vertex.is_running() && vertex.ancestors.iter().any(put_off), PASSED);
+        see(vertex.is_running() && vertex.received.is_some(), RECEIVED);
+        see(books.loaded && books.may_realize(*id) && vertex.need != Need::No, TO_REALIZE);
+    }
     for id in &books.order {
         if let Some(standing) = world.engine.standing(*id)
             && let Some(what) = of_standing(&standing)
@@ -79,11 +136,12 @@ fn of_standing(standing: &Standing) -> Option<&'static str> {
         Standing::Held(Holding::WouldChange) => Some(WOULD_CHANGE),
         Standing::Held(Holding::WouldRefresh) => Some(WOULD_REFRESH),
         Standing::Held(Holding::UnknownUntil(_)) => Some(UNKNOWN),
-        // Fights, windows, the brake and what is parked are explored by random schedules.
-        Standing::Held(Holding::Operator | Holding::Window(_))
-        | Standing::WaitingForBrake(_)
-        | Standing::Parked
-        | Standing::Contended { .. } => None,
+        Standing::Held(Holding::Window(_)) => Some(SHUT),
+        Standing::WaitingForBrake(_) => Some(BRAKED),
+        Standing::Contended { next: Some(_), .. } => Some(CONTENDED),
+        Standing::Contended { next: None, .. } => Some(FOUGHT),
+        // What is parked is explored by random schedules.
+        Standing::Held(Holding::Operator) | Standing::Parked => None,
         Standing::Stuck(..) => Some(STUCK),
         Standing::Suspended => Some(SUSPENDED),
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 mod data;
 mod fights;
+mod holding;
 mod order;
 mod planted;
 mod rest;
@@ -37,7 +38,9 @@ const fn broken(
 }
 
 fn all() -> impl Iterator<Item = &'static Breakage> {
-    [order::ALL, data::ALL, rest::ALL, fights::ALL, planted::ALL].into_iter().flatten()
+    [order::ALL, data::ALL, rest::ALL, fights::ALL, holding::ALL, planted::ALL]
+        .into_iter()
+        .flatten()
 }
 
 fn engine() -> PathBuf {

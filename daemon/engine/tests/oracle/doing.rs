@@ -46,11 +46,7 @@ impl Books {
                 }
             }
             Action::Deafen(id) => self.deafens(*id),
-            Action::Listen(id) => {
-                if let Some(vertex) = self.vertices.get_mut(id) {
-                    vertex.fight.deaf = false;
-                }
-            }
+            Action::Listen(id) => self.listens(*id),
             Action::SavePause(_) => self.unsaved += 1,
             Action::Tell(notice) => self.hear(event, notice),
         }
@@ -201,6 +197,8 @@ impl Books {
             }
             vertex.need = Need::No;
             vertex.polled = false;
+            vertex.braked = false;
+            vertex.fight.listens = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);

@@ -1,7 +1,7 @@
 //! Fights, the brake and windows, as the books understand them (E-20).
 
 use crate::books::{Books, Need, Phase, Running, Vertex};
-use crate::invariants::{E4_EVENT, E20_FIGHTS};
+use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
 use steadfast_engine::{
@@ -36,9 +36,27 @@ impl Vertex {
 
     /// Its wait is perhaps not over.
     pub(crate) fn still_waits(&self, now: Tick) -> bool {
-        let last = self.fight.changes.last();
-        let longest = Meta::LONGEST_BACKOFF;
-        self.is_possibly_fought() && last.is_some_and(|last| now < last.after(longest))
+        self.is_possibly_fought() && self.waits_until().is_some_and(|latest| now < latest)
+    }
+
+    /// How many of its changes may have been repairs since it was recognised as fought over.
+    pub(crate) fn repairs_of_fight(&self) -> usize {
+        let before = self.fight.from.max(Meta::REVERSALS - 1);
+        self.fight.changes.len().saturating_sub(before)
+    }
+
+    /// When its wait is over at the latest: as if each change since it was last settled had been a repair in one fight.
+    fn waits_until(&self) -> Option<Tick> {
+        let last = self.fight.changes.last()?;
+        let doublings = self.repairs_of_fight().saturating_sub(1);
+        let doublings = u32::try_from(doublings).unwrap_or(u32::MAX);
+        let first = match self.declared.meta.on_conflict {
+            Conflict::Win => Meta::SHORTEST_BACKOFF,
+            Conflict::Backoff | Conflict::Yield => Meta::FIRST_BACKOFF,
+        };
+        let waits = last.after(self.wait_after(doublings)).max(self.active.after(first));
+        // One that gives way waits anew for each event, and then listens.
+        Some(waits.max(self.fight.turned.unwrap_or(waits)))
     }
 
     pub(crate) fn forget_fight(&mut self) {
@@ -49,7 +67,10 @@ impl Vertex {
     /// The whole wait after its last repair, before jitter.
     fn wait(&self) -> Duration {
         let (repairs, since) = (self.fight.repairs.len(), self.fight.since.unwrap_or(0));
-        let doublings = u32::try_from(repairs.saturating_sub(since)).unwrap_or(u32::MAX);
+        self.wait_after(u32::try_from(repairs.saturating_sub(since)).unwrap_or(u32::MAX))
+    }
+
+    fn wait_after(&self, doublings: u32) -> Duration {
         match self.declared.meta.on_conflict {
             Conflict::Win => Meta::SHORTEST_BACKOFF,
             Conflict::Yield => Meta::LONGEST_BACKOFF,
@@ -74,6 +95,9 @@ impl Books {
                 Some(Standing::Running(run, _)) => Some(run),
                 _ => None,
             };
+            if standing == Some(Standing::Settled) {
+                vertex.fight.from = vertex.fight.changes.len();
+            }
             vertex.fight.shown = matches!(standing, Some(Standing::Contended { .. }));
             let next = match standing {
                 Some(Standing::Contended { next, .. }) => next,
@@ -127,20 +151,20 @@ impl Books {
                 "is called a fight and was not undone so often",
             ),
             (vertex.is_surely_fought() && !fights && !asked, "is fought over and not called so"),
-            (
-                window.is_some_and(|w| !self.open.contains(&w)),
-                "is changed and its window is closed",
-            ),
-            (
-                self.braked.is_some() && !asked && vertex.done && state,
-                "is repaired under the brake",
-            ),
         ];
+        let shut = window.is_some_and(|w| !self.open.contains(&w));
+        let braked = self.braked.is_some() && !asked && vertex.done && state;
         if let Some(running) = self.running_mut(intent.run) {
             running.class = Some(intent.class);
         }
         for (_, what) in wrong.iter().filter(|(wrong, _)| *wrong) {
             self.broken(E20_FIGHTS, &format!("{id} {what}: {:?}", intent.class));
+        }
+        if shut {
+            self.broken(E20_WINDOW, &format!("{id} is changed and its window is closed"));
+        }
+        if braked {
+            self.broken(E20_BRAKE, &format!("{id} is repaired under the brake"));
         }
     }
 
@@ -154,9 +178,15 @@ impl Books {
             return;
         }
         vertex.fight.changes.push(now);
+        self.stirred.push((now, id));
         let repairs = sure && was_done && !running.asked && !running.refresh && !one_shot;
         if repairs && vertex.declared.nature.check == Check::State {
             let fight = &mut vertex.fight;
+            let again =
+                fight.repairs.last().is_some_and(|last| last.after(Meta::REVERSAL_WINDOW) > now);
+            if again {
+                self.repeated.push(now);
+            }
             fight.repairs.push(now);
             let count = fight.repairs.len();
             let first = count.checked_sub(Meta::REVERSALS).and_then(|at| fight.repairs.get(at));
@@ -195,17 +225,37 @@ impl Books {
         let Some(vertex) = self.vertices.get(&id) else { return };
         let quiet = vertex.fight.repairs.is_empty() || vertex.is_quiet(now);
         let sure = vertex.is_surely_fought();
+        let listens = vertex.fight.listens.is_some_and(|until| until > now);
         self.forget_fight(id);
+        if listens && !asked && !self.loaded_now {
+            self.broken(E20_FIGHTS, &format!("{id} is called calm before it has listened"));
+        }
         if sure && !asked && !quiet && !self.loaded_now {
             self.broken(E20_FIGHTS, &format!("{id} is called calm and was not quiet"));
         }
     }
 
     pub(super) fn deafens(&mut self, id: VertexId) {
+        let now = self.now;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.fight.deaf = true;
+        if vertex.declared.meta.on_conflict == Conflict::Yield {
+            vertex.fight.turned = Some(now.after(Meta::LONGEST_BACKOFF));
+        }
         if vertex.need == Need::No && vertex.phase != Phase::Unsure {
             self.broken(E4_EVENT, &format!("{id} is not listened to, and nothing will check it"));
+        }
+    }
+
+    pub(super) fn listens(&mut self, id: VertexId) {
+        let now = self.now;
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
+        vertex.fight.deaf = false;
+        if vertex.declared.meta.on_conflict == Conflict::Yield {
+            let until = now.after(Meta::REVERSAL_WINDOW);
+            // A check may follow at once, which says more than to listen.
+            vertex.fight.listens = vertex.running.is_none().then_some(until);
+            vertex.fight.turned = Some(until);
         }
     }
 
@@ -238,7 +288,6 @@ impl Books {
     pub(crate) fn fights_are_shown(&mut self, face: &impl Face) {
         let mut wrong = Vec::new();
         for (id, vertex) in &self.vertices {
-            let last = vertex.fight.changes.last().copied().unwrap_or(Tick(0));
             match face.standing(*id) {
                 Some(Standing::Contended { next, .. }) => {
                     if !vertex.is_possibly_fought() {
@@ -246,17 +295,10 @@ impl Books {
                             "{id} is shown as fought over and was not undone so often"
                         ));
                     }
-                    let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
-                    let longest = last.after(Meta::LONGEST_BACKOFF);
-                    if next.is_some_and(|at| {
-                        at > longest && at > self.now.after(Meta::LONGEST_BACKOFF)
-                    }) || !yields && next.is_some_and(|at| at > longest && self.braked.is_none())
-                    {
-                        wrong.push(format!("{id} is put off for longer than the longest wait"));
+                    let latest = vertex.waits_until().max(self.braked);
+                    if next > latest {
+                        wrong.push(format!("{id} is put off until {next:?}, after {latest:?}"));
                     }
-                }
-                Some(Standing::WaitingForBrake(_)) if self.braked.is_none() => {
-                    wrong.push(format!("{id} waits for a brake that is not on"));
                 }
                 Some(Standing::Settled) if vertex.is_surely_fought() => {
                     wrong.push(format!("{id} is fought over and shown as settled"));
@@ -286,6 +328,8 @@ impl Books {
         let drift = !running.asked && !running.refresh && !running.noop;
         if braked && drift && vertex.fight.runs != Some(running.run) {
             vertex.must(clock, None);
+            vertex.braked = true;
+            self.back_poke(id);
         } else {
             vertex.running = Some(running);
         }
@@ -309,14 +353,7 @@ impl Books {
                 self.must(told, &format!("{vertex} is still fought over, and since when?"));
             }
             Notice::Calm(id) => self.calms(event, *id),
-            Notice::Braked { until, .. } => {
-                let newly = self.braked.replace(*until).is_none() && !self.one_shot;
-                self.must(newly, "the brake is told twice");
-            }
-            Notice::Released => {
-                let due = self.braked.take().is_some_and(|until| until <= self.now);
-                self.must(due, "the brake is released too early");
-            }
+            Notice::Braked { .. } | Notice::Released => self.hears_of_brake(notice),
             _ => {}
         }
     }

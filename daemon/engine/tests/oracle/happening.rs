@@ -9,6 +9,7 @@ impl Books {
             Event::Swap(swap) => {
                 if self.asked != Asked::Stopping {
                     self.pending = Some((swap.clone(), self.now));
+                    self.waits_since.get_or_insert(self.now);
                 }
             }
             Event::Watching(id) | Event::Unwatched(id) => {
@@ -16,8 +17,7 @@ impl Books {
                     vertex.watched = Watched::Answered;
                 }
             }
-            // A value is of somebody else, also while the run is its own.
-            Event::Received(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
+            Event::Received(id) => self.receives(*id),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(Check::State) {
@@ -25,18 +25,7 @@ impl Books {
                 }
             }
             Event::Look(id) => self.look(*id),
-            Event::Redo(id) => {
-                if let Some(vertex) = self.vertices.get_mut(id)
-                    && vertex.phase == Phase::Operator
-                {
-                    vertex.phase = Phase::Rest;
-                }
-                self.forget_fight(*id);
-                if let Some(vertex) = self.vertices.get_mut(id) {
-                    vertex.asked = true;
-                }
-                self.mark(*id, Some(Cause::Drift), Some(true));
-            }
+            Event::Redo(id) => self.redo(*id),
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
                 if self.is_obsolete(*run) =>
             {
@@ -184,6 +173,7 @@ impl Books {
                 vertex.may(clock);
                 self.back_poke(id);
             } else if verdict != Verdict::Same {
+                vertex.braked = true;
                 self.mark(id, Some(Cause::Drift), Some(false));
             }
             return;
@@ -220,7 +210,7 @@ impl Books {
                 self.ends(id, running, Outcome::Unchanged, pays);
             }
             Verdict::Differs if running.noop => vertex.would_change(&running),
-            Verdict::Differs if shut => vertex.phase = Phase::Shut,
+            Verdict::Differs if shut => vertex.is_shut_out(&running),
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
                 if running.noop {
@@ -296,6 +286,7 @@ impl Books {
             vertex.failures += 1;
             vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
+            vertex.takes_value(&running);
             self.went(id, &running, outcome, false);
             None
         } else if well {
@@ -311,6 +302,7 @@ impl Books {
             }
             vertex.fails(&running, stopping || running.cancelled.is_some());
             vertex.fight.changes.push(self.now);
+            self.stirred.push((self.now, id));
             self.back_poke(id);
             Some(false)
         };
@@ -451,6 +443,7 @@ fn unproven(outcome: Outcome) -> bool {
 impl Vertex {
     fn went_well(&mut self, running: &Running) {
         self.good = (running.start, running.start);
+        self.takes_value(running);
         self.phase = Phase::Rest;
         self.failures = 0;
         self.backoff_sure = true;
@@ -461,6 +454,8 @@ impl Vertex {
     }
 
     fn is_held(&mut self, running: &Running) {
+        // What it would do was told with its value.
+        self.takes_value(running);
         self.good.1 = running.start;
         self.phase = Phase::Held;
         self.failures = 0;

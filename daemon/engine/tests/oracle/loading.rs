@@ -8,6 +8,13 @@ use steadfast_engine::{Check, Declared, Graph, Interrupted, Poll, Recall, Stamp,
 impl Books {
     /// The graph that waits runs now.
     pub(crate) fn load(&mut self) {
+        for id in self.order.clone() {
+            if self.is_surely_realized_first(id) {
+                let detail = format!("{id} is removed, was never right, and could have been");
+                self.broken(crate::invariants::E17_REALIZE, &detail);
+            }
+        }
+        self.waits_since = None;
         let Some((swap, _)) = self.pending.take() else {
             self.broken(crate::invariants::E17_SWAP, "loaded although no graph was given");
             return;

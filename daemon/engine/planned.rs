@@ -1,0 +1,77 @@
+//! E-11: what is supposed where nothing is changed: what would be refreshed, and what nobody can know yet.
+
+use crate::action::Holding;
+use crate::engine::Engine;
+use crate::ids::{Stamp, VertexId};
+use crate::meta::Check;
+use crate::vertex::{Causes, Phase};
+use std::collections::BTreeSet;
+
+impl Engine {
+    /// E-11: what a vertex in noop would refresh is checked as if it were; in a plan, where the change will really be made.
+    pub(crate) fn suppose(&mut self, id: VertexId) {
+        let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
+        for child in self.notified(id) {
+            if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
+                self.mark(child, Causes::SUPPOSED);
+            }
+        }
+    }
+
+    /// The nearest ancestor that rests in *would change*.
+    pub(crate) fn would_change_above(&self, id: VertexId) -> Option<VertexId> {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id];
+        while let Some(at) = next.pop() {
+            for parent in self.topology.parents(at) {
+                match self.vertex(*parent).map(|p| &p.phase) {
+                    Some(Phase::Held(Holding::WouldChange | Holding::UnknownUntil(_))) => {
+                        return Some(*parent);
+                    }
+                    Some(_) if seen.insert(*parent) => next.push(*parent),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// In a plan: nobody knows whether it will change, and so not whether those that it notifies are refreshed.
+    pub(crate) fn suppose_perhaps(&mut self, id: VertexId) {
+        if self.vertex(id).is_some_and(|vertex| vertex.meta.planned) {
+            self.suppose(id);
+        }
+    }
+
+    /// In a plan: the parent whose change would refresh it, where nobody knows whether that will change, and nothing but this
+    /// refresh was a reason to look.
+    pub(crate) fn refreshed_perhaps(&self, id: VertexId) -> Option<VertexId> {
+        let vertex = self.vertex(id).filter(|vertex| vertex.meta.planned)?;
+        let run = vertex.run().filter(|run| run.refresh)?;
+        let has_own_reason =
+            vertex.nature.check != Check::State && !run.causes.only(Causes::SUPPOSED);
+        if vertex.owed > Stamp::NEVER || has_own_reason {
+            return None;
+        }
+        match self.notifier(id, |holding| holding == Holding::WouldChange) {
+            Some(_) => None,
+            None => self.unknown_notifier(id),
+        }
+    }
+
+    fn unknown_notifier(&self, id: VertexId) -> Option<VertexId> {
+        self.notifier(id, |holding| matches!(holding, Holding::UnknownUntil(_)))
+    }
+
+    /// A parent that notifies this one, and is held so.
+    fn notifier(&self, id: VertexId, how: impl Fn(Holding) -> bool) -> Option<VertexId> {
+        let parents = self.topology.parents(id).iter().copied();
+        parents.filter(|parent| self.is_held(*parent, &how)).find(|parent| {
+            self.topology.children(*parent).iter().any(|child| child.id == id && child.notify)
+        })
+    }
+
+    fn is_held(&self, id: VertexId, how: impl Fn(Holding) -> bool) -> bool {
+        matches!(self.vertex(id).map(|v| &v.phase), Some(Phase::Held(holding)) if how(*holding))
+    }
+}

@@ -1,0 +1,66 @@
+//! Where an exploration begins: with all as declared, and one repair before a fight where fights are explored.
+
+use super::budget::Budget;
+use super::explorer::can_be_same;
+use super::features::Configuration;
+use crate::shape::ms;
+use crate::step::Step;
+use crate::world::{Station, World};
+use steadfast_engine::{Check, Declared, Outcome, Poll, Verdict, VertexId};
+
+/// How many repeated repairs the brake lets pass: those of the beginning and no more.
+pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
+    let Budget { braked, repaired, .. } = configuration.budget;
+    let first = configuration.shapes.first();
+    let count = first.iter().flat_map(|s| &s.vertices).filter(|v| is_repaired(v)).count();
+    let repeated = u32::try_from(count).expect("small") * u32::from(repaired.saturating_sub(1));
+    braked.then_some(repeated)
+}
+
+/// What is to be realized has never been right, and what is polled hears nothing.
+fn is_repaired(vertex: &Declared) -> bool {
+    !vertex.meta.realize && vertex.meta.poll == Poll::Never && !vertex.meta.noop
+}
+
+/// Somebody moves it so many times, and it is repaired each time: a state well after the last write, a deed at once, since only
+/// what follows its own write is none of others.
+pub(super) fn drift(world: &mut World, vertex: &Declared, times: u8) {
+    if times == 0 || !is_repaired(vertex) {
+        return;
+    }
+    let state = vertex.nature.check == Check::State;
+    let echo = u8::from(!state);
+    for _ in 0..times + echo {
+        if state {
+            world.step(&Step::Wait(ms(1100)));
+        }
+        world.step(&Step::Changed(vertex.id));
+        settle(world, Some(vertex.id));
+    }
+}
+
+/// Everything becomes as declared, before anything else happens, but what is to be realized. One is found to have been moved.
+pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
+    let is_left = |world: &World, id: VertexId| {
+        let vertex = world.oracle.books.vertices.get(&id);
+        vertex.is_some_and(|vertex| vertex.declared.meta.realize)
+    };
+    while world.oracle.books.violations.is_empty() {
+        let run = world.runs.values().find(|run| !is_left(world, run.start.vertex)).copied();
+        let step = match run {
+            _ if !world.store.written.is_empty() => Step::Commit,
+            Some(run) if run.station == Station::Apply => {
+                Step::Ended(run.start.vertex, Outcome::Changed)
+            }
+            Some(run) if moved == Some(run.start.vertex) => {
+                Step::Checked(run.start.vertex, Verdict::Differs)
+            }
+            Some(run) if can_be_same(world, run.start.vertex) => {
+                Step::Checked(run.start.vertex, Verdict::Same)
+            }
+            Some(run) => Step::Checked(run.start.vertex, Verdict::Differs),
+            None => return,
+        };
+        world.step(&step);
+    }
+}

@@ -1,0 +1,106 @@
+//! Breakages of what holds changes back (fights, the brake, windows), of `realize`, and of values that come: those of the model.
+
+use super::{Breakage, broken};
+
+pub(super) const ALL: &[Breakage] = &[
+    broken(
+        ("e20-four-are-a-fight", "E-20", "a fight is called one too early"),
+        "fights.rs",
+        "let enough = self.rounds.len() >= Meta::REVERSALS;",
+        "let enough = self.rounds.len() + 1 >= Meta::REVERSALS;",
+    ),
+    broken(
+        ("e20-the-wait-grows-too-fast", "E-20", "each wait is four times the one before"),
+        "fights.rs",
+        "fight.doublings = fight.doublings.saturating_add(1);",
+        "fight.doublings = fight.doublings.saturating_add(2);",
+    ),
+    broken(
+        ("e20-calm-too-soon", "E-20", "a fight is over when its wait is"),
+        "fights.rs",
+        "let calm_at = now.after(wait.max(Meta::REVERSAL_WINDOW) + Duration::from_nanos(1));",
+        "let calm_at = now.after(wait + Duration::from_nanos(1));",
+    ),
+    broken(
+        (
+            "e20-calm-without-listening",
+            "E-20",
+            "who gives way has not heard whether anybody still touches it",
+        ),
+        "fights.rs",
+        "if fight.deaf {\n            fight.not_before",
+        "if false {\n            fight.not_before",
+    ),
+    broken(
+        ("e20-the-fought-block", "E-20", "who is put off in a fight blocks those below"),
+        "vertex.rs",
+        "let merely_limited = put_off && !self.failing;",
+        "let merely_limited = put_off && !self.failing && !self.contended;",
+    ),
+    broken(
+        ("e20-the-brake-comes-late", "E-20", "one repair more than the bound"),
+        "brake.rs",
+        "if self.brake.limit.is_none_or(|limit| repairs <= limit)",
+        "if self.brake.limit.is_none_or(|limit| repairs <= limit + 1)",
+    ),
+    broken(
+        ("e20-the-brake-counts-all", "E-20", "what is repaired for the first time counts"),
+        "brake.rs",
+        "self.brake.repeated += u32::from(again);\n        let repairs",
+        "self.brake.repeated += 1;\n        let repairs",
+    ),
+    broken(
+        ("e20-the-brake-lets-pass", "E-20", "what is found under the brake is repaired"),
+        "runs.rs",
+        "if self.brake.until.is_some() && self.is_repair(id)",
+        "if false && self.is_repair(id)",
+    ),
+    broken(
+        ("e20-a-window-stays-open", "E-20", "that a window closes is not heeded"),
+        "windows.rs",
+        "self.open.remove(&window);",
+        "self.open.contains(&window);",
+    ),
+    broken(
+        (
+            "e20-a-window-is-for-repairs",
+            "E-20",
+            "what was never right is changed outside of its window",
+        ),
+        "runs.rs",
+        "if !self.is_allowed(id) {",
+        "if !self.is_allowed(id) && self.is_repair(id) {",
+    ),
+    broken(
+        ("e20-a-window-lets-one-in-less", "E-20", "one that waits for its window goes on waiting"),
+        "windows.rs",
+        "for id in self.all(waits) {",
+        "for id in self.all(waits).into_iter().skip(1).collect::<Vec<_>>() {",
+    ),
+    broken(
+        (
+            "e17-realize-waits-alone",
+            "E-17",
+            "what the one waits for that must be right stays frozen",
+        ),
+        "swap.rs",
+        "next.extend(self.topology.parents(id));\n            }\n        }\n        for id in all",
+        "next.extend(self.topology.parents(id).get(..0).unwrap_or_default());\n            }\n        }\n        for id in all",
+    ),
+    broken(
+        ("e17-realize-gives-up", "E-17", "what has failed once goes without its retries"),
+        "swap.rs",
+        "v.meta.realize && !v.meta.noop && !v.done && can",
+        "v.meta.realize && !v.meta.noop && !v.done && !v.failing && can",
+    ),
+    broken(
+        (
+            "e04-a-value-is-an-echo",
+            "E-4, R-12",
+            "a value that comes during a run is taken for its own doing",
+        ),
+        "causes.rs",
+        "pub(crate) fn received(&mut self, id: VertexId) {\n        let Some(vertex) = self.vertex_mut(id) else { return };",
+        "pub(crate) fn received(&mut self, id: VertexId) {\n        let Some(vertex) = self.vertex_mut(id).filter(|vertex| vertex.run().is_none()) else { return };",
+    ),
+];

@@ -1,0 +1,152 @@
+//! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
+
+use crate::books::{Books, Cause, Phase, Running, Vertex};
+use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
+use crate::oracle::Face;
+use std::time::Duration;
+use steadfast_engine::{Holding, Notice, Standing, Tick, VertexId};
+
+/// Over which time repairs are counted, and how long the brake holds.
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Books {
+    /// Repairs of what had been changed within the minute before, in the last minute, each change counted as a repair.
+    fn repeated_at_most(&mut self) -> usize {
+        let now = self.now;
+        self.stirred.retain(|(at, _)| at.after(2 * MINUTE) > now);
+        let again = |at: &Tick, id: &VertexId, before: &[(Tick, VertexId)]| {
+            before.iter().any(|(earlier, other)| other == id && earlier.after(MINUTE) > *at)
+        };
+        let (all, mut count) = (&self.stirred, 0);
+        for (n, (at, id)) in all.iter().enumerate() {
+            count += usize::from(at.after(MINUTE) > now && again(at, id, &all[..n]));
+        }
+        count
+    }
+
+    pub(super) fn hears_of_brake(&mut self, notice: &Notice) {
+        let now = self.now;
+        match *notice {
+            Notice::Braked { repairs, until } => {
+                let newly = self.braked.replace(until).is_none() && !self.one_shot;
+                let (limit, most) = (self.brake, self.repeated_at_most());
+                let enough = limit.is_some_and(|limit| repairs > limit);
+                self.repeated.clear();
+                if !newly || !enough || repairs as usize > most || until != now.after(MINUTE) {
+                    let detail = format!("braked after {repairs} of {limit:?}, {most} at most");
+                    self.broken(E20_BRAKE, &detail);
+                }
+            }
+            Notice::Released => {
+                let early = self.braked.take().is_none_or(|until| until > now);
+                if early {
+                    self.broken(E20_BRAKE, "the brake is released too early");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The brake comes when repairs were repeated too often, and holds nobody when it is off.
+    pub(crate) fn brakes(&mut self, face: &impl Face) {
+        let now = self.now;
+        self.repeated.retain(|at| at.after(MINUTE) > now);
+        let many = self.brake.is_some_and(|limit| self.repeated.len() > limit as usize);
+        if many && self.braked.is_none() {
+            let detail = format!("{} repeated repairs in a minute, no brake", self.repeated.len());
+            self.broken(E20_BRAKE, &detail);
+        }
+        for id in self.order.clone() {
+            let braked = matches!(face.standing(id), Some(Standing::WaitingForBrake(_)));
+            if braked && self.braked.is_none() {
+                self.broken(E20_BRAKE, &format!("{id} waits for a brake that is not on"));
+            }
+        }
+        if self.braked.is_some_and(|until| until.after(MINUTE) < now) {
+            self.broken(E20_BRAKE, "the brake does not let go");
+        }
+    }
+
+    /// E-20: nobody waits for one that is put off and was right once.
+    pub(crate) fn neighbours_go_on(&mut self, face: &impl Face) {
+        let mut wrong = Vec::new();
+        for id in &self.order {
+            let Some(Standing::WaitingFor(above)) = face.standing(*id) else { continue };
+            for other in above {
+                let put_off = matches!(
+                    face.standing(other),
+                    Some(Standing::Contended { next: Some(_), .. } | Standing::WaitingForBrake(_))
+                );
+                let right = self.vertices.get(&other).is_some_and(|vertex| {
+                    vertex.good.0 > 0 && vertex.failures == 0 && vertex.backoff_sure
+                });
+                if put_off && right {
+                    wrong.push(format!("{id} waits for {other}, which is put off"));
+                }
+            }
+        }
+        for detail in wrong {
+            self.broken(E20_NEIGHBOURS, &detail);
+        }
+    }
+
+    /// Nothing is held by a window that is open, or is not its own.
+    pub(crate) fn windows_are_heeded(&mut self, face: &impl Face) {
+        for id in self.order.clone() {
+            let Some(Standing::Held(Holding::Window(window))) = face.standing(id) else { continue };
+            let own = self.vertices.get(&id).and_then(|vertex| vertex.declared.meta.window);
+            if own != Some(window) || self.open.contains(&window) {
+                self.broken(E20_WINDOW, &format!("{id} is held by {window:?}, and is not shut"));
+            }
+        }
+    }
+
+    /// a value is of somebody else, also while the run is its own.
+    pub(super) fn receives(&mut self, id: VertexId) {
+        let clock = self.clock;
+        self.mark(id, Some(Cause::Drift), Some(true));
+        if let Some(vertex) = self.vertices.get_mut(&id) {
+            vertex.received = Some(clock);
+        }
+    }
+
+    /// a value is not forgotten by a run that did not see it, or was not well.
+    pub(crate) fn values_are_taken(&mut self, face: &impl Face) {
+        for id in self.order.clone() {
+            let open = self.vertices.get(&id).is_some_and(|vertex| vertex.received.is_some());
+            let rests = matches!(
+                face.standing(id),
+                Some(Standing::Settled | Standing::Contended { next: None, .. })
+            );
+            if open && rests {
+                self.broken(E4_VALUE, &format!("{id} is settled, and its value was not taken"));
+            }
+        }
+    }
+}
+
+impl Books {
+    /// The operator asks: nothing is fought over any more.
+    pub(super) fn redo(&mut self, id: VertexId) {
+        self.forget_fight(id);
+        if let Some(vertex) = self.vertices.get_mut(&id) {
+            if vertex.phase == Phase::Operator {
+                vertex.phase = Phase::Rest;
+            }
+            vertex.asked = true;
+        }
+        self.mark(id, Some(Cause::Drift), Some(true));
+    }
+}
+
+impl Vertex {
+    /// It was run with what it had received by then.
+    pub(super) fn takes_value(&mut self, running: &Running) {
+        self.received = self.received.filter(|since| *since >= running.start);
+    }
+
+    pub(super) fn is_shut_out(&mut self, running: &Running) {
+        self.takes_value(running);
+        self.phase = Phase::Shut;
+    }
+}

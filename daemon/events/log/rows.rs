@@ -1,0 +1,137 @@
+//! The tables of the event log, and an event as a row.
+
+use super::super::event::{Event, Happening, Level, what};
+use crate::store::database::Fault;
+use rusqlite::{Connection, Row, Statement, params};
+
+/// What this program writes, and the newest that it reads.
+pub(super) const SCHEMA: i64 = 1;
+
+/// What is said of an event has at most so many bytes; whatever would say more is replaced by an error that says so (C-17).
+pub(super) const LONGEST: usize = 1 << 20;
+
+const TABLES: &str = "
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    what TEXT NOT NULL,
+    resource TEXT,
+    class TEXT,
+    count INTEGER,
+    run INTEGER,
+    level INTEGER NOT NULL,
+    says TEXT NOT NULL
+) STRICT;
+CREATE TABLE run (number INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE cursor (recorder TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) STRICT;
+CREATE TABLE batch (
+    recorder TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (recorder, first)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE log (id INTEGER PRIMARY KEY CHECK (id = 1), born INTEGER NOT NULL) STRICT;
+";
+
+const COLUMNS: &str = "number, at, what, resource, class, count, run, level, says";
+
+/// Makes the tables.
+pub(super) fn create(connection: &mut Connection, born: u64) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    let tables: i64 =
+        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    if tables != 0 {
+        return Err(Fault::Damaged("it has tables but no version".to_owned()));
+    }
+    transaction.execute_batch(TABLES)?;
+    transaction.execute("INSERT INTO log (id, born) VALUES (1, ?1)", [born.cast_signed()])?;
+    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    Ok(transaction.commit()?)
+}
+
+/// The statement by which [`insert`] writes.
+pub(super) fn inserting(connection: &Connection) -> Result<Statement<'_>, Fault> {
+    let sql = format!("INSERT INTO event ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)");
+    Ok(connection.prepare(&sql)?)
+}
+
+/// Writes one event. One that cannot be kept as it is becomes an error that says so.
+pub(super) fn insert(
+    into: &mut Statement<'_>,
+    number: u64,
+    at: u64,
+    happening: &Happening,
+) -> Result<(), Fault> {
+    let Happening { what, resource, class, count, run, says, level } = happening;
+    let resource = resource.as_deref().filter(|name| name.len() <= LONGEST);
+    into.execute(params![
+        number.cast_signed(),
+        at.cast_signed(),
+        what,
+        resource,
+        class,
+        count.map(u64::cast_signed),
+        run.map(u64::cast_signed),
+        of_level(*level),
+        says,
+    ])?;
+    Ok(())
+}
+
+/// The same event, or, where that cannot be kept, an error in its place (C-17).
+pub(in super::super) fn keepable(happening: Happening) -> Happening {
+    let length = happening.says.len() + happening.resource.as_ref().map_or(0, String::len);
+    if length <= LONGEST && !happening.says.contains('\0') {
+        return happening;
+    }
+    let says = format!("an event `{}` of {length} bytes could not be recorded", happening.what);
+    let resource = happening.resource.filter(|name| name.len() <= 4096);
+    Happening { resource, ..Happening::new(what::INTERNAL_ERROR, says, Level::Error) }
+}
+
+/// The columns that [`read`] takes.
+pub(super) fn selecting(which: &str) -> String {
+    format!("SELECT {COLUMNS} FROM event {which}")
+}
+
+/// Reads one event. What cannot be read becomes an error with the same number; the others are told all the same (C-17).
+pub(super) fn read(row: &Row<'_>) -> Result<Event, Fault> {
+    let number = row.get::<_, i64>(0)?.cast_unsigned();
+    match whole(row, number) {
+        Ok(event) => Ok(event),
+        Err(error) => {
+            let says = format!("this event cannot be read: {error}");
+            let told = Happening::new(what::INTERNAL_ERROR, says, Level::Error);
+            Ok(Event::new(Some(number), row.get(1).map_or(0, i64::cast_unsigned), told))
+        }
+    }
+}
+
+fn whole(row: &Row<'_>, number: u64) -> rusqlite::Result<Event> {
+    let empty = Happening::new("", row.get::<_, String>(8)?, to_level(row.get(7)?));
+    let mut event = Event::new(Some(number), row.get::<_, i64>(1)?.cast_unsigned(), empty);
+    event.what = row.get(2)?;
+    event.resource = row.get(3)?;
+    event.class = row.get(4)?;
+    event.count = row.get::<_, Option<i64>>(5)?.map(i64::cast_unsigned);
+    event.run = row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned);
+    Ok(event)
+}
+
+const fn of_level(level: Level) -> i64 {
+    match level {
+        Level::Debug => 0,
+        Level::Info => 1,
+        Level::Warn => 2,
+        Level::Error => 3,
+    }
+}
+
+const fn to_level(number: i64) -> Level {
+    match number {
+        0 => Level::Debug,
+        1 => Level::Info,
+        2 => Level::Warn,
+        _ => Level::Error,
+    }
+}

@@ -1,0 +1,336 @@
+//! When a recorder sends what (C-13, C-14): at fifty events, or four seconds after the first that was not sent; three batches under
+//! way at most; what failed again, after a delay that grows. Pure: the time is an argument.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// So many events are a full batch.
+pub(super) const FULL: u64 = 50;
+
+/// So long an event waits for others.
+const WAIT: Duration = Duration::from_secs(4);
+
+/// How long after a failure nothing is sent; doubled with each that follows.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
+
+/// So many arrivals are told apart.
+const ARRIVALS: usize = 128;
+
+/// What is under way, and what is due.
+#[derive(Debug)]
+pub(super) struct Batcher {
+    /// So many batches may be under way.
+    most: usize,
+    /// The last event that is in a batch.
+    taken: u64,
+    /// The last event that is recorded.
+    last: u64,
+    /// When events came that are in no batch: up to which number, and when.
+    arrived: VecDeque<(u64, Duration)>,
+    /// Batches that are not confirmed, by their first number: the last one, and whether it is being sent.
+    open: BTreeMap<u64, (u64, bool)>,
+    failures: u32,
+    not_before: Duration,
+    /// Nothing more will come: what is there is sent.
+    is_over: bool,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Make a batch of what comes from this number on, and send it.
+    New(u64),
+    /// Send this one again: first and last number.
+    Again(u64, u64),
+}
+
+impl Batcher {
+    /// From this place on: the last event that is confirmed, and what was begun after it.
+    pub(super) fn new(most: usize, after: u64, begun: &[(u64, u64)]) -> Self {
+        let taken = begun.iter().map(|(_, last)| *last).fold(after, u64::max);
+        Self {
+            most,
+            taken,
+            last: taken,
+            arrived: VecDeque::new(),
+            open: begun.iter().map(|(first, last)| (*first, (*last, false))).collect(),
+            failures: 0,
+            not_before: Duration::ZERO,
+            is_over: false,
+        }
+    }
+
+    /// Events up to this number are there.
+    pub(super) fn heard(&mut self, now: Duration, last: u64) {
+        if last <= self.last {
+            return;
+        }
+        self.last = last;
+        let is_full = self.arrived.len() >= ARRIVALS;
+        match self.arrived.back_mut() {
+            // Rather sent too early than too late.
+            Some(latest) if is_full => latest.0 = last,
+            _ => self.arrived.push_back((last, now)),
+        }
+    }
+
+    /// No more will come: what is there is sent at once.
+    pub(super) fn over(&mut self, now: Duration) {
+        self.is_over = true;
+        self.not_before = self.not_before.min(now);
+    }
+
+    /// What is to be done now, if anything.
+    pub(super) fn next(&mut self, now: Duration) -> Option<Step> {
+        if now < self.not_before {
+            return None;
+        }
+        if let Some((first, (last, sending))) =
+            self.open.iter_mut().find(|(_, (_, sending))| !*sending)
+        {
+            *sending = true;
+            return Some(Step::Again(*first, *last));
+        }
+        if self.open.len() >= self.most {
+            return None;
+        }
+        let unsent = self.last - self.taken;
+        let is_due = unsent >= FULL || unsent > 0 && (self.is_over || self.tick() <= Some(now));
+        is_due.then_some(Step::New(self.taken + 1))
+    }
+
+    /// When what is not sent yet has waited long enough.
+    fn tick(&self) -> Option<Duration> {
+        self.arrived.front().map(|(_, at)| *at + WAIT)
+    }
+
+    /// A new batch has these numbers, and is being sent.
+    pub(super) fn begun(&mut self, first: u64, last: u64) {
+        self.open.insert(first, (last, true));
+        self.take(last);
+    }
+
+    /// What is in no batch begins after this number.
+    pub(super) fn take(&mut self, last: u64) {
+        self.taken = self.taken.max(last);
+        self.last = self.last.max(last);
+        while self.arrived.front().is_some_and(|(upto, _)| *upto <= self.taken) {
+            self.arrived.pop_front();
+        }
+    }
+
+    /// A batch is confirmed. The number up to which all are.
+    pub(super) fn confirmed(&mut self, first: u64) -> u64 {
+        self.failures = 0;
+        self.open.remove(&first);
+        self.open.first_key_value().map_or(self.taken, |(first, _)| first - 1)
+    }
+
+    /// A batch has failed; it is tried again after a while, and nothing is sent until then.
+    pub(super) fn failed(&mut self, now: Duration, first: u64) {
+        if let Some((_, sending)) = self.open.get_mut(&first) {
+            *sending = false;
+        }
+        self.stumble(now);
+    }
+
+    /// Something went wrong: nothing is sent for a while.
+    pub(super) fn stumble(&mut self, now: Duration) {
+        // Several that fail together are one failure.
+        if now >= self.not_before {
+            let delay = FIRST_DELAY * 2_u32.saturating_pow(self.failures.min(16));
+            self.not_before = now + delay.min(LONGEST_DELAY);
+            self.failures += 1;
+        }
+    }
+
+    /// When there may be something to do, if nothing happens until then. None while all that may be under way is.
+    pub(super) fn wakeup(&self, now: Duration) -> Option<Duration> {
+        let again = self.open.values().any(|(_, sending)| !sending);
+        let room = self.open.len() < self.most && self.last > self.taken;
+        let full = self.last - self.taken >= FULL || self.is_over;
+        let at = match (again, room) {
+            (true, _) => Some(now),
+            (false, true) if full => Some(now),
+            (false, true) => self.tick(),
+            (false, false) => None,
+        };
+        at.map(|at| at.max(self.not_before))
+    }
+
+    /// How many events are not confirmed, and how many batches are under way.
+    pub(super) fn left(&self) -> (u64, usize) {
+        let open: u64 = self.open.iter().map(|(first, (last, _))| last - first + 1).sum();
+        (self.last - self.taken + open, self.open.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn take(batcher: &mut Batcher, now: Duration) -> Option<(u64, u64)> {
+        let Step::New(first) = batcher.next(now)? else { panic!("no repetition") };
+        let last = batcher.last.min(first + FULL - 1);
+        batcher.begun(first, last);
+        Some((first, last))
+    }
+
+    /// C-14: 49 events: nothing is sent before the tick; the 50th sends at once; an empty tick sends nothing.
+    #[test]
+    fn c14_forty_nine_wait_and_the_fiftieth_sends() {
+        let mut batcher = Batcher::new(3, 0, &[]);
+        batcher.heard(SECOND, 49);
+        assert_eq!(take(&mut batcher, SECOND), None);
+        assert_eq!(batcher.wakeup(SECOND), Some(SECOND * 5));
+        assert_eq!(take(&mut batcher, Duration::from_millis(4999)), None);
+        batcher.heard(SECOND * 2, 50);
+        assert_eq!(take(&mut batcher, SECOND * 2), Some((1, 50)));
+        assert_eq!(take(&mut batcher, SECOND * 100), None, "an empty tick sends nothing");
+        assert_eq!(batcher.wakeup(SECOND * 100), None);
+    }
+
+    /// C-13: a tick comes four seconds after the first that was not sent, not after the last, and not after the last batch.
+    #[test]
+    fn c13_the_tick_is_that_of_the_first_unsent() {
+        let mut batcher = Batcher::new(3, 0, &[]);
+        batcher.heard(SECOND, 1);
+        batcher.heard(SECOND * 3, 30);
+        assert_eq!(batcher.wakeup(SECOND * 3), Some(SECOND * 5));
+        assert_eq!(take(&mut batcher, SECOND * 5), Some((1, 30)));
+        batcher.heard(SECOND * 6, 79);
+        batcher.heard(SECOND * 7, 85);
+        assert_eq!(take(&mut batcher, SECOND * 7), Some((31, 80)), "fifty");
+        assert_eq!(batcher.wakeup(SECOND * 7), Some(SECOND * 11), "of those that came at 7");
+    }
+
+    /// C-13: at most three are under way; they are confirmed in any order, and the place is what all before are confirmed up to.
+    #[test]
+    fn c13_three_are_under_way_and_end_in_any_order() {
+        let mut batcher = Batcher::new(3, 0, &[]);
+        batcher.heard(SECOND, 500);
+        let mut sent = Vec::new();
+        while let Some(range) = take(&mut batcher, SECOND) {
+            sent.push(range);
+        }
+        assert_eq!(sent, [(1, 50), (51, 100), (101, 150)]);
+        assert_eq!(batcher.confirmed(101), 0);
+        assert_eq!(batcher.confirmed(51), 0);
+        assert_eq!(take(&mut batcher, SECOND), Some((151, 200)));
+        assert_eq!(batcher.confirmed(1), 150);
+        assert_eq!(batcher.confirmed(151), 200);
+    }
+
+    /// C-12: what has failed is sent again, with the same numbers, after a delay that grows and is bounded; a success ends it.
+    #[test]
+    fn c12_what_failed_is_sent_again_later_and_later() {
+        let mut batcher = Batcher::new(3, 0, &[]);
+        batcher.heard(SECOND, 60);
+        assert_eq!(take(&mut batcher, SECOND), Some((1, 50)));
+        let (mut now, mut delays) = (SECOND, Vec::new());
+        for _ in 0..9 {
+            batcher.failed(now, 1);
+            assert_eq!(batcher.next(now), None);
+            let again = batcher.wakeup(now).expect("again");
+            delays.push(again.saturating_sub(now).as_secs());
+            assert_eq!(batcher.next(again.saturating_sub(Duration::from_millis(1))), None);
+            now = again;
+            assert_eq!(batcher.next(now), Some(Step::Again(1, 50)));
+        }
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        assert_eq!(batcher.confirmed(1), 50);
+        assert_eq!(take(&mut batcher, now), Some((51, 60)), "its tick is over long since");
+        batcher.failed(now, 51);
+        assert_eq!(batcher.wakeup(now), Some(now + FIRST_DELAY));
+    }
+
+    /// C-13: after a restart what was begun is sent again as it was, before anything new; what was confirmed out of turn is not.
+    #[test]
+    fn c13_what_was_begun_before_a_restart_is_the_same_batch() {
+        let mut batcher = Batcher::new(3, 10, &[(11, 60), (111, 120)]);
+        batcher.heard(SECOND, 130);
+        assert_eq!(batcher.next(SECOND), Some(Step::Again(11, 60)));
+        assert_eq!(batcher.next(SECOND), Some(Step::Again(111, 120)));
+        assert_eq!(batcher.next(SECOND * 5), Some(Step::New(121)));
+        batcher.begun(121, 130);
+        assert_eq!(batcher.confirmed(11), 110);
+        assert_eq!(batcher.confirmed(111), 120);
+    }
+
+    /// C-15: at the end all that is there is sent at once, also what waits after a failure.
+    #[test]
+    fn c15_the_end_waits_for_no_tick() {
+        let mut batcher = Batcher::new(1, 0, &[]);
+        batcher.heard(SECOND, 55);
+        assert_eq!(take(&mut batcher, SECOND), Some((1, 50)));
+        batcher.failed(SECOND, 1);
+        batcher.over(SECOND);
+        assert_eq!(batcher.next(SECOND), Some(Step::Again(1, 50)));
+        assert_eq!(batcher.confirmed(1), 50);
+        assert_eq!(take(&mut batcher, SECOND), Some((51, 55)));
+        assert_eq!((batcher.confirmed(51), batcher.left()), (55, (0, 0)));
+    }
+
+    proptest! {
+        /// C-12, C-13: whatever arrives, fails and is confirmed in whatever order: each event is in exactly one batch, no batch has
+        /// more than fifty, no more than three are under way, none waits longer than four seconds for the first try where there is
+        /// room, and in the end all are confirmed.
+        #[test]
+        fn each_event_is_in_one_batch(steps in prop::collection::vec((0_u8..5, 1_u64..40), 1..200)) {
+            let (mut batcher, mut now, mut last) = (Batcher::new(3, 0, &[]), SECOND, 0);
+            let (mut flying, mut covered) = (Vec::new(), 0);
+            for (what, number) in steps {
+                match what {
+                    0 => { last += number; batcher.heard(now, last); }
+                    1 => now += Duration::from_millis(number * 100),
+                    2 if !flying.is_empty() => {
+                        let (first, _) = flying.remove(usize::try_from(number).unwrap() % flying.len());
+                        batcher.failed(now, first);
+                    }
+                    3 | 4 if !flying.is_empty() => {
+                        let (first, _) = flying.remove(usize::try_from(number).unwrap() % flying.len());
+                        let upto = batcher.confirmed(first);
+                        prop_assert!(flying.iter().all(|(first, _)| upto < *first));
+                    }
+                    _ => {}
+                }
+                while let Some(step) = batcher.next(now) {
+                    match step {
+                        Step::New(first) => {
+                            prop_assert_eq!(first, covered + 1);
+                            covered = last.min(first + FULL - 1);
+                            batcher.begun(first, covered);
+                            flying.push((first, covered));
+                        }
+                        Step::Again(first, last) => flying.push((first, last)),
+                    }
+                    prop_assert!(flying.len() <= 3);
+                }
+                if let Some(at) = batcher.wakeup(now) {
+                    prop_assert!(at > now, "it would spin");
+                }
+            }
+            batcher.over(now);
+            for _ in 0..1000 {
+                while let Some(step) = batcher.next(now) {
+                    if let Step::New(first) = step {
+                        covered = last.min(first + FULL - 1);
+                        batcher.begun(first, covered);
+                        flying.push((first, covered));
+                    } else if let Step::Again(first, last) = step {
+                        flying.push((first, last));
+                    }
+                }
+                if let Some((first, _)) = flying.pop() {
+                    batcher.confirmed(first);
+                }
+                now += SECOND;
+            }
+            prop_assert_eq!((covered, batcher.left()), (last, (0, 0)));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The journal of systemd: each event an entry with fields of its own, by the journal's native protocol.
+
+use super::{Batch, Sending, Sink};
+use crate::events::{Event, Level};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::UnixDatagram;
+use tokio::time::timeout;
+
+/// How long the journal may take to take a batch.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// No more of what is said is sent, in bytes: one entry is one datagram.
+const LONGEST: usize = 32 * 1024;
+
+/// A journal.
+#[derive(Debug)]
+pub struct ToJournald {
+    socket: PathBuf,
+}
+
+impl ToJournald {
+    /// That listens here.
+    #[must_use]
+    pub fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+}
+
+impl Sink for ToJournald {
+    fn send(&self, batch: Batch) -> Sending {
+        let path = self.socket.clone();
+        Box::pin(async move {
+            let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+            let sending = async {
+                let socket = UnixDatagram::unbound().map_err(failed)?;
+                socket.connect(&path).map_err(failed)?;
+                for event in &batch.events {
+                    socket.send(&entry(event)).await.map_err(failed)?;
+                }
+                Ok(())
+            };
+            let sent = timeout(PATIENCE, sending).await;
+            sent.unwrap_or_else(|_| Err("the journal does not take it".to_owned()))
+        })
+    }
+}
+
+/// An event as the journal reads it: `NAME=value`, or, where the value has lines, its name, its length and itself.
+fn entry(event: &Event) -> Vec<u8> {
+    let mut end = event.says.len().min(LONGEST);
+    while !event.says.is_char_boundary(end) {
+        end -= 1;
+    }
+    let says = event.says.get(..end).unwrap_or_default();
+    let number = event.number.unwrap_or_default().to_string();
+    let subject = event.resource.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    let colon = if says.is_empty() { "" } else { ": " };
+    let priority = match event.level {
+        Level::Debug => "7",
+        Level::Info => "6",
+        Level::Warn => "4",
+        Level::Error => "3",
+    };
+    let (at, count, run) = (
+        (event.at * 1000).to_string(),
+        event.count.map(|count| count.to_string()),
+        event.run.map(|run| run.to_string()),
+    );
+    let fields = [
+        ("MESSAGE", Some(format!("{}{subject}{colon}{says}", event.what))),
+        ("PRIORITY", Some(priority.to_owned())),
+        ("SYSLOG_IDENTIFIER", Some("steadfast".to_owned())),
+        ("SYSLOG_TIMESTAMP", None),
+        ("STEADFAST_EVENT", Some(event.what.clone())),
+        ("STEADFAST_NUMBER", Some(number)),
+        ("STEADFAST_AT_USEC", Some(at)),
+        ("STEADFAST_RESOURCE", event.resource.clone()),
+        ("STEADFAST_CLASS", event.class.clone()),
+        ("STEADFAST_COUNT", count),
+        ("STEADFAST_RUN", run),
+    ];
+    let mut bytes = Vec::new();
+    for (name, value) in fields.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        bytes.extend_from_slice(name.as_bytes());
+        if value.contains('\n') {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(&u64::try_from(value.len()).unwrap_or_default().to_le_bytes());
+        } else {
+            bytes.push(b'=');
+        }
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Happening;
+
+    /// S-13: what was said is a value and never a field, whatever is in it; what is too long is cut, at a character.
+    #[test]
+    fn what_is_said_makes_no_field() {
+        let says = format!("one\nPRIORITY=0\n{}", "ü".repeat(LONGEST));
+        let event = Event::new(Some(7), 5, Happening::new("failed", says, Level::Error));
+        let bytes = entry(&event);
+        assert!(bytes.len() < LONGEST + 500);
+        let length = usize::try_from(u64::from_le_bytes(bytes[8..16].try_into().unwrap())).unwrap();
+        assert_eq!(&bytes[..8], b"MESSAGE\n");
+        let message = std::str::from_utf8(&bytes[16..16 + length]).expect("whole characters");
+        assert!(message.starts_with("failed: one\nPRIORITY=0\n"));
+        let rest = std::str::from_utf8(&bytes[16 + length..]).expect("text");
+        assert!(rest.starts_with("\nPRIORITY=3\nSYSLOG_IDENTIFIER=steadfast\n"), "{rest}");
+        assert!(rest.ends_with("STEADFAST_NUMBER=7\nSTEADFAST_AT_USEC=5000\n"), "{rest}");
+    }
+}

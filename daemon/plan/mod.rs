@@ -1,0 +1,111 @@
+//! A plan as data: what a pass that changes nothing has found, kept in a file, and held against the pass that then does it.
+//!
+//! Who planned is told no other thing than what is done, or nothing is done: [`Plan`] is a [`Guard`] of the driver, and a check that
+//! finds anything else than was planned counts as one that failed, with the aspect that moved.
+
+mod file;
+mod guard;
+
+pub use file::{Plan, Unusable};
+
+use crate::driver::status::Differing;
+use crate::driver::{Audience, News};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use steadfast_engine::Holding;
+
+/// What would be done to one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// `kind[name]`.
+    pub resource: String,
+    /// What sort of step it is.
+    pub action: Action,
+    /// For *unknown*: the resource that must be changed first. For *held*: what holds it, where that is a window.
+    pub until: Option<String>,
+    /// What differs.
+    pub differences: Vec<Differing>,
+    /// See [`steadfast_resources::Change::seal`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seal: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A sort of step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It is changed.
+    Change,
+    /// Something that exists is gone afterwards.
+    Remove,
+    /// Nothing differs, and it is refreshed.
+    Refresh,
+    /// It cannot be told before another is changed.
+    Unknown,
+    /// It differs and is left so: `noop: true`, or outside of its window.
+    Held,
+}
+
+/// The steps that are heard of while a driver looks. Clones are the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Steps(Arc<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    steps: Mutex<Vec<Step>>,
+    /// Those that would be left alone by an apply too.
+    noop: BTreeSet<Arc<str>>,
+}
+
+impl Steps {
+    /// For a graph in which these are declared `noop`.
+    #[must_use]
+    pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
+        Self(Arc::new(Heard { steps: Mutex::default(), noop }))
+    }
+
+    /// All of them, in no particular order.
+    #[must_use]
+    pub fn take(&self) -> Vec<Step> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Step>> {
+        self.0.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Audience for Steps {
+    fn hear(&mut self, news: &News<'_>) {
+        let News::Held { identity, holding, until, differences, destructive, seal, .. } = news
+        else {
+            return;
+        };
+        let action = match holding {
+            Holding::Operator => return,
+            _ if self.0.noop.contains(*identity) => Action::Held,
+            Holding::Window(_) => Action::Held,
+            Holding::UnknownUntil(_) => Action::Unknown,
+            Holding::WouldRefresh => Action::Refresh,
+            Holding::WouldChange if *destructive => Action::Remove,
+            Holding::WouldChange => Action::Change,
+        };
+        let step = Step {
+            resource: (*identity).to_owned(),
+            action,
+            until: until.map(ToOwned::to_owned),
+            differences: differences.iter().map(Differing::from).collect(),
+            seal: *seal,
+        };
+        let mut steps = self.lock();
+        // A vertex may be held again for a further cause: the last word counts.
+        steps.retain(|known| known.resource != step.resource);
+        steps.push(step);
+    }
+}

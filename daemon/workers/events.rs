@@ -1,0 +1,108 @@
+//! The worker that keeps the event log: it has a thread record what happens, from the moment on at which this process holds the
+//! state directory, until all who read it have ended.
+
+use super::Shared;
+use crate::events::Scribe;
+use crate::store::Hold;
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long the last events may take to be recorded.
+const LAST: Duration = Duration::from_secs(3);
+
+/// How long recorders may take to pass them on, after that.
+pub(super) const TAIL: Duration = Duration::from_secs(5);
+
+/// Who records, and whether a thread of it runs.
+pub(super) struct Press {
+    scribe: Arc<Scribe>,
+    runs: watch::Sender<bool>,
+    /// How many recorders run.
+    pub(super) recorders: watch::Sender<usize>,
+}
+
+impl Press {
+    pub(super) fn new(scribe: Scribe) -> Self {
+        let (runs, recorders) = (watch::Sender::default(), watch::Sender::default());
+        Self { scribe: Arc::new(scribe), runs, recorders }
+    }
+
+    /// Has a thread of its own record, unless one does.
+    fn start(self: &Arc<Self>, hold: Arc<Hold>) -> Result<(), Failure> {
+        if self.runs.send_replace(true) {
+            return Ok(());
+        }
+        let own = Running(Arc::clone(self), hold);
+        let thread = std::thread::Builder::new().name("events".to_owned());
+        thread.spawn(move || own.0.scribe.run()).map(drop).map_err(Failure::again)
+    }
+}
+
+/// However the thread ends, it is known. The state directory is held until then.
+struct Running(Arc<Press>, #[expect(dead_code, reason = "held")] Arc<Hold>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.runs.send_replace(false);
+    }
+}
+
+/// Records what happens. Where it breaks it is started anew, and what waited is recorded then.
+pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
+    let own = Arc::clone(shared);
+    let worker = shared.worker("events", move |_, life: Life| {
+        let shared = Arc::clone(&own);
+        async move {
+            life.say("waits for the lease");
+            let mut lease = shared.held.clone();
+            let hold = tokio::select! {
+                hold = lease.wait_for(Option::is_some) => hold.map_err(Failure::again)?.clone(),
+                () = life.stopping().cancelled() => return Ok(()),
+            };
+            let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
+            let press = &shared.press;
+            press.start(hold)?;
+            life.ready(Outputs::none());
+            let mut runs = press.runs.subscribe();
+            tokio::select! {
+                _ = runs.wait_for(|runs| !runs) => {
+                    return Err(Failure::again("its thread broke; the log says where"));
+                }
+                () = tell(&shared, &life) => {}
+                () = life.stopping().cancelled() => {}
+            }
+            let how = if shared.ending.is_now() { "cut off" } else { "stopped" };
+            press.scribe.finish(how, "the daemon ends".to_owned());
+            let mut standing = shared.stream.standing();
+            drop(timeout(LAST, standing.wait_for(|standing| standing.is_over)).await);
+            let mut recorders = press.recorders.subscribe();
+            drop(timeout(TAIL, recorders.wait_for(|count| *count == 0)).await);
+            press.scribe.leave();
+            drop(timeout(LAST, runs.wait_for(|runs| !runs)).await);
+            Ok(())
+        }
+    });
+    worker.handles("lease").last().grace(LAST * 2 + TAIL + LAST)
+}
+
+/// Says how the log stands, as long as it lives.
+async fn tell(shared: &Shared, life: &Life) {
+    let mut standing = shared.stream.standing();
+    loop {
+        life.say(match &*standing.borrow_and_update() {
+            standing if standing.trouble.is_some() => {
+                let why = standing.trouble.as_deref().unwrap_or_default();
+                format!("nothing is recorded: {why}")
+            }
+            standing => format!("{} recorded", standing.last),
+        });
+        if standing.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        // Not for each event.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,56 @@
+//! The workers that take what is recorded elsewhere. None of them holds up anybody; what one has not sent it sends later.
+
+use super::Shared;
+use super::events::TAIL;
+use crate::config::Recorder as Declared;
+use crate::events::recorder::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
+use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// One that is declared in the settings.
+pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
+    let (own, name) = (Arc::clone(shared), declared.name());
+    let worker = shared.worker(&format!("recorder:{name}"), move |_, life: Life| {
+        let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
+        async move {
+            let _present = Present::new(&shared.press.recorders);
+            let recorder = Recorder {
+                name: name.into(),
+                sink: sink(&declared).map_err(Failure::again)?,
+                stream: shared.stream.clone(),
+                state_directory: shared.state_directory.clone(),
+            };
+            life.ready(Outputs::none());
+            recorder.run(life.stopping(), |says| life.say(says)).await.map_err(Failure::again)
+        }
+    });
+    worker.handles("events").last().grace(TAIL * 2)
+}
+
+fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
+    Ok(match declared.clone() {
+        Declared::File { path } => Box::new(ToFile::new(path)),
+        Declared::Journald { socket } => Box::new(ToJournald::new(socket)),
+        Declared::Webhook { url, headers, timeout } => {
+            Box::new(ToWebhook::new(url, headers, Duration::from_secs(timeout))?)
+        }
+    })
+}
+
+/// Counted among those who still read the log.
+struct Present(watch::Sender<usize>);
+
+impl Present {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! What happened, from the log, and what happens, from the stream, for one who asked over the socket.
+
+use crate::control::{Replies, Reply};
+use crate::events::{Event, Follower, Next, Reader, Stream, Unreadable, Wanted};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long one who follows events waits for those that come with one.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// So much is written at a time, in bytes.
+const ENOUGH: usize = 64 * 1024;
+
+/// So many events are read at a time.
+const PAGE: usize = 1000;
+
+/// An answer to one who asked for events.
+pub(super) struct Telling<'a> {
+    pub(super) events: &'a Stream,
+    pub(super) wanted: Wanted,
+    /// Also what is for whoever looks for a fault.
+    pub(super) debug: bool,
+}
+
+/// Adds a line of data to an answer.
+fn push(lines: &mut String, json: &str) {
+    lines.push_str("{\"data\":");
+    lines.push_str(json);
+    lines.push_str("}\n");
+}
+
+impl Telling<'_> {
+    /// Answers: what was, then, if wanted, what comes, until the daemon ends and says so (C-19).
+    pub(super) async fn tell(
+        &self,
+        state_directory: &Path,
+        follow: bool,
+        replies: &mut Replies,
+    ) -> Result<(), Reply> {
+        // Follows first: what is recorded while the log is read is told once, by the stream.
+        let (lately, follower) = self.events.follow(|event| self.fits(event));
+        let standing = self.events.standing().borrow().clone();
+        let unreadable = |why: Unreadable| Reply::Unavailable(why.to_string());
+        let directory = state_directory.to_owned();
+        let opened = blocking(move || Reader::open(&directory)).await.map_err(unreadable);
+        match opened {
+            Ok(Some(reader)) => {
+                let wanted = self.wanted.clone();
+                let (reader, from) = blocking(move || {
+                    let from = reader.begin(&wanted);
+                    from.map(|from| (reader, from))
+                })
+                .await
+                .map_err(unreadable)?;
+                self.tell_kept(reader, from, standing.last, replies).await.map_err(unreadable)?;
+            }
+            // What the log has not taken is at least told as long as it is remembered.
+            Ok(None) => {}
+            Err(why) if standing.trouble.is_none() => return Err(why),
+            Err(_) => {}
+        }
+        if standing.trouble.is_some() {
+            let mut lines = String::new();
+            for event in lately.iter().filter(|event| event.number.is_none()) {
+                push(&mut lines, event.json());
+            }
+            replies.lines(&lines).await;
+        }
+        if follow {
+            self.tell_coming(follower, standing.last, replies).await;
+        }
+        Ok(())
+    }
+
+    async fn tell_kept(
+        &self,
+        mut reader: Reader,
+        mut from: u64,
+        last: u64,
+        replies: &mut Replies,
+    ) -> Result<(), Unreadable> {
+        while from <= last {
+            let wanted = self.wanted.resource.clone();
+            let page = blocking(move || {
+                let events = reader.read(from, last, PAGE)?;
+                let next = events.last().and_then(|event| event.number).map(|number| number + 1);
+                let mut lines = String::new();
+                let fits = |event: &&Event| wanted.is_none() || event.resource == wanted;
+                for event in events.iter().filter(fits) {
+                    push(&mut lines, event.json());
+                }
+                Ok::<_, Unreadable>((reader, next, lines))
+            });
+            let (back, next, lines) = page.await?;
+            let Some(next) = next else { return Ok(()) };
+            (reader, from) = (back, next);
+            if !replies.lines(&lines).await {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell_coming(&self, mut follower: Follower, last: u64, replies: &mut Replies) {
+        let is_new = |event: &Event| event.number.is_none_or(|number| number > last);
+        let is_wanted = |event: &Event| is_new(event) && self.fits(event);
+        let (mut lines, mut there) = (String::new(), true);
+        while there {
+            let Some(mut next) = follower.next().await else { break };
+            // However many follow: what belongs together is told together, and after it was done.
+            tokio::time::sleep(TOGETHER).await;
+            lines.clear();
+            loop {
+                match next {
+                    Next::Event(event) if is_wanted(&event) => push(&mut lines, event.json()),
+                    Next::Event(_) => {}
+                    Next::Missed(missed) => push(&mut lines, &format!("{{\"missed\":{missed}}}")),
+                }
+                match follower.try_next() {
+                    Some(more) if lines.len() < ENOUGH => next = more,
+                    Some(more) => {
+                        // Never more than fits well into one write; what was taken is told.
+                        next = more;
+                        there = replies.lines(&std::mem::take(&mut lines)).await;
+                    }
+                    None => break,
+                }
+            }
+            there = there && replies.lines(&lines).await;
+        }
+        if there {
+            replies.lines("{\"data\":{\"end\":\"the daemon ends\"}}\n").await;
+        }
+    }
+
+    fn fits(&self, event: &Event) -> bool {
+        let Wanted { from, since, resource, .. } = &self.wanted;
+        from.is_none_or(|from| event.number.is_none_or(|number| number >= from))
+            && since.is_none_or(|since| event.at >= since)
+            && resource.as_ref().is_none_or(|name| event.resource.as_ref() == Some(name))
+            && (self.debug || event.level > crate::events::Level::Debug)
+    }
+}
+
+/// Works on a thread that may wait for a disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Unreadable> + Send + 'static,
+) -> Result<T, Unreadable> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Unreadable::other(error.to_string())))
+}

@@ -1,0 +1,71 @@
+//! Workers that start and end are events too.
+
+use crate::events::{Happening, Level, Teller, what};
+use crate::supervisor::{Failure, Inputs, Life};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// What a worker does.
+type Work = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+
+/// The same start, which tells when the worker runs and when it does no more.
+pub(super) fn told<W>(
+    teller: &Teller,
+    name: &str,
+    start: impl Fn(Inputs, Life) -> W + Send + Sync + 'static,
+) -> impl Fn(Inputs, Life) -> Work + Send + Sync + 'static
+where
+    W: Future<Output = Result<(), Failure>> + Send + 'static,
+{
+    let (teller, name): (_, Arc<str>) = (teller.clone(), name.into());
+    move |inputs, life| {
+        let running = Running { teller: teller.clone(), name: Arc::clone(&name), is_told: false };
+        let (teller, name) = (teller.clone(), Arc::clone(&name));
+        let life = life.on_ready(move || {
+            teller.tell(Happening::new(what::WORKER_STARTED, &*name, Level::Info));
+        });
+        let work = start(inputs, life);
+        Box::pin(async move {
+            let mut running = running;
+            let result = work.await;
+            running.ended(&result);
+            result
+        })
+    }
+}
+
+/// A worker, until it has ended.
+struct Running {
+    teller: Teller,
+    name: Arc<str>,
+    is_told: bool,
+}
+
+impl Running {
+    fn ended(&mut self, result: &Result<(), Failure>) {
+        self.is_told = true;
+        let happening = match result {
+            Ok(()) => Happening::new(what::WORKER_STOPPED, &*self.name, Level::Info),
+            Err(why) => {
+                let says = format!("{}: {why}", self.name);
+                Happening::new(what::WORKER_STOPPED, says, Level::Warn)
+            }
+        };
+        self.teller.tell(happening);
+    }
+}
+
+/// One that breaks, or is cut off, says nothing itself.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.is_told {
+            return;
+        }
+        let (what, how) = if std::thread::panicking() {
+            (what::INTERNAL_ERROR, "panicked; the log says where")
+        } else {
+            (what::WORKER_STOPPED, "was cut off")
+        };
+        self.teller.tell(Happening::new(what, format!("{}: {how}", self.name), Level::Error));
+    }
+}

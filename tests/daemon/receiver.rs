@@ -1,0 +1,123 @@
+//! A server that takes batches of events by HTTP, and answers as a test wants it to.
+
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    Taken,
+    /// With an error.
+    Error,
+    /// Never.
+    Stall,
+    /// Taken, and answered when it is too late.
+    Late,
+    /// The connection is closed.
+    Close,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Came {
+    pub(crate) key: String,
+    pub(crate) token: String,
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) kinds: Vec<String>,
+}
+
+#[derive(Default)]
+struct Shared {
+    came: Vec<Came>,
+    next: VecDeque<Answer>,
+    usual: Option<Answer>,
+}
+
+pub(crate) struct Receiver {
+    shared: Arc<Mutex<Shared>>,
+    pub(crate) url: String,
+}
+
+impl Receiver {
+    /// It answers the first requests so, and all others as `usual` says.
+    pub(crate) fn new(first: &[Answer], usual: Answer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let url = format!("http://{}/events?a=b", listener.local_addr().expect("an address"));
+        let next = first.iter().copied().collect();
+        let shared = Shared { came: Vec::new(), next, usual: Some(usual) };
+        let shared = Arc::new(Mutex::new(shared));
+        let own = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&own);
+                std::thread::spawn(move || serve(&stream, &shared));
+            }
+        });
+        Self { shared, url }
+    }
+
+    pub(crate) fn came(&self) -> Vec<Came> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).came.clone()
+    }
+
+    pub(crate) fn answers(&self, usual: Answer) {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).usual = Some(usual);
+    }
+}
+
+fn serve(stream: &TcpStream, shared: &Mutex<Shared>) {
+    let mut lines = BufReader::new(stream);
+    loop {
+        let (mut key, mut token, mut length) = (String::new(), String::new(), 0);
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|count| count > 2) {
+            let (name, value) = line.trim_end().split_once(": ").unwrap_or_default();
+            match name.to_ascii_lowercase().as_str() {
+                "idempotency-key" => value.clone_into(&mut key),
+                "authorization" => value.clone_into(&mut token),
+                "content-length" => length = value.parse().expect("a number"),
+                _ => {}
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        if length == 0 || lines.read_exact(&mut body).is_err() {
+            return;
+        }
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body["batch"], key.as_str());
+        let events = body["events"].as_array().expect("a list");
+        let numbers = events.iter().map(|event| event["number"].as_u64().expect("a number"));
+        let kinds = events.iter().map(|event| event["event"].as_str().expect("a word").to_owned());
+        let came = Came { key, token, numbers: numbers.collect(), kinds: kinds.collect() };
+        let answer = {
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = shared.next.pop_front().or(shared.usual);
+            shared.came.push(came);
+            next.expect("an answer")
+        };
+        let mut to = stream;
+        let sent = match answer {
+            Answer::Taken => to.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
+            Answer::Error => {
+                to.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy")
+            }
+            Answer::Late => {
+                std::thread::sleep(Duration::from_secs(2));
+                to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+            Answer::Stall => {
+                std::thread::sleep(Duration::from_mins(2));
+                return;
+            }
+            Answer::Close => return,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

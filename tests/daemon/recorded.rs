@@ -1,0 +1,388 @@
+//! The event log of the real program, and its recorders: what was recorded stays, and nobody who records holds up the host.
+
+use crate::daemon::Daemon;
+use crate::host::{Host, LIMIT, is_root};
+use crate::output::Output;
+use crate::receiver::{Answer, Receiver};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::net::UnixDatagram;
+
+const GRAPH: &str = r#"
+graph: recorded
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// All that is recorded, as `events` tells it.
+fn events(host: &Host, words: &[&str]) -> Vec<Value> {
+    let output = ask(host, &[&["events", "--json"], words].concat());
+    output.exits(0);
+    let lines = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.collect()
+}
+
+fn numbers(events: &[Value]) -> Vec<u64> {
+    events.iter().filter_map(|event| event["number"].as_u64()).collect()
+}
+
+fn contiguous(numbers: &[u64]) {
+    let first = numbers.first().copied().unwrap_or(1);
+    assert!(numbers.iter().copied().eq(first..first + numbers.len() as u64), "{numbers:?}");
+}
+
+/// A daemon with these recorders.
+fn run(host: &Host, recorders: &str) -> Daemon {
+    let settings = format!("graph: graph.yaml\nstate_dir: state\nlog: json\n{recorders}");
+    host.write("steadfast.yaml", host.full(&settings));
+    Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""))
+}
+
+fn repairs(host: &Host) {
+    host.write("a", "broken");
+    host.wait_until("it is put back", || host.read("a") == "x");
+}
+
+fn stop(host: &Host, daemon: &mut Daemon) {
+    ask(host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// C-11, C-12: after `kill -9` nothing that was told is lost, numbers go on where they were, and the run that has no end gets one; what is
+/// recorded can be read without a daemon.
+#[test]
+fn c11_what_was_told_outlives_a_kill() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is recorded", || {
+        events(&host, &[]).iter().any(|event| event["event"] == "converged")
+    });
+    let before = events(&host, &["--since", "1"]);
+    assert_eq!((&before[0]["event"], &before[0]["number"]), (&"run_start".into(), &1.into()));
+    daemon.kill();
+    assert_eq!(events(&host, &["--since", "1"]), before, "without a daemon");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    stop(&host, &mut daemon);
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    assert_eq!(all[..before.len()], before);
+    let ends: Vec<_> = all.iter().filter(|event| event["event"] == "run_end").collect();
+    assert_eq!(
+        (ends.len(), &ends[0]["class"], &ends[0]["run"]),
+        (2, &"interrupted".into(), &1.into())
+    );
+    assert_eq!((&ends[1]["class"], ends[1]), (&"stopped".into(), all.last().expect("some")));
+    let starts = all.iter().filter(|event| event["event"] == "run_start");
+    assert_eq!(
+        starts.map(|event| &event["number"]).collect::<Vec<_>>(),
+        [&ends[0]["run"], &ends[1]["run"]]
+    );
+    for worker in ["driver", "store", "control"] {
+        let of = |event: &&Value| event["event"] == "worker_started" && event["says"] == worker;
+        assert_eq!(all.iter().filter(of).count(), 2, "{worker}");
+    }
+    assert_eq!(events(&host, &["--since", "2h"]), all);
+    assert_eq!(events(&host, &["--since", "2099-01-01T00:00"]), [] as [Value; 0]);
+    assert_eq!(events(&host, &["-n", "2"]), all[all.len() - 2..]);
+    ask(&host, &["events", "--since", "yesterday"]).exits(64).says("an age such as 2h");
+    ask(&host, &["events", "-f"]).exits(69);
+}
+
+/// C-19: a stream that ends says so; one that just stops is told from it.
+#[test]
+fn c19_an_end_is_told_from_a_break() {
+    let host = Host::with(GRAPH);
+    for kill in [false, true] {
+        let mut daemon = host.run(&[]);
+        daemon.wait_for("converged");
+        let mut follow = host.bare(&["events", "-f"]);
+        follow.arg("--state-dir").arg(host.path("state"));
+        let mut follower = follow.spawn().expect("started");
+        let mut told = BufReader::new(follower.stdout.take().expect("piped"));
+        let mut text = String::new();
+        told.read_line(&mut text).expect("it follows");
+        // It has told what was; that it waits for what comes is seen by what comes.
+        repairs(&host);
+        while !text.contains("corrective") {
+            assert_ne!(told.read_line(&mut text).expect("goes on"), 0, "{text}");
+        }
+        if kill {
+            daemon.kill();
+        } else {
+            stop(&host, &mut daemon);
+        }
+        told.read_to_string(&mut text).expect("text");
+        let mut said = String::new();
+        let stderr = follower.stderr.take().expect("piped");
+        BufReader::new(stderr).read_to_string(&mut said).expect("text");
+        let code = follower.wait().expect("ended").code();
+        if kill {
+            assert!(said.contains("the events broke off"), "{said}");
+            assert_eq!(code, Some(1));
+        } else {
+            assert!(said.contains("no more events: the daemon ends"), "{said}");
+            assert!(text.contains("run_end"), "{text}");
+            assert_eq!(code, Some(0));
+        }
+    }
+}
+
+/// C-21: what happens again and again is counted in one.
+#[test]
+fn c21_what_repeats_is_counted() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for _ in 0..15 {
+        daemon.signal(Signal::SIGUSR1).wait_for("paused");
+        daemon.signal(Signal::SIGUSR2).wait_for("resumed");
+    }
+    stop(&host, &mut daemon);
+    let all = events(&host, &["--since", "1"]);
+    assert_eq!(all.iter().filter(|event| event["event"] == "paused").count(), 10);
+    let alike = all.iter().find(|event| event["event"] == "alike" && event["class"] == "paused");
+    assert_eq!(alike.expect("counted")["count"], 5);
+}
+
+/// C-12, C-15: a file gets all that is recorded, in order, each line once while nobody is killed; it is opened anew when it was rotated; a stop
+/// leaves nothing behind; after a kill nothing is missing.
+#[test]
+fn c15_a_file_gets_everything() {
+    let host = Host::with(GRAPH);
+    let recorder = "recorders:\n- file: {path: log.jsonl}\n";
+    let mut daemon = run(&host, recorder);
+    daemon.wait_for("converged");
+    host.wait_until("the first tick", || host.read("log.jsonl").contains("\"converged\""));
+    host.rename("log.jsonl", "log.jsonl.1");
+    repairs(&host);
+    stop(&host, &mut daemon);
+    let lines = |names: &[&str]| -> Vec<Value> {
+        let lines = names.iter().flat_map(|name| host.lines(name));
+        lines.map(|line| serde_json::from_str(&host.short(&line)).expect("JSON")).collect()
+    };
+    let all = events(&host, &["--since", "1"]);
+    assert_eq!(lines(&["log.jsonl.1", "log.jsonl"]), all, "each once, to the end of the run");
+    assert!(host.exists("log.jsonl"), "rotated");
+    assert_eq!(all.last().expect("some")["event"], "run_end");
+
+    let daemon = run(&host, recorder);
+    daemon.wait_for("converged");
+    host.wait_until("a tick", || host.lines("log.jsonl").len() > lines(&["log.jsonl"]).len() / 2);
+    daemon.kill();
+    // Half a line of one who was killed while he wrote.
+    host.append("log.jsonl", "{\"number\":");
+    let mut daemon = run(&host, recorder);
+    daemon.wait_for("converged");
+    let report = ask(&host, &["report"]);
+    report.exits(0).prints("recorder:file:");
+    stop(&host, &mut daemon);
+    let mut there: Vec<u64> = ["log.jsonl.1", "log.jsonl"]
+        .iter()
+        .flat_map(|name| host.lines(name))
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok()?["number"].as_u64())
+        .collect();
+    there.sort_unstable();
+    there.dedup();
+    assert_eq!(there, numbers(&events(&host, &["--since", "1"])));
+}
+
+/// Each key has one content, whatever came of it, and all events have come under exactly one of them.
+fn complete(receiver: &Receiver, host: &Host) {
+    let mut batches = BTreeMap::new();
+    for came in receiver.came() {
+        assert!(came.numbers.len() <= 50);
+        assert_eq!(came.token, "Bearer t0ken");
+        let before = batches.insert(came.key.clone(), came.numbers.clone());
+        assert!(before.is_none_or(|before| before == came.numbers), "{came:?}");
+    }
+    let mut all: Vec<u64> = batches.into_values().flatten().collect();
+    all.sort_unstable();
+    assert_eq!(all, numbers(&events(host, &["--since", "1"])));
+}
+
+fn webhook(receiver: &Receiver) -> String {
+    let headers = "{Authorization: Bearer t0ken}";
+    let url = &receiver.url;
+    format!("recorders:\n- webhook: {{url: \"{url}\", timeout: 1, headers: {headers}}}\n")
+}
+
+/// C-12, C-13, C-15: a server that fails, answers too late, closes or stalls gets the same batch again, with the same key, also from the next daemon after a
+/// kill; the host is held all the while; a stop sends the tail.
+#[test]
+fn c13_a_server_that_fails_gets_the_same_batch_again() {
+    let host = Host::with(GRAPH);
+    let bad = [Answer::Error, Answer::Late, Answer::Close, Answer::Stall];
+    let receiver = Receiver::new(&bad, Answer::Stall);
+    let daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    host.wait_until("four times", || {
+        repairs(&host);
+        receiver.came().len() >= 4
+    });
+    let key = receiver.came()[0].key.clone();
+    assert!(receiver.came()[1..4].iter().all(|came| came.key == key), "{:?}", receiver.came());
+    daemon.wait_for("recorder");
+    assert!(!ask(&host, &["report"]).stdout.contains("t0ken"));
+    daemon.kill();
+    receiver.answers(Answer::Taken);
+    let count = receiver.came().len();
+    let mut daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    host.wait_until("again", || receiver.came()[count..].iter().any(|came| came.key == key));
+    stop(&host, &mut daemon);
+    assert_eq!(receiver.came().last().expect("some").kinds.last().expect("some"), "run_end");
+    complete(&receiver, &host);
+}
+
+/// C-15: a stop waits no longer than its deadline for a server that does not answer, and what is left is sent by the next daemon.
+#[test]
+fn c15_a_stop_has_a_deadline() {
+    let host = Host::with(GRAPH);
+    let receiver = Receiver::new(&[], Answer::Stall);
+    let mut daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends_within(LIMIT), 0);
+    assert!(daemon.log().iter().any(|line| line.message.contains("will be after a restart")));
+    receiver.answers(Answer::Taken);
+    let mut daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    stop(&host, &mut daemon);
+    complete(&receiver, &host);
+}
+
+/// C-22: a disk that is full for the event log alone does not keep the host from being held; it is said, and what happened meanwhile is recorded
+/// when there is room. Root only (mounts a tmpfs).
+#[test]
+fn c22_a_full_disk_costs_no_repair() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    host.make_directory("small").make_directory("state").chmod("state", 0o700);
+    let small = host.path("small");
+    let mount = |options: &str| {
+        let mut command = std::process::Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&small);
+        assert!(command.status().expect("mount").success());
+    };
+    mount("size=16k");
+    std::os::unix::fs::symlink(host.path("small/events.db"), host.path("state/events.db"))
+        .expect("linked");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("events_unkept");
+    daemon.wait_for("converged");
+    repairs(&host);
+    let told = events(&host, &[]);
+    assert!(told.iter().any(|event| event["event"] == "changed"), "{told:?}");
+    assert_eq!(numbers(&told), [] as [u64; 0]);
+    ask(&host, &["report"]).exits(0).prints("nothing is recorded");
+    mount("remount,size=4m");
+    daemon.wait_for("events_kept");
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    assert_eq!(all[0]["event"], "run_start");
+    assert!(all.iter().any(|event| event["event"] == "changed"), "{all:?}");
+    stop(&host, &mut daemon);
+    let last = events(&host, &["-n", "1"]);
+    assert_eq!(last[0]["event"], "run_end");
+    let mut command = std::process::Command::new("umount");
+    assert!(command.arg(&small).status().expect("umount").success());
+}
+
+/// C-22: a damaged event log is put aside, begun anew with numbers that were never used, and said; nothing else notices.
+#[test]
+fn c22_a_damaged_log_is_set_aside() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    stop(&host, &mut daemon);
+    let before = numbers(&events(&host, &["--since", "1"]));
+    host.write("state/events.db", "not a database, but long enough to be looked at. ".repeat(100));
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(daemon.count("events_lost"), 1);
+    assert_eq!(daemon.count("state_lost"), 0);
+    repairs(&host);
+    stop(&host, &mut daemon);
+    let all = events(&host, &[]);
+    contiguous(&numbers(&all));
+    assert_eq!(all[0]["event"], "gap");
+    assert!(numbers(&all).first() > before.last());
+    let aside = std::fs::read_dir(host.path("state")).expect("read").flatten();
+    let aside =
+        aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("events.db.bad"));
+    // With its log, if it had one.
+    assert!(aside.count() >= 1);
+}
+
+/// C-12, S-13: the journal gets each event with its fields; one that does not read holds up nobody.
+#[test]
+fn c12_the_journal_gets_fields() {
+    let host = Host::with(GRAPH);
+    let journal = UnixDatagram::bind(host.path("journal")).expect("bound");
+    journal.set_read_timeout(Some(LIMIT)).expect("set");
+    let mut daemon = run(&host, "recorders:\n- journald: {socket: $DIR/journal}\n");
+    daemon.wait_for("converged");
+    let mut bytes = vec![0; 1 << 20];
+    let mut number = 0;
+    loop {
+        let length = journal.recv(&mut bytes).expect("an entry");
+        let entry = String::from_utf8(bytes[..length].to_vec()).expect("text");
+        number += 1;
+        assert!(entry.contains(&format!("\nSTEADFAST_NUMBER={number}\n")), "{entry}");
+        assert!(entry.contains("\nSYSLOG_IDENTIFIER=steadfast\n"), "{entry}");
+        if entry.contains("\nSTEADFAST_EVENT=changed\n") {
+            assert!(entry.contains("\nSTEADFAST_RESOURCE=file[a]\n"), "{entry}");
+            assert!(entry.starts_with("MESSAGE=changed file[a]: created"), "{entry}");
+            assert!(entry.contains("\nSTEADFAST_CLASS=intentional\n"), "{entry}");
+            break;
+        }
+    }
+    for _ in 0..5 {
+        repairs(&host);
+    }
+    stop(&host, &mut daemon);
+}
+
+/// A-19, C-12: a recorder that breaks is started again and goes on where it was; the event log too.
+#[cfg(debug_assertions)]
+#[test]
+fn c12_a_recorder_that_breaks_goes_on() {
+    let host = Host::with(GRAPH);
+    let mut daemon = run(&host, "recorders:\n- file: {path: $DIR/log.jsonl}\n");
+    daemon.wait_for("converged");
+    let worker = host.full("recorder:file:$DIR/log.jsonl");
+    for how in ["panic", "error"] {
+        let starts = if how == "panic" { 2 } else { 3 };
+        for worker in [&worker, "events"] {
+            crate::workers::fault(&host, worker, how);
+            // What a command prints has `$DIR` in it.
+            crate::workers::runs_again(&host, &host.short(worker), starts);
+        }
+        repairs(&host);
+    }
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends_after_panics(LIMIT), 0);
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    for (event, at_least) in [("internal_error", 2), ("run_start", 1), ("run_end", 1)] {
+        let count = all.iter().filter(|told| told["event"] == event).count();
+        assert!(count >= at_least, "{event}: {count}");
+    }
+    let lines = host.lines("log.jsonl");
+    let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let mut there: Vec<u64> = lines.filter_map(|line| line["number"].as_u64()).collect();
+    there.sort_unstable();
+    there.dedup();
+    assert_eq!(there, numbers(&all));
+}

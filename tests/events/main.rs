@@ -1,0 +1,12 @@
+//! The event log and its stream by their public face: numbers, runs, retention, damage, and that nobody waits.
+
+mod kept;
+mod told;
+
+use steadfast::events::{Happening, Level};
+
+/// Something that happened to a resource of this name.
+fn changed(name: &str) -> Happening {
+    let resource = Some(format!("file[{name}]"));
+    Happening { resource, ..Happening::new("changed", "content (1 ms)", Level::Info) }
+}

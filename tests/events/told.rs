@@ -1,0 +1,204 @@
+//! What is told while it happens, and what is recorded of it.
+
+use crate::changed;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use steadfast::events::{
+    Event, Follower, Happening, Level, Next, Reader, Retention, Scribe, Stream, Teller, stream,
+    what,
+};
+
+/// A scribe at work.
+struct Press {
+    scribe: Arc<Scribe>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Press {
+    fn new(stream: &Stream, directory: &Path) -> Self {
+        let scribe = Scribe::new(stream, directory.to_owned(), Retention::default());
+        let scribe = Arc::new(scribe);
+        let own = Arc::clone(&scribe);
+        Self { scribe, thread: Some(std::thread::spawn(move || own.run())) }
+    }
+
+    fn end(&mut self) {
+        self.scribe.finish("stopped", "the end".to_owned());
+        self.scribe.leave();
+        self.thread.take().expect("once").join().expect("no panic");
+    }
+}
+
+fn begun() -> (Teller, Stream) {
+    let (teller, stream) = stream();
+    teller.tell(Happening::new(what::RUN_START, "", Level::Info));
+    (teller, stream)
+}
+
+fn recorded(directory: &Path) -> Vec<Event> {
+    let reader = Reader::open(directory).expect("readable").expect("there");
+    reader.read(0, u64::MAX, usize::MAX).expect("read")
+}
+
+/// All that is told until the end; panics where there is none.
+fn rest(mut follower: Follower) -> Vec<Arc<Event>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let told = async {
+        let mut told = Vec::new();
+        while let Some(next) = follower.next().await {
+            let Next::Event(event) = next else { panic!("{next:?}") };
+            told.push(event);
+        }
+        told
+    };
+    let within = async { tokio::time::timeout(Duration::from_mins(1), told).await };
+    runtime.expect("a runtime").block_on(within).expect("an end")
+}
+
+/// C-11, C-12, C-19: who follows gets each once, in order, with the number under which it is durable by then; and an end.
+#[test]
+fn c12_it_is_durable_before_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let (_, mut follower) = stream.follow(|_| true);
+    let mut press = Press::new(&stream, folder.path());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for number in 1..=20 {
+        let told = runtime.block_on(follower.next()).expect("one more");
+        let Next::Event(event) = told else { panic!("{told:?}") };
+        assert_eq!(event.number, Some(number));
+        assert_eq!(recorded(folder.path()).last(), Some(&*event), "durable by now");
+        teller.tell(changed(&number.to_string()));
+    }
+    let (_, late) = stream.follow(|_| true);
+    press.end();
+    let (early, late) = (rest(follower), rest(late));
+    assert_eq!(early.last().map(|event| &*event.what), Some("run_end"));
+    assert_eq!(early.last().and_then(|event| event.run), Some(1));
+    assert!(!late.is_empty() && early.ends_with(&late));
+    assert!(rest(stream.follow(|_| true).1).is_empty(), "after the end there is only the end");
+}
+
+/// C-20: after the end events are dropped and counted; marks are refused; nothing hangs.
+#[tokio::test]
+async fn c20_after_the_end_events_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let mut press = Press::new(&stream, folder.path());
+    press.end();
+    let count = recorded(folder.path()).len();
+    for _ in 0..5 {
+        teller.tell(changed("late"));
+    }
+    assert_eq!((teller.late(), recorded(folder.path()).len()), (5, count));
+    let mark = steadfast::events::Mark::Enlist("r".into(), 1);
+    stream.mark(mark).await.expect_err("closed");
+}
+
+/// C-16: nobody waits for the one who records; memory is bounded; what had no room is counted, in a gap.
+#[test]
+fn c16_who_tells_waits_for_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let began = Instant::now();
+    for number in 0..100_000 {
+        teller.tell(changed(&number.to_string()));
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    Press::new(&stream, folder.path()).end();
+    let events = recorded(folder.path());
+    let gap = events.iter().find(|event| event.what == what::GAP).expect("a gap");
+    assert_eq!(gap.count, Some(100_001 - 65_536));
+    assert_eq!(events.len(), 65_536 + 2);
+    let numbers = events.iter().filter_map(|event| event.number);
+    assert!(numbers.eq(1..=65_538), "contiguous");
+}
+
+/// C-16: who follows too slowly is told how many were lost, and goes on with the oldest that is left.
+#[tokio::test]
+async fn c16_who_stalls_is_told_how_many_were_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let (_, mut slow) = stream.follow(|_| true);
+    for number in 0..5000 {
+        teller.tell(changed(&number.to_string()));
+    }
+    Press::new(&stream, folder.path()).end();
+    // The start, five thousand, and the two ends, of which 4096 are ahead.
+    let Some(Next::Missed(missed)) = slow.next().await else { panic!("it was slow") };
+    assert_eq!(missed, 5003 - 4096);
+    let Some(Next::Event(event)) = slow.next().await else { panic!("an event follows") };
+    assert_eq!(event.number, Some(missed + 1));
+}
+
+/// C-17, C-18: what cannot be kept becomes an error in its place, and those beside it are kept; what helps to find a fault is told,
+/// without a number, and not kept.
+#[test]
+fn c17_one_that_cannot_be_kept_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let (_, follower) = stream.follow(|_| true);
+    teller.tell(changed("before"));
+    teller.tell(Happening { says: "x".repeat(2 << 20), ..changed("huge") });
+    teller.tell(Happening { says: "a\0b".to_owned(), ..changed("nothing") });
+    teller.tell(Happening { level: Level::Debug, ..changed("debug") });
+    teller.tell(changed("after"));
+    Press::new(&stream, folder.path()).end();
+    let events = recorded(folder.path());
+    let what: Vec<&str> = events.iter().map(|event| &*event.what).collect();
+    let error = "internal_error";
+    assert_eq!(what, ["run_start", "changed", error, error, "changed", "run_end"]);
+    assert_eq!(events[2].resource.as_deref(), Some("file[huge]"));
+    assert!(events[2].says.contains("2097162 bytes"), "{}", events[2].says);
+    let told = rest(follower);
+    assert_eq!(told.len(), 7);
+    assert_eq!(told[4].number, None, "debug");
+}
+
+/// C-21: of a thousand alike ten are recorded, and the others counted in one, at the latest at the end; who follows hears all.
+#[test]
+fn c21_a_thousand_alike_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let (_, follower) = stream.follow(|_| true);
+    for _ in 0..1000 {
+        teller.tell(changed("a"));
+    }
+    Press::new(&stream, folder.path()).end();
+    let events = recorded(folder.path());
+    assert_eq!(events.len(), 1 + 10 + 1 + 1);
+    let alike = events.iter().find(|event| event.what == what::ALIKE).expect("counted");
+    assert_eq!((alike.count, alike.class.as_deref()), (Some(990), Some("changed")));
+    assert_eq!(alike.resource.as_deref(), Some("file[a]"));
+    assert_eq!(rest(follower).iter().filter(|event| event.what == "changed").count(), 1000);
+}
+
+/// C-16, C-22: where the log cannot be written what happens is told without numbers, and recorded once it can be.
+#[test]
+fn c22_without_a_log_it_is_told_and_recorded_later() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = folder.path().join(steadfast::events::DATABASE);
+    std::fs::create_dir(&database).expect("in the way");
+    let (teller, stream) = begun();
+    let (_, mut follower) = stream.follow(|_| true);
+    let mut press = Press::new(&stream, folder.path());
+    teller.tell(changed("a"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for what in ["run_start", "changed"] {
+        let Some(Next::Event(event)) = runtime.block_on(follower.next()) else { panic!("one") };
+        assert_eq!((&*event.what, event.number), (what, None));
+    }
+    assert!(stream.standing().borrow().trouble.is_some());
+    std::fs::remove_dir(&database).expect("out of the way");
+    let end = Instant::now() + Duration::from_mins(1);
+    while stream.standing().borrow().trouble.is_some() {
+        assert!(Instant::now() < end, "it is not tried again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    press.end();
+    let what: Vec<String> = recorded(folder.path()).into_iter().map(|event| event.what).collect();
+    assert_eq!(what, ["run_start", "changed", "run_end"]);
+    assert_eq!(rest(follower).len(), 1, "nothing is told twice");
+}
