@@ -92,9 +92,13 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
         ),
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
-            "run as the owner of the directory, or give another one with --state-dir",
+            "run as its owner, make it writable, or give another directory with --state-dir",
         ),
-        StoreError::Directory { .. } | StoreError::Database { .. } | StoreError::Ended => {
+        StoreError::Database { .. } => (
+            Exit::State,
+            "see whether its file system is full, or give another directory with --state-dir",
+        ),
+        StoreError::Directory { .. } | StoreError::Ended => {
             (Exit::State, "give another directory with --state-dir")
         }
     };

@@ -109,8 +109,9 @@ impl Address {
         }
         let lock = self.lock(directory).await?;
         self.clear().await?;
-        // Under a hidden name until its rights are right; then it is there at once.
-        let hidden = directory.join(format!(".control.{}", std::process::id()));
+        // Under a hidden name until its rights are right; then it is there at once. The name is the lock's to give: who was
+        // killed before the rename has left it to the next who has the lock.
+        let hidden = directory.join(format!(".{}~", self.name()));
         let _leftover = std::fs::remove_file(&hidden);
         let listener = UnixListener::bind(&hidden).map_err(system)?;
         let placed = set_rights(&hidden, group).and_then(|()| std::fs::rename(&hidden, &self.path));
@@ -124,7 +125,6 @@ impl Address {
     /// Of two that start at the same moment only one goes on: a lock tells, which the system gives back when a process ends.
     async fn lock(&self, directory: &Path) -> Result<File, Beside> {
         let system = |why| Beside::System { path: self.path.clone(), why };
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         // For us alone: a lock on what others can open, they could hold.
         let file = OpenOptions::new()
             .write(true)
@@ -132,7 +132,7 @@ impl Address {
             .truncate(false)
             .mode(0o600)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(directory.join(format!(".{name}.lock")))
+            .open(directory.join(format!(".{}.lock", self.name())))
             .map_err(system)?;
         for _ in 0..ORPHANS.0 {
             match file.try_lock() {
@@ -174,6 +174,10 @@ impl Address {
         if found.is_some() && found == place.inode {
             let _gone = std::fs::remove_file(&self.path);
         }
+    }
+
+    fn name(&self) -> std::borrow::Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
     }
 
     fn inode(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! What each action of the engine means outside of it.
 
 use super::times::Moment;
+use super::values::senders;
 use super::watch::{Hub, Signal};
 use super::{Driver, News};
 use crate::store::{Ended, Entry, PauseRecord};
@@ -108,6 +109,13 @@ impl Driver {
         self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
     }
 
+    /// What it was given stands before its begin in the log: once the value is out it must not be lost, or a start would make
+    /// another (a password) while somebody uses the first.
+    fn is_given_something(&self, id: VertexId) -> bool {
+        let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
+        recipe.is_some_and(|recipe| senders(recipe).next().is_some())
+    }
+
     fn is_deed_for_files(&self, id: VertexId) -> bool {
         let of_file = |source: &Source| matches!(source, Source::Path { .. } | Source::Tree(_));
         let watches = |entry: &super::table::Entry| entry.resource.watch().iter().any(of_file);
@@ -123,7 +131,10 @@ impl Driver {
             (Some(_), Ok(())) => self.mark_created(intent),
             _ => (Vec::new(), false),
         };
-        let urgent = is_lost || !intent.owes.is_empty() || self.is_deed(intent.vertex);
+        let urgent = is_lost
+            || !intent.owes.is_empty()
+            || self.is_deed(intent.vertex)
+            || self.is_given_something(intent.vertex);
         let owes = self.identities(&intent.owes);
         let entry = |id: &VertexId| Entry::Begin {
             identity: self.identity(*id),

@@ -108,6 +108,17 @@ async fn a_directory_that_is_made_is_ours_alone() {
     drop(server);
 }
 
+/// F-1: one that was killed before its socket had its name has left a hidden one; the next takes it away.
+#[tokio::test]
+async fn a_hidden_name_that_was_left_is_taken_away() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let hidden = directory.path().join(".control.socket~");
+    drop(UnixListener::bind(&hidden).expect("bound"));
+    let server = bind(&directory.path().join("control.socket"), None).await.expect("listens");
+    assert!(!hidden.exists());
+    drop(server);
+}
+
 /// What this user is told first when it connects and sends this; none where it cannot connect. On a thread of its own, since a user and its
 /// groups are a thread's.
 fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {

@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::cell::Cell;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,9 @@ struct Log {
 }
 
 pub(crate) struct Daemon {
-    child: Child,
+    /// None where another thread waits for it.
+    child: Option<Child>,
+    pid: u32,
     log: Arc<Log>,
     /// Lines before this one have been waited for.
     seen: Cell<usize>,
@@ -47,9 +49,17 @@ impl Daemon {
     pub(crate) fn start(mut command: Command, folder: &Path) -> Self {
         command.stdout(std::process::Stdio::null());
         let mut child = command.spawn().expect("started");
+        let stderr = child.stderr.take().expect("piped");
+        let pid = child.id();
+        let mut daemon = Self::heard(pid, stderr, folder);
+        daemon.child = Some(child);
+        daemon
+    }
+
+    /// One that another thread has started, and waits for.
+    pub(crate) fn heard(pid: u32, stderr: impl Read + Send + 'static, folder: &Path) -> Self {
         let log = Arc::<Log>::default();
         let (writer, folder) = (Arc::clone(&log), folder.to_owned());
-        let stderr = child.stderr.take().expect("piped");
         let prefix = folder.display().to_string();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -59,11 +69,11 @@ impl Daemon {
             writer.lock().1 = true;
             writer.more.notify_all();
         });
-        Self { child, log, seen: Cell::new(0), folder }
+        Self { child: None, pid, log, seen: Cell::new(0), folder }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
     }
 
     /// The years in which lines were said, by the daemon's own clock.
@@ -99,21 +109,47 @@ impl Daemon {
 
     #[track_caller]
     fn wait_for_line(&self, what: &str, is_it: impl Fn(&Line) -> bool) -> Line {
+        let first = self.seen.get();
+        self.line_or_end(what, is_it).unwrap_or_else(|| {
+            let lines = shown(&self.log());
+            panic!("the daemon has ended without `{what}` after line {first} of:\n{lines}")
+        })
+    }
+
+    /// Waits for the next such line; none where the daemon ends before.
+    #[track_caller]
+    pub(crate) fn line_or_end(&self, what: &str, is_it: impl Fn(&Line) -> bool) -> Option<Line> {
         let end = Instant::now() + LIMIT;
         let mut lines = self.log.lock();
         loop {
             let first = self.seen.get();
             if let Some(at) = lines.0.iter().skip(first).position(&is_it) {
                 self.seen.set(first + at + 1);
-                return lines.0[first + at].clone();
+                return Some(lines.0[first + at].clone());
+            }
+            if lines.1 {
+                return None;
             }
             let left = end.saturating_duration_since(Instant::now());
-            if lines.1 || left.is_zero() {
-                let why = if lines.1 { "the daemon has ended" } else { "a minute has passed" };
-                panic!("{why} without `{what}` after line {first} of:\n{}", shown(&lines.0));
+            if left.is_zero() {
+                let lines = shown(&lines.0);
+                panic!("a minute has passed without `{what}` after line {first} of:\n{lines}");
             }
             lines =
                 self.log.more.wait_timeout(lines, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Whether its log has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.log.lock().1
+    }
+
+    /// `kill -9` of one that another thread waits for, unless it has ended by itself.
+    pub(crate) fn kill_unless_ended(&self) {
+        if !self.has_ended() {
+            let pid = i32::try_from(self.pid).expect("a process number");
+            if kill(Pid::from_raw(pid), Signal::SIGKILL).is_err() {}
         }
     }
 
@@ -151,7 +187,7 @@ impl Daemon {
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> &Self {
-        let pid = i32::try_from(self.child.id()).expect("a process number");
+        let pid = i32::try_from(self.pid).expect("a process number");
         kill(Pid::from_raw(pid), signal).expect("it runs");
         self
     }
@@ -175,7 +211,7 @@ impl Daemon {
     /// The same of a daemon in which something has panicked on purpose.
     #[track_caller]
     pub(crate) fn ends_after_panics(&mut self, within: Duration) -> i32 {
-        let code = ends(&mut self.child, within);
+        let code = ends(self.child.as_mut().expect("ours to wait for"), within);
         let end = Instant::now() + LIMIT;
         let mut lines = self.log.lock();
         // Children that it left behind would hold its standard error open.
@@ -190,8 +226,9 @@ impl Daemon {
 
     /// `kill -9`; what it started may go on.
     pub(crate) fn kill(mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("a child of ours");
+        let mut child = self.child.take().expect("ours to wait for");
+        child.kill().expect("killed");
+        child.wait().expect("a child of ours");
     }
 
     /// `kill -9`, for it and for everything that it started: the power is cut.
@@ -204,8 +241,12 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        if let Some(mut child) = self.child.take() {
+            drop(child.kill());
+            drop(child.wait());
+        } else {
+            self.kill_unless_ended();
+        }
     }
 }
 

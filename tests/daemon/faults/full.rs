@@ -3,17 +3,17 @@
 use crate::host::Host;
 use std::process::Command;
 
-struct Mount(String);
+pub(super) struct Mount(String);
 
 impl Mount {
-    fn new(host: &Host, name: &str, options: &str) -> Self {
+    pub(super) fn new(host: &Host, name: &str, options: &str) -> Self {
         host.make_directory(name);
         let at = host.path(name).display().to_string();
         mount(&["-t", "tmpfs", "-o", options, "tmpfs", &at]);
         Self(at)
     }
 
-    fn remount(&self, options: &str) {
+    pub(super) fn remount(&self, options: &str) {
         mount(&["-o", &format!("remount,{options}"), &self.0]);
     }
 }

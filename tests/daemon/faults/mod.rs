@@ -4,5 +4,9 @@
 
 mod failing;
 mod full;
+mod idle;
 mod killed;
+mod stateless;
+#[expect(dead_code, reason = "the target `killing` uses the rest")]
+#[path = "../../tracer.rs"]
 mod tracer;

@@ -1,0 +1,112 @@
+//! What a daemon costs that has nothing to do, and one that is given a graph again and again.
+
+use super::tracer::{self, Act, Call, Scope};
+use crate::daemon::Daemon;
+use crate::host::Host;
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
+use std::sync::{Arc, Mutex};
+
+/// B-5: nothing to do, nothing written: a daemon that sweeps and finds all as declared makes no call that changes anything.
+#[test]
+fn a_sweep_that_finds_nothing_writes_nothing() {
+    let host = Host::with(
+        r#"
+graph: idle
+resources:
+  file:
+  - {name: dir, path: $DIR/t/}
+  - {name: conf, path: $DIR/t/conf, content: "x\n", mode: 0640, notify: "exec[told]"}
+  - {name: link, path: $DIR/link, symlink: t/conf}
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "true", refresh_only: true}
+  - {name: swept, shell: /bin/sh, cmd: "true", ifshell: /bin/sh, ifcmd: "echo x >> $DIR/swept; false"}
+"#,
+    );
+    let calls = Arc::<Mutex<Vec<Call>>>::default();
+    let seen = Arc::clone(&calls);
+    let command = host.command(&["run", "--log", "json", "--sweep", "1"]);
+    let mut running = tracer::start(command, Scope::Own, move |call| {
+        seen.lock().expect("no panic").push(call.clone());
+        Act::Pass
+    });
+    let talk = running.talk.take().expect("piped");
+    let daemon = Daemon::heard(running.pid, talk, &host.path(""));
+    daemon.wait_for("converged");
+    // What is told is kept by then; what follows is a sweep that finds what the last one found.
+    let settled = host.lines("swept").len() + 1;
+    host.wait_for_lines("swept", settled);
+    let before = calls.lock().expect("no panic").len();
+    assert!(before > 20, "the calls of the start were seen");
+    host.wait_for_lines("swept", settled + 3);
+    let made = calls.lock().expect("no panic").split_off(before);
+    assert!(made.is_empty(), "{made:?}");
+    daemon.signal(SIGTERM);
+    assert_eq!(running.end().code, Some(0));
+}
+
+/// What a process holds: descriptors, threads, kilobytes, watches of inotify.
+#[derive(Debug)]
+struct Held {
+    descriptors: usize,
+    threads: usize,
+    kilobytes: usize,
+    watches: usize,
+}
+
+fn held(pid: u32) -> Held {
+    let list = |what: &str| {
+        let found = std::fs::read_dir(format!("/proc/{pid}/{what}")).expect("it lives");
+        found.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>()
+    };
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let number = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    };
+    let told = list("fdinfo").into_iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    let watches = told.map(|text| text.matches("inotify wd:").count()).sum();
+    Held {
+        descriptors: list("fd").len(),
+        threads: list("task").len(),
+        kilobytes: number("VmRSS:"),
+        watches,
+    }
+}
+
+/// F-8: ten thousand graphs, each of them another one than the last: descriptors, threads, watches and memory stay as they are.
+#[test]
+fn ten_thousand_reloads_leave_nothing_behind() {
+    const RELOADS: usize = 10_000;
+    let graph = |content: &str, own: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: \"{content}\", notify: \"exec[e]\"}}\n  \
+             - {{name: {own}, path: $DIR/{own}/, meta: {{sema: [\"{own}:1\"]}}}}\n  exec:\n  - {{name: e, shell: /bin/sh, \
+             cmd: \"true\", refresh_only: true}}\n"
+        )
+    };
+    let host = Host::with(&graph("zero", "zero"));
+    let mut daemon = host.run(&["--brake", "0"]);
+    daemon.wait_for("converged");
+    let names = ["one", "two", "three"];
+    let mut early = None;
+    for round in 1..=RELOADS {
+        // What is declared, what is watched and what is named differs from round to round; the content not so often, as a
+        // change of it costs two syncs.
+        let content = if round % 50 < 25 { "a" } else { "b" };
+        host.graph(&graph(content, names[round % 3]));
+        daemon.signal(SIGHUP).wait_for("loaded");
+        if round % 1000 == 0 {
+            host.wait_until("as declared", || host.read("f") == content);
+            daemon.signal(SIGHUP).wait_for("loaded");
+            early.get_or_insert_with(|| held(daemon.pid()));
+        }
+    }
+    let (early, late) = (early.expect("looked at"), held(daemon.pid()));
+    let both = format!("after a tenth {early:?}, after all {late:?}");
+    assert!(late.descriptors <= early.descriptors + 2, "{both}");
+    assert!(late.threads <= early.threads + 2, "{both}");
+    assert!(late.watches <= early.watches + 2, "{both}");
+    assert!(late.kilobytes < early.kilobytes + 4096, "{both}");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+}

@@ -1,0 +1,159 @@
+//! A state directory that is full or read-only, or whose calls fail: nothing is begun that could be lost, it is said, and it heals.
+
+use super::full::Mount;
+use super::tracer::{Act, Call, run};
+use crate::host::Host;
+use nix::errno::Errno;
+use nix::sys::signal::Signal::SIGTERM;
+use std::io::Write as _;
+
+const GRAPH: &str = r#"
+graph: stateless
+resources:
+  file:
+  - {name: conf, path: $DIR/conf, content: "declared\n"}
+  exec:
+  - {name: reload, shell: /bin/sh, cmd: "cat $DIR/conf >> $DIR/reloads", refresh_only: true, subscribe: "file[conf]"}
+"#;
+
+/// Leaves no byte free.
+fn fill(host: &Host, name: &str) {
+    let mut file = std::fs::File::create(host.path(name)).expect("created");
+    for size in [1 << 16, 1 << 12, 1] {
+        while file.write_all(&vec![b'x'; size]).is_ok() {}
+    }
+}
+
+/// F-4, B-6: no room for a begin means that nothing is changed; with room again it is repaired, and what is owed is paid.
+#[test]
+fn a_full_state_directory_holds_back_what_could_be_lost() {
+    let host = Host::with(GRAPH);
+    let mount = Mount::new(&host, "state", "size=256k,mode=0700");
+    let mut daemon = host.run(&["--sweep", "1"]);
+    daemon.wait_for("converged");
+    fill(&host, "state/filler");
+    host.write("conf", "mine\n");
+    let line = daemon.wait_for("unkept");
+    assert!(
+        line.message.contains("nothing is changed") && line.message.contains("full"),
+        "{line:?}"
+    );
+    daemon.wait_for_of("failed", "file[conf]");
+    assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("mine\n", 1));
+    host.remove("state/filler");
+    daemon.wait_for("converged");
+    assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("declared\n", 2));
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    drop(mount);
+}
+
+/// F-4: a start without room for state, before or after there was any, changes nothing and says what to do; with room it goes on
+/// with what was kept.
+#[test]
+fn a_start_in_a_full_state_directory_is_refused_in_words() {
+    for is_new in [true, false] {
+        let host = Host::with(GRAPH);
+        let mount = Mount::new(&host, "state", "size=256k,mode=0700");
+        let runs = usize::from(!is_new);
+        if !is_new {
+            host.apply().exits(0);
+            host.write("conf", "mine\n");
+        }
+        fill(&host, "state/filler");
+        for words in ["apply", "run"] {
+            let refused = host.ask(&[words]);
+            refused.exits(73).says("state.db").says("full");
+            assert_eq!(
+                (host.read("conf") == "declared\n", host.lines("reloads").len()),
+                (false, runs)
+            );
+        }
+        host.remove("state/filler").apply().exits(0);
+        assert_eq!(
+            (host.read("conf").as_str(), host.lines("reloads").len()),
+            ("declared\n", runs + 1)
+        );
+        drop(mount);
+    }
+}
+
+/// F-4: a start on a read-only state directory changes nothing and says so.
+#[test]
+fn a_start_on_a_read_only_state_directory_is_refused_in_words() {
+    let host = Host::with(GRAPH);
+    let mount = Mount::new(&host, "state", "size=1m,mode=0700");
+    host.apply().exits(0);
+    host.write("conf", "mine\n");
+    mount.remount("ro");
+    for words in ["apply", "run"] {
+        host.ask(&[words]).exits(77).says("state: lock: Read-only file system");
+    }
+    assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("mine\n", 1));
+    host.ask(&["plan"]).exits(0).prints("file[conf]");
+    mount.remount("rw");
+    host.apply().exits(0);
+    assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("declared\n", 2));
+}
+
+/// Whether a thread keeps state, or prepares to.
+fn keeps(call: &Call) -> bool {
+    call.thread != "steadfast-work"
+}
+
+/// Every call is refused where this is set; else every few.
+fn step() -> usize {
+    if std::env::var_os("STEADFAST_KILLING").is_some_and(|value| value == "all") { 1 } else { 11 }
+}
+
+/// Refuses calls in turn, each once; how many there were. One that is refused for ever is not for `apply`: it waits until what it
+/// has done can be kept (B-6).
+fn refused_at_each(error: Errno) -> usize {
+    let mut point = 0;
+    loop {
+        let host = Host::with(GRAPH);
+        host.write("conf", "old\n");
+        let (mut count, mut hit) = (0, None);
+        let refused = run(&host.command(&["apply"]), &host.path(""), |call| {
+            if !keeps(call) {
+                return Act::Pass;
+            }
+            count += 1;
+            if count != point + 1 {
+                return Act::Pass;
+            }
+            hit = Some(call.clone());
+            Act::Fail(error)
+        });
+        let Some(hit) = hit else { return point };
+        let at = format!("{error} at {point}: {hit:?}: {}", refused.said);
+        assert!(!refused.said.contains("panicked"), "{at}");
+        let code = refused.code.unwrap_or_else(|| panic!("it died: {at}"));
+        assert!([0, 1, 73, 77].contains(&code), "code {code}: {at}");
+        let conf = host.read("conf");
+        assert!(["old\n", "declared\n"].contains(&conf.as_str()), "{at}");
+        if code != 0 {
+            assert!(refused.said.contains("state") || refused.said.contains("failed"), "{at}");
+        }
+        if code == 0 {
+            assert_eq!(conf, "declared\n", "{at}");
+        }
+        let healed = host.apply();
+        assert_eq!(healed.code, 0, "{at}: {healed}");
+        assert_eq!(host.read("conf"), "declared\n", "{at}");
+        let paid = host.lines("reloads");
+        assert!(paid.contains(&"declared".to_owned()), "{at}: a refresh is lost: {healed}");
+        // What was kept is whole: nothing is done a third time.
+        host.apply().exits(0).prints(", 0 changed in");
+        point += step();
+    }
+}
+
+/// F-3, F-4, B-6: each call by which state is kept fails; nothing is lost, and the next run heals it.
+#[test]
+fn every_call_that_keeps_state_fails() {
+    for error in [Errno::ENOSPC, Errno::EIO, Errno::EROFS] {
+        let points = refused_at_each(error);
+        assert!(points >= 11, "{error}: {points} only");
+    }
+}

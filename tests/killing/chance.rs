@@ -1,0 +1,86 @@
+//! Random instants: any system call of any thread, in any scenario, and then in the starts that follow.
+
+use crate::calls::{is_whole, report};
+use crate::scenario::{ALL, Scenario};
+use crate::strike::Strike;
+use crate::tracer::Scope;
+
+/// `SplitMix64`.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound).expect("it fits");
+        usize::try_from(self.next() % bound).expect("it fits")
+    }
+
+    fn strike(&mut self, bound: usize) -> Strike {
+        Strike {
+            number: 1 + self.below(bound),
+            name: None,
+            scope: Scope::Everything,
+            after: self.below(2) == 1,
+            with_children: self.below(2) == 1,
+        }
+    }
+}
+
+/// About how many calls a scenario makes, of whatever sort; a strike that comes too late strikes at the end.
+fn calls(scenario: Scenario) -> usize {
+    match scenario {
+        Scenario::FirstStart => 2500,
+        Scenario::Recovery => RECOVERY,
+        Scenario::Reload | Scenario::Drift | Scenario::Pause => 1000,
+        Scenario::Stop => 300,
+    }
+}
+
+const RECOVERY: usize = 1700;
+
+fn play(seed: u64) -> usize {
+    let mut chance = Chance(seed);
+    let scenario = ALL[chance.below(ALL.len())];
+    let mut strikes = vec![chance.strike(calls(scenario))];
+    // Every third time the start that follows is killed too, and every ninth the one after it.
+    while strikes.len() < 4 && chance.below(3) == 0 {
+        strikes.push(chance.strike(RECOVERY));
+    }
+    let struck = scenario.play(&strikes, &format!("STEADFAST_KILLING_SEED={seed}"));
+    usize::from(struck.call.is_some())
+}
+
+/// F-1, B-10, B-12: killed at random instants. `STEADFAST_KILLING_SEED` plays one of them again.
+fn killed_at_random(seeds: std::ops::Range<u64>) {
+    let given = std::env::var("STEADFAST_KILLING_SEED").ok();
+    if let Some(seed) = given.map(|seed| seed.parse().expect("a number")) {
+        if seeds.contains(&seed) {
+            play(seed);
+        }
+        return;
+    }
+    let (first, all) = (seeds.start, usize::try_from(seeds.end - seeds.start).expect("it fits"));
+    let count = if is_whole() { all } else { all / 6 };
+    let struck: usize = (first..).take(count).map(play).sum();
+    report(&format!("{struck} of {count} were struck before they were through"));
+    assert!(struck * 2 > count, "{struck} of {count}");
+}
+
+/// F-1, B-10, B-12: one half of them.
+#[test]
+fn at_random_instants() {
+    killed_at_random(0..250);
+}
+
+/// F-1, B-10, B-12: the other half, beside the first.
+#[test]
+fn at_other_random_instants() {
+    killed_at_random(250..500);
+}

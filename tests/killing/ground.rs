@@ -1,0 +1,259 @@
+//! The host of these tests: a graph of files, commands, notifications and something like a service, and what must be true of it.
+
+use crate::host::{Host, LIMIT};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use steadfast::store::SqliteStore;
+
+/// `VERSION` is a word of the configuration; its file is large enough to be torn.
+const GRAPH: &str = r#"
+graph: killed
+resources:
+  file:
+  - {name: dir, path: $DIR/t/}
+  - {name: conf, path: $DIR/t/conf, content: "CONTENT", after: "file[dir]"}
+  - {name: edited, path: $DIR/edited, content: "new\n"}
+  - {name: mode, path: $DIR/mode, mode: 0600}
+  - {name: gone, path: $DIR/gone, state: absent}
+  - {name: tree, path: $DIR/tree, state: absent, force: true}
+  - {name: link, path: $DIR/link, symlink: edited}
+  - {name: secret, path: $DIR/secret, mode: 0600, recv: {content: {template: "pw=${p}\n", values: {p: "password[p].password"}}}}
+  password: [{name: p, length: 24, saved: true}]
+  exec:
+  - {name: reload, shell: /bin/sh, cmd: "echo began >> $DIR/began; while test -e $DIR/hold; do $DIR/sleep 0.01; done; head -n 1 $DIR/t/conf >> $DIR/reloads", refresh_only: true, subscribe: "file[conf]"}
+  - {name: told, shell: /bin/sh, cmd: "tail -n 1 $DIR/reloads >> $DIR/told", refresh_only: true, subscribe: "exec[reload]"}
+  - {name: start, shell: /bin/sh, cmd: "cp $DIR/t/conf $DIR/running.$$ && mv $DIR/running.$$ $DIR/running", creates: $DIR/running, after: "file[conf]"}
+  - {name: restart, shell: /bin/sh, cmd: "cp $DIR/t/conf $DIR/running.$$ && mv $DIR/running.$$ $DIR/running", refresh_only: true, subscribe: "file[conf]", after: "exec[start]"}
+  - {name: once, shell: /bin/sh, cmd: "echo x >> $DIR/once"}
+  - {name: skipped, shell: /bin/sh, cmd: "echo x >> $DIR/skipped", on_interrupt: skip}
+"#;
+
+/// What drift leaves behind; no version.
+pub(crate) const MINE: &str = "mine";
+
+const LINES: usize = 4000;
+
+/// The configuration of a version, as it lies on the disk.
+pub(crate) fn configuration(version: &str) -> String {
+    if version == MINE { "mine\n".to_owned() } else { format!("{version}\n").repeat(LINES) }
+}
+
+/// A host, and what has happened to it.
+pub(crate) struct Ground {
+    pub(crate) host: Host,
+    /// The version that is declared.
+    version: &'static str,
+    /// Contents that the configuration may have now.
+    possible: BTreeSet<&'static str>,
+    /// How often a daemon was killed.
+    kills: usize,
+    /// The password that was seen.
+    secret: Option<String>,
+}
+
+impl Ground {
+    /// A host on which nothing has been done.
+    pub(crate) fn empty() -> Self {
+        let host = Host::with("");
+        host.write("edited", "old\n").write("gone", "x").write("mode", "x").chmod("mode", 0o644);
+        host.make_directory("tree").make_directory("tree/deep").write("tree/deep/file", "x");
+        let mut ground =
+            Self { host, version: "", possible: BTreeSet::new(), kills: 0, secret: None };
+        ground.declare("one");
+        ground
+    }
+
+    /// Writes the graph with this version.
+    pub(crate) fn declare(&mut self, version: &'static str) {
+        let graph = GRAPH.replace("CONTENT", &configuration(version).replace('\n', "\\n"));
+        // In one step, as an operator's tool would do: half a graph is not what is tested here.
+        self.host.write("graph.next", self.host.full(&graph)).rename("graph.next", "graph.yaml");
+        self.version = version;
+        self.possible.insert(version);
+    }
+
+    /// Somebody changes what is declared, and what was witnessed until now counts no more.
+    pub(crate) fn drift(&mut self) {
+        for name in ["reloads", "told"] {
+            if self.host.exists(name) {
+                self.host.remove(name);
+            }
+        }
+        self.possible.insert(MINE);
+        // Where the daemon is repairing meanwhile, each of them may have gone.
+        self.host.write("t/conf", configuration(MINE)).write("edited", "mine\n");
+        self.host.chmod("mode", 0o644);
+    }
+
+    /// What was done because of a change of the configuration was done with the new one.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.unsettled().is_empty()
+    }
+
+    /// What is not yet as it must be in the end.
+    fn unsettled(&self) -> Vec<&'static str> {
+        let last = |name: &str| self.host.lines(name).pop().unwrap_or_default();
+        let configuration = configuration(self.version);
+        let right = [
+            ("t/conf", self.host.read("t/conf") == configuration),
+            ("running", self.host.read("running") == configuration),
+            ("edited", self.host.read("edited") == "new\n"),
+            ("mode", self.host.exists("mode") && self.host.mode("mode") == 0o600),
+            ("reloads", last("reloads") == self.version),
+            ("told", last("told") == self.version),
+        ];
+        right.iter().filter(|(_, is_right)| !is_right).map(|(name, _)| *name).collect()
+    }
+
+    /// The instant after the kill: nothing is torn, and what is kept can be read.
+    #[track_caller]
+    pub(crate) fn after_the_kill(&mut self, at: &str) {
+        self.kills += 1;
+        let host = &self.host;
+        for name in ["t/conf", "running"] {
+            let found = host.read(name);
+            let whole = self.possible.iter().any(|version| configuration(version) == found);
+            let none = !host.exists(name);
+            assert!(none || whole, "{at}: {name} is torn: {} bytes", found.len());
+        }
+        let edited = host.read("edited");
+        assert!(["old\n", "new\n", "mine\n"].contains(&edited.as_str()), "{at}: {edited:?}");
+        let secret = host.read("secret");
+        assert!(
+            secret.is_empty() && !host.exists("secret") || is_secret(&secret),
+            "{at}: {secret:?}"
+        );
+        if let Some(before) = &self.secret {
+            assert_eq!(*before, secret, "{at}: the password was made anew");
+        }
+        self.secret = Some(secret).filter(|secret| !secret.is_empty());
+        self.database_is_valid(at);
+    }
+
+    /// A copy of it is looked at: who opens it changes it.
+    #[track_caller]
+    fn database_is_valid(&self, at: &str) {
+        if !self.host.exists("state/state.db") {
+            return;
+        }
+        let copy = tempfile::tempdir().expect("a folder");
+        for entry in std::fs::read_dir(self.host.path("state")).expect("listed") {
+            let entry = entry.expect("an entry");
+            if entry.file_type().expect("known").is_file() {
+                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copied");
+            }
+        }
+        let database = rusqlite::Connection::open(copy.path().join("state.db")).expect("opened");
+        let answer: String = database
+            .query_row("PRAGMA integrity_check", (), |row| row.get(0))
+            .unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert_eq!(answer, "ok", "{at}");
+    }
+
+    /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it must
+    /// be found paused, where that is known.
+    #[track_caller]
+    pub(crate) fn recovers(&mut self, paused: Option<bool>, at: &str) {
+        let mut daemon = self.host.run(&["--sweep", "0"]);
+        let first = |event: &str| event == "paused" || event == "converged";
+        let what = "paused or converged";
+        let line = daemon.line_or_end(what, |line| first(&line.event));
+        let line = line.unwrap_or_else(|| panic!("{at}: the restart ended: {:#?}", daemon.log()));
+        let is_paused = line.event == "paused";
+        if let Some(paused) = paused {
+            assert_eq!(is_paused, paused, "{at}: {:#?}", daemon.log());
+        }
+        if is_paused {
+            daemon.signal(nix::sys::signal::Signal::SIGUSR2).wait_for("converged");
+        }
+        // What the old daemon had started may have been in the middle of its work.
+        let end = Instant::now() + LIMIT;
+        while !(self.is_settled() && self.host.processes().is_empty()) {
+            let open = (self.unsettled(), self.host.processes());
+            assert!(Instant::now() < end, "{at}: {open:?} after {:#?}", daemon.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let lost = daemon.log().into_iter().find(|line| line.event == "state_lost");
+        assert!(lost.is_none(), "{at}: {lost:?}");
+        let failed = daemon.count("failed");
+        assert_eq!(failed, 0, "{at}: {:#?}", daemon.log());
+        daemon.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(daemon.ends(), 0, "{at}");
+        self.is_right(at);
+    }
+
+    #[track_caller]
+    fn is_right(&mut self, at: &str) {
+        let host = &self.host;
+        assert!(self.is_settled(), "{at}");
+        self.possible = BTreeSet::from([self.version]);
+        assert!(!host.exists("gone") && !host.exists("tree"), "{at}");
+        assert_eq!(std::fs::read_link(host.path("link")).expect("a link"), Path::new("edited"));
+        let secret = host.read("secret");
+        assert!(is_secret(&secret) && host.mode("secret") == 0o600, "{at}: {secret:?}");
+        if let Some(before) = self.secret.replace(secret) {
+            assert_eq!(self.secret, Some(before), "{at}: the password was made anew");
+        }
+        let runs = |name: &str| host.lines(name).len();
+        assert!((1..=1 + self.kills).contains(&runs("once")), "{at}: {} runs", runs("once"));
+        assert!(runs("skipped") <= 1, "{at}: what is skipped ran again");
+        let mut left = Vec::new();
+        strays(&host.path(""), &mut left);
+        assert!(left.is_empty(), "{at}: {left:?}");
+        self.database_is_valid(at);
+        let kept = SqliteStore::peek(&host.path("state")).expect("told back");
+        for (identity, kept) in &kept.resources {
+            // A state is looked at anew at each start; it is cleared by the next run that has something to do (B-5).
+            let known = kept.interrupted.is_none()
+                || !["exec[once]", "exec[skipped]"].contains(&identity.as_str());
+            assert!(kept.owed.is_none() && known, "{at}: {identity} {kept:?}");
+        }
+        let kept: BTreeSet<&str> = kept.resources.keys().map(String::as_str).collect();
+        assert!(kept.contains("exec[once]"), "{at}: {kept:?}");
+    }
+}
+
+fn is_secret(text: &str) -> bool {
+    text.len() == "pw=\n".len() + 24 && text.starts_with("pw=") && text.ends_with('\n')
+}
+
+/// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
+const KNOWN: [&str; 22] = [
+    "began",
+    "conf",
+    "edited",
+    "graph.yaml",
+    "link",
+    "lock",
+    "mode",
+    "once",
+    "reloads",
+    "running",
+    "secret",
+    "skipped",
+    "sleep",
+    "state",
+    "state.db",
+    "t",
+    "told",
+    "values.key",
+    ".control.socket.lock",
+    "hold",
+    "graph.next",
+    "traced-output",
+];
+
+/// Whatever is there besides. A copy that a command was making when it died is not the program's.
+fn strays(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("listed") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !KNOWN.contains(&name.as_str()) && !name.starts_with("running.") {
+            found.push(entry.path());
+        }
+        if entry.file_type().expect("known").is_dir() {
+            strays(&entry.path(), found);
+        }
+    }
+}
