@@ -9,6 +9,7 @@ use super::{args, log, read, state, text};
 use crate::driver::{
     Audience, Driver, Finished, Inbox, Input, News, Parts, Progress, Settings, local_minute,
 };
+use crate::history::History;
 use crate::signals::{Signal, Signals};
 use crate::store::Journal as StateJournal;
 use serde_json::json;
@@ -30,7 +31,8 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
-    let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let opening = Opening::begin(directory.clone());
     let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals, args.json));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
@@ -57,8 +59,11 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default();
-    let parts = Parts { host, key: Arc::new(key), journal, recalled, audience };
+    let history = History::new(directory, args.state.history);
+    let (key, kept) = (Arc::new(key), Some(Arc::clone(&history)));
+    let parts = Parts { host, key, journal, recalled, history: kept, audience };
     let finished = runtime.block_on(drive(parts, loaded, Some(signals)));
+    history.flush();
     let verdict = Verdict::of(&finished);
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));

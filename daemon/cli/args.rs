@@ -1,6 +1,8 @@
 //! What can be said on the command line.
 
-use crate::config::Defaults;
+pub use super::past::{Diff, History, Show, Undo};
+use crate::config::{self, Defaults};
+use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,8 +37,8 @@ pub enum Command {
     Status(Status),
     /// Watch the running daemon over the whole screen: all resources, what differs, what happens
     Top(Top),
-    /// Show one resource of the running daemon in full
-    Show(OfResource),
+    /// Show one resource of the running daemon in full; with --at, a file as it was
+    Show(Show),
     /// Show what stands in the way of a resource, up to the cause
     Why(OfResource),
     /// Show what happened lately; with --follow also what happens
@@ -49,6 +51,12 @@ pub enum Command {
     Resume(Resume),
     /// Let the daemon read its graph again, and say whether it was taken
     Reload(Bare),
+    /// Show what was changed, when and why; each number can be shown, compared and gone back to
+    History(History),
+    /// Compare a file as it was with what is there now, or with what it was at another time
+    Diff(Diff),
+    /// Put back what a resource was before its last change, and pause it by itself
+    Undo(Undo),
     /// Run resources again, also what has failed or runs once
     Retry(Resources),
     /// Wait until the host is as declared
@@ -97,6 +105,9 @@ pub struct State {
     /// Where state is kept [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    /// How much is kept of what is changed, from the settings.
+    #[arg(skip)]
+    pub history: Limits,
 }
 
 /// Which daemon is asked.
@@ -135,7 +146,7 @@ pub struct Top {
     pub socket: Socket,
 }
 
-/// `steadfast show`, `steadfast why`.
+/// `steadfast why`.
 #[derive(Debug, Args)]
 pub struct OfResource {
     /// Which: `kind[name]`
@@ -190,7 +201,7 @@ pub struct Pause {
     #[command(flatten)]
     pub socket: Socket,
     /// It ends by itself after so long: `90s`, `30m`, `2h`, `1d` [default: the daemon's --pause-limit]
-    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = config::span)]
     pub limit: Option<u64>,
     /// Why, for who looks at the status
     #[arg(long)]
@@ -207,21 +218,6 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
         Ok(None) => Err(format!("there is no group named `{text}`")),
         Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
     }
-}
-
-/// A span of time: a number with `s`, `m`, `h` or `d`.
-fn span(text: &str) -> Result<u64, String> {
-    let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let (number, factor) = match unit {
-        's' => (text.trim_end_matches('s'), 1),
-        'm' => (text.trim_end_matches('m'), 60),
-        'h' => (text.trim_end_matches('h'), 3600),
-        'd' => (text.trim_end_matches('d'), 86_400),
-        _ => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_error| wrong())?;
-    number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
 }
 
 /// `steadfast resume`.

@@ -18,7 +18,8 @@ pub(super) fn find(loaded: Loaded, recalled: Recalled, key: MintKey, runtime: &R
     let steps = Steps::default();
     let audience = Box::new(Collector(steps.clone()));
     let host = Host::default();
-    let parts = Parts { host, key: Arc::new(key), journal: None, recalled, audience };
+    let (key, history) = (Arc::new(key), None);
+    let parts = Parts { host, key, journal: None, recalled, history, audience };
     let finished = runtime.block_on(apply::drive(parts, loaded, None));
     Found::new(graph, &order, &steps, finished)
 }

@@ -39,6 +39,7 @@ mod syntax;
 mod template;
 mod tree;
 mod trust;
+mod units;
 mod value;
 mod window;
 
@@ -47,8 +48,9 @@ pub use kinds::Kinds;
 pub use problem::{Place, Problem, Severity};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
-pub use settings::{Defaults, Judge, Settings, read_settings, settings};
+pub use settings::{Bounds, Defaults, Judge, Settings, read_settings, settings};
 pub use trust::doubts;
+pub use units::span;
 pub use window::Window;
 
 use hash::Stable;

@@ -203,7 +203,7 @@ pub(super) fn peek_key(directory: &Path) -> Option<Key> {
 }
 
 /// Opens a file that only we may read and write; made where it is missing.
-pub(super) fn private(path: &Path) -> std::io::Result<File> {
+pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -218,6 +218,6 @@ pub(super) fn private(path: &Path) -> std::io::Result<File> {
 }
 
 /// Makes the entries of a directory durable.
-pub(super) fn sync(directory: &Path) -> std::io::Result<()> {
+pub(crate) fn sync(directory: &Path) -> std::io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -11,9 +11,11 @@ mod memory;
 mod sqlite;
 
 pub use directory::Hold;
+pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
+pub(crate) use sqlite::{Fault, move_aside};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -75,6 +75,7 @@ impl Life {
             key: key(),
             journal: Some(journal),
             recalled,
+            history: None,
             audience: Box::new(Listener(Arc::clone(stage))),
         };
         let driver = Driver::on(Box::new(machinery), settings, parts);

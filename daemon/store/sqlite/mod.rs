@@ -8,7 +8,8 @@ mod rows;
 use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::{Entry, Key, Recalled, Store, StoreError};
-use rows::{Batch, Fault};
+use rows::Batch;
+pub(crate) use rows::Fault;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -255,7 +256,7 @@ fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
 }
 
 /// Gives the database and what belongs to it another name, so that somebody can look into it.
-fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let aside = (0..u32::MAX)
         .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))

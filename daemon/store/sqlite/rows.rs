@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// Why the database cannot be used.
 #[derive(Debug, Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// What is in it is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
