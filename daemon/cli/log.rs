@@ -2,7 +2,7 @@
 
 use super::args::Log;
 pub(super) use super::sinks::{filter, set_up};
-use super::text::plain;
+use super::text::{graph_change, plain};
 use crate::driver::{Audience, News, Undoer};
 use crate::events::{self, Happening};
 use std::collections::HashMap;
@@ -213,14 +213,12 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
 fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
     use Level::{Error, Info, Warn};
     Some(match news {
-        News::Loaded { graph, added, changed, removed, kept } => {
-            let words = format!(
-                ": graph {}: {added} added, {changed} changed, {removed} removed, {kept} kept",
-                plain(graph)
-            );
-            ("loaded", words, Info)
+        News::Loaded { graph, change } => {
+            ("loaded", format!(": graph {}: {}", plain(graph), graph_change(change)), Info)
         }
-        News::SwapWaits(names) => ("loading", format!(": waits for {}", list(names)), Info),
+        News::SwapWaits { waits, change } => {
+            ("loading", format!(": waits for {}: {}", list(waits), graph_change(change)), Info)
+        }
         News::Refused(why) => {
             ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
         }

@@ -1,5 +1,6 @@
 //! Words for the terminal: data to standard output, talk to standard error, and nothing foreign unescaped.
 
+use crate::driver::GraphChange;
 use std::io::Write as _;
 
 /// Writes a line of data. A reader who has gone away is no error.
@@ -57,4 +58,27 @@ pub(super) fn difference(
 #[must_use]
 pub(super) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// What a new graph means for the one before: counts, and unless all is new, names below.
+#[must_use]
+pub(super) fn graph_change(change: &GraphChange) -> String {
+    let GraphChange { added, changed, removed, kept, again } = change;
+    let mut text = format!(
+        "{} added, {} changed, {} removed, {kept} kept",
+        added.count, changed.count, removed.count
+    );
+    if !again {
+        return text;
+    }
+    for (mark, sort) in [('+', added), ('~', changed), ('-', removed)] {
+        for name in &sort.names {
+            text.push_str(&format!("\n{mark} {}", plain(name)));
+        }
+        let more = sort.count - sort.names.len();
+        if more > 0 {
+            text.push_str(&format!("\n{mark} and {more} more"));
+        }
+    }
+    text
 }

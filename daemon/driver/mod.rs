@@ -9,6 +9,7 @@ mod asked;
 mod echo;
 mod exchange;
 mod face;
+mod graph_change;
 mod groups;
 mod inbox;
 mod inspect;
@@ -37,6 +38,7 @@ mod windows;
 
 pub use asked::Question;
 pub use face::{Answer, Finished, Input, Parts, Pulse, Settings, Stand};
+pub use graph_change::{GraphChange, Sort};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Undoer};
@@ -107,8 +109,8 @@ pub struct Driver {
     looks_back: bool,
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
-    /// What the last load has added, changed, removed and kept, where the engine has counted groups.
-    loaded_counts: Option<[u32; 4]>,
+    /// What the last load means for the graph before it.
+    graph_change: GraphChange,
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
@@ -178,7 +180,7 @@ impl Driver {
             changed: BTreeSet::new(),
             looks_back: false,
             moved: Vec::new(),
-            loaded_counts: None,
+            graph_change: GraphChange::default(),
             pause_reason: String::new(),
             pause_until: Tick(0),
             parking: Parking::default(),

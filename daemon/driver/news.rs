@@ -1,5 +1,6 @@
 //! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
 
+use super::graph_change::GraphChange;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, Holding};
 use steadfast_resources::{Difference, Trouble};
@@ -46,17 +47,16 @@ pub enum News<'a> {
     Loaded {
         /// Its name.
         graph: &'a str,
-        /// Vertices that are new, have another definition, are gone, stayed.
-        added: u32,
-        /// See `added`.
-        changed: u32,
-        /// See `added`.
-        removed: u32,
-        /// See `added`.
-        kept: u32,
+        /// What it means for the one before.
+        change: &'a GraphChange,
     },
-    /// A new graph waits for these to come to rest.
-    SwapWaits(Vec<&'a str>),
+    /// A new graph was taken, and waits for some to come to rest.
+    SwapWaits {
+        /// For whom.
+        waits: Vec<&'a str>,
+        /// What it will mean for the one before.
+        change: &'a GraphChange,
+    },
     /// A new graph was not taken, and why.
     Refused(&'a str),
     /// A run has started (looks are not told).

@@ -13,7 +13,7 @@ impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
         if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
             let installed = self.table.install();
-            self.loaded_counts = installed.counts;
+            self.graph_change = installed.change;
             for id in installed.dropped {
                 self.forget(id);
             }

@@ -1,5 +1,6 @@
 //! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
 
+use super::graph_change::GraphChange;
 use super::groups::Groups;
 use crate::config::{Loaded, Vertex, Window};
 use std::collections::{BTreeMap, HashMap};
@@ -54,6 +55,7 @@ struct Pending {
     name: String,
     entries: BTreeMap<VertexId, Entry>,
     groups: Groups,
+    change: GraphChange,
 }
 
 /// What a graph that runs from now on means for the one before.
@@ -61,8 +63,8 @@ struct Pending {
 pub(super) struct Installed {
     /// Members of groups that are in no graph any more; the engine does not know of them.
     pub(super) dropped: Vec<VertexId>,
-    /// How many are added, changed, removed and kept, where the engine's own count would count groups.
-    pub(super) counts: Option<[u32; 4]>,
+    /// What differs.
+    pub(super) change: GraphChange,
 }
 
 impl Table {
@@ -76,6 +78,11 @@ impl Table {
     #[must_use]
     pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
         self.pending.as_ref()?.entries.get(&id)
+    }
+
+    /// What the graph that waits means for the one that runs.
+    pub(super) fn change(&self) -> Option<&GraphChange> {
+        self.pending.as_ref().map(|pending| &pending.change)
     }
 
     /// What stands behind all vertices of the graph that waits.
@@ -149,7 +156,8 @@ impl Table {
         let ids: Vec<VertexId> =
             loaded.vertices.iter().map(|v| self.number_of(&v.identity)).collect();
         let entries = loaded.vertices.into_iter().zip(ids).map(|(v, id)| (id, entry(v))).collect();
-        self.pending = Some(Pending { name: loaded.name, entries, groups });
+        let change = GraphChange::between(self, &entries);
+        self.pending = Some(Pending { name: loaded.name, entries, groups, change });
         Ok(graph)
     }
 
@@ -223,12 +231,10 @@ impl Table {
 
     /// The graph that waits runs from now on.
     pub(super) fn install(&mut self) -> Installed {
-        let Some(Pending { name, entries, groups }) = self.pending.take() else {
+        let Some(Pending { name, entries, groups, change }) = self.pending.take() else {
             return Installed::default();
         };
         let before = std::mem::replace(&mut self.groups, groups);
-        let grouped = !before.is_empty() || !self.groups.is_empty();
-        let counts = grouped.then(|| self.compare(&entries));
         let gone = |id: &VertexId| before.leader(*id) != *id && !entries.contains_key(id);
         let dropped =
             if before.is_empty() { Vec::new() } else { self.ids().filter(gone).collect() };
@@ -238,23 +244,7 @@ impl Table {
                 *slot = Some(entry);
             }
         }
-        Installed { dropped, counts }
-    }
-
-    /// How many the new entries add, change, remove and keep.
-    fn compare(&self, entries: &BTreeMap<VertexId, Entry>) -> [u32; 4] {
-        let mut counts = [0; 4];
-        for (id, entry) in entries {
-            match self.get(*id) {
-                None => counts[0] += 1,
-                Some(before) if before.definition != entry.definition => counts[1] += 1,
-                Some(_) => counts[3] += 1,
-            }
-        }
-        for id in self.ids() {
-            counts[2] += u32::from(!entries.contains_key(&id));
-        }
-        counts
+        Installed { dropped, change }
     }
 
     /// The graph that waited will not run: numbers that only it had are free again.

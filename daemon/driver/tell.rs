@@ -14,18 +14,20 @@ const NAMED: usize = 5;
 impl Driver {
     pub(super) fn tell(&mut self, notice: Notice) {
         match notice {
-            Notice::Loaded { added, changed, removed, kept } => {
+            Notice::Loaded { .. } => {
                 if let Some(hub) = &self.hub {
                     hub.rearm_failed();
                 }
                 let graph = self.table.graph();
-                let [added, changed, removed, kept] =
-                    self.loaded_counts.take().unwrap_or([added, changed, removed, kept]);
-                self.audience.hear(&News::Loaded { graph, added, changed, removed, kept });
+                let change = std::mem::take(&mut self.graph_change);
+                self.audience.hear(&News::Loaded { graph, change: &change });
             }
             Notice::SwapWaits(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&News::SwapWaits(names(&self.table, &ids)));
+                if let Some(change) = self.table.change() {
+                    let waits = names(&self.table, &ids);
+                    self.audience.hear(&News::SwapWaits { waits, change });
+                }
             }
             Notice::SwapRefused => {
                 self.table.drop_pending();

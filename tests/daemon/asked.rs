@@ -218,7 +218,7 @@ fn a_reload_says_what_became_of_it() {
             .replace("later/b", "b")
             .replace("content: \"x\", after: \"file[bad]\"", "content: \"new\""),
     );
-    ask(&host, &["reload"]).exits(0).prints("1 changed");
+    ask(&host, &["reload"]).exits(0).prints("1 changed").prints("\n~ file[below]\n");
     host.wait_until("the new one runs", || host.read("c") == "new");
     ask(&host, &["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
     ask(&host, &["check", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");

@@ -111,6 +111,33 @@ fn f10_two_commands_on_one_thing_name_each_other() {
     });
 }
 
+/// F-10: two daemons with opposite graphs, each with a state directory of its own, so that none refuses the other: each sees another
+/// party, repairs become rare, and each goes on with what is its own alone.
+#[test]
+fn f10_two_daemons_with_opposite_graphs_come_to_rest() {
+    let (one, other) = (Host::with(""), Host::with(""));
+    let shared = one.path("shared");
+    let opposite = |host: &Host, says: &str| {
+        host.graph(&format!(
+            "graph: {says}\nresources:\n  file:\n  - {{name: shared, path: {}, content: \"{says}\\n\"}}\n  \
+             - {{name: own, path: $DIR/own, content: \"{says}\\n\"}}\n",
+            shared.display()
+        ));
+    };
+    opposite(&one, "one");
+    opposite(&other, "other");
+    let daemons = [one.run(&[]), other.run(&[])];
+    for daemon in &daemons {
+        daemon.wait_for_of("contended", "file[shared]");
+    }
+    for (host, daemon, says) in [(&one, &daemons[0], "one\n"), (&other, &daemons[1], "other\n")] {
+        host.write("own", "drift\n");
+        host.wait_until("what is its own is repaired", || host.read("own") == says);
+        let repairs = of(daemon, "changed", "file[shared]").len();
+        assert!((1..=8).contains(&repairs), "{repairs} repairs");
+    }
+}
+
 /// The brake: so many undone repairs stop all repairs for a minute; what the graph asks for anew is still done.
 #[test]
 fn e20_the_brake_is_said_and_lets_a_new_graph_through() {

@@ -45,7 +45,7 @@ fn note(stage: &mut Stage, news: &News<'_>) {
     match news {
         News::Loaded { .. } => stage.heard.loaded += 1,
         News::Refused(why) => stage.heard.refused.push((*why).to_owned()),
-        News::SwapWaits(_) => stage.saw("a swap that waited"),
+        News::SwapWaits { .. } => stage.saw("a swap that waited"),
         News::Started(identity) => {
             stage.heard.started.entry((*identity).to_owned()).or_default().push(now);
         }

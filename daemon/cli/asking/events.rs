@@ -33,13 +33,15 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
     })
 }
 
+/// Under what happened.
+const BELOW: &str = "\n          ";
+
 /// One event in a line, as seen at this moment (in milliseconds since 1970).
 pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
     let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
-    let says = match plain(&event.says) {
-        says if says.is_empty() => says,
-        says => format!(": {says}"),
-    };
+    // What has more lines has them below, where they are seen to belong to it.
+    let lines: Vec<String> = event.says.lines().map(plain).collect();
+    let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
     let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
     format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())
 }
