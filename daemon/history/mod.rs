@@ -2,7 +2,7 @@
 //!
 //! [`History`] is the one writer, with a thread that commits together what waits; each run has a [`Keeper`] of it, which comes with the
 //! run's permit. [`Reader`] looks, beside a writer too. All is in one database of its own, so that whatever happens to it hurts
-//! nothing else ([decision 29](../../docs/decisions/0029-history-and-undo.md)).
+//! nothing else (docs/decisions/0029-history-and-undo.md).
 //!
 //! [`Keeper`]: steadfast_resources::Keeper
 
