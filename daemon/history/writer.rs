@@ -116,20 +116,31 @@ impl History {
         if front.writer.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
             return Ok(());
         }
-        let book = Book::open(&self.state_directory, self.limits)?;
-        front.next = book.next.max(front.next);
         let (sender, handed) = sync_channel(QUEUE);
-        let writer = Writer {
+        let (told, opened) = sync_channel(1);
+        let mut writer = Writer {
             state_directory: self.state_directory.clone(),
             limits: self.limits,
             clock: Arc::clone(&self.clock),
-            book: Some(book),
+            book: None,
+        };
+        let refuse = |why: String| {
+            let path = database(&self.state_directory).display().to_string();
+            HistoryError::Database { path, why }
         };
         let thread = std::thread::Builder::new().name("history".to_owned());
-        let thread = thread.spawn(move || writer.run(&handed)).map_err(|error| {
-            let path = database(&self.state_directory).display().to_string();
-            HistoryError::Database { path, why: error.to_string() }
-        })?;
+        let thread =
+            thread.spawn(move || match Book::open(&writer.state_directory, writer.limits) {
+                Ok(book) => {
+                    told.send(Ok(book.next)).unwrap_or_default();
+                    writer.book = Some(book);
+                    writer.run(&handed);
+                }
+                Err(error) => told.send(Err(error)).unwrap_or_default(),
+            });
+        let thread = thread.map_err(|error| refuse(error.to_string()))?;
+        let next = opened.recv().map_err(|_ended| refuse("its thread has ended".to_owned()))??;
+        front.next = next.max(front.next);
         front.writer = Some((sender, thread));
         Ok(())
     }
