@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod former;
 mod permit;
 mod printable;
 mod receive;
@@ -24,6 +25,7 @@ pub mod kinds;
 pub mod registry;
 
 pub use change::{Change, Difference, Outcome, Verdict};
+pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use printable::{printable, printable_json};

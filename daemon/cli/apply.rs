@@ -10,6 +10,7 @@ use crate::config::Loaded;
 use crate::driver::{
     Audience, Driver, Finished, Guard, Inbox, Input, News, Parts, Progress, Settings, local_minute,
 };
+use crate::history::History;
 use crate::plan::Plan;
 use crate::signals::{Signal, Signals};
 use crate::store::{Journal as StateJournal, Recalled};
@@ -32,7 +33,8 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
-    let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let opening = Opening::begin(directory.clone());
     let read = runtime.block_on(read::read_unless_stopped(
         &args.graph,
         &mut signals,
@@ -70,9 +72,12 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default();
-    let parts = Parts { host, key, journal, recalled, audience };
+    let history = History::new(directory, args.state.history);
+    let kept = Some(Arc::clone(&history));
+    let parts = Parts { host, key, journal, recalled, history: kept, audience };
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(drive(parts, whole, guard, Some(signals)));
+    history.flush();
     if let Some(why) = &finished.refused {
         text::error(why, None);
         return Exit::Graph;

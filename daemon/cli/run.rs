@@ -32,6 +32,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         settings: settings(args),
         key,
         state_directory: state::directory(args.state.state_dir.as_deref()),
+        history: args.state.history,
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
             options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },

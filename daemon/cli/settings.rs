@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::{log, text};
 use crate::config::{self, Settings};
 use crate::events::Retention;
+use crate::history::Limits;
 use crate::plan::Plan;
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
         Command::Check(check) => drop(of(&mut check.graph)?),
+        Command::Undo(undo) if Path::new(SETTINGS).exists() => {
+            undo.history = limits(&told(Path::new(SETTINGS))?);
+        }
         _ => {}
     }
     Ok(())
@@ -104,11 +108,22 @@ fn read(path: &Path) -> Result<Settings, config::Rejected> {
     config::read_settings(path, &[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 
+/// How much is kept of what is changed.
+fn limits(settings: &Settings) -> Limits {
+    let (said, usual) = (settings.history, Limits::default());
+    Limits {
+        file: said.file.unwrap_or(usual.file),
+        total: said.total.unwrap_or(usual.total),
+        age: said.age.map_or(usual.age, Duration::from_secs),
+    }
+}
+
 impl State {
     fn fill(&mut self, settings: &Settings) {
         if self.state_dir.is_none() {
             self.state_dir.clone_from(&settings.state_dir);
         }
+        self.history = limits(settings);
     }
 }
 

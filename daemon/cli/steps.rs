@@ -26,7 +26,8 @@ pub(super) fn find(
     let (loaded, noop) = loaded.planned();
     let steps = Steps::new(noop);
     let audience = Box::new(steps.clone());
-    let parts = Parts { host: Host::default(), key, journal: None, recalled, audience };
+    let (host, journal, history) = (Host::default(), None, None);
+    let parts = Parts { host, key, journal, recalled, history, audience };
     let finished = runtime.block_on(apply::drive(parts, (loaded, from), None, None));
     Found::new(graph, &order, &steps, finished)
 }

@@ -42,6 +42,7 @@ mod syntax;
 mod template;
 mod tree;
 mod trust;
+mod units;
 mod value;
 mod window;
 
@@ -51,8 +52,9 @@ pub use problem::{Place, Problem, Severity};
 pub use recorders::{Recorder, recorders};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
-pub use settings::{Defaults, Judge, Settings, read_settings, settings};
+pub use settings::{Bounds, Defaults, Judge, Settings, read_settings, settings};
 pub use trust::doubts;
+pub use units::span;
 pub use window::Window;
 
 use hash::Stable;

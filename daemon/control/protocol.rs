@@ -102,6 +102,15 @@ pub enum Ask {
         /// `kind[name]`, each.
         resources: Vec<String>,
     },
+    /// Put back what a resource was before its last change, and pause it by itself.
+    Undo {
+        /// `kind[name]`.
+        resource: String,
+        /// Before this change of its history, and all later ones.
+        to: Option<u64>,
+        /// It is paused for so many seconds.
+        seconds: u64,
+    },
     /// Look again now; at all where none is named.
     Check {
         /// `kind[name]`, each.
@@ -152,6 +161,7 @@ impl Ask {
             | Self::Resume { .. }
             | Self::Reload { .. }
             | Self::Retry { .. }
+            | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }
             | Self::Stop { .. }

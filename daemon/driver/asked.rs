@@ -1,12 +1,12 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
-use super::Driver;
 use super::status::Verdict;
 use super::status::{
     Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
     ResourceStatus, Status, Wanted,
 };
 use super::times::Moment;
+use super::{Driver, Undone};
 use crate::store::Origin;
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
@@ -39,6 +39,8 @@ pub enum Question {
     },
     /// End that: as above.
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Put back what this one was before its last run, or before this change of its history and all later ones.
+    Undo(String, Option<u64>, oneshot::Sender<Undone>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -60,6 +62,7 @@ impl Driver {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
             }
+            Question::Undo(name, from, to) => self.undo(name, from, to),
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);

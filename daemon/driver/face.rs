@@ -3,6 +3,7 @@
 use super::watch::Signal;
 use super::{Audience, LocalMinute, Question};
 use crate::config::Loaded;
+use crate::history::History;
 use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,6 +138,8 @@ pub struct Parts {
     pub journal: Option<Journal>,
     /// What it told back.
     pub recalled: Recalled,
+    /// What keeps what is changed; none where nothing will be changed.
+    pub history: Option<Arc<History>>,
     /// Who listens.
     pub audience: Box<dyn Audience>,
 }

@@ -32,6 +32,7 @@ mod sweep;
 mod table;
 mod tell;
 mod times;
+mod undo;
 mod units;
 mod values;
 mod watches;
@@ -45,9 +46,11 @@ pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Undoer};
 use tokio::time::Instant;
+pub use undo::{Undone, undo};
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
+use crate::history::History;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
@@ -86,6 +89,7 @@ pub struct Driver {
     ownership: Ownership,
     hub: Option<Hub>,
     keeper: Option<Keeper>,
+    history: Option<Arc<History>>,
     inbox: Inbox<Input>,
     runs: Runs,
     echo: Echo,
@@ -170,6 +174,7 @@ impl Driver {
             machinery,
             hub,
             keeper,
+            history: parts.history,
             inbox,
             runs: Runs::default(),
             echo: Echo::default(),

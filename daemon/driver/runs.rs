@@ -140,7 +140,14 @@ impl Driver {
     /// What every line that is logged from within a run carries.
     pub(super) fn span(&self, run: RunId) -> tracing::Span {
         let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
-        let cause = match self.engine.why(live.vertex) {
+        let cause = self.cause(live.vertex);
+        // Of the highest level, so that it is there whatever is filtered.
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
+    }
+
+    /// Why a vertex runs, in a word.
+    fn cause(&self, id: VertexId) -> &'static str {
+        match self.engine.why(id) {
             Some(Why::Operator) => "operator",
             Some(Why::Event) => "event",
             Some(Why::Refresh) => "refresh",
@@ -148,9 +155,7 @@ impl Driver {
             Some(Why::Load) => "load",
             Some(Why::Poll) => "poll",
             Some(Why::Look) | None => "look",
-        };
-        // Of the highest level, so that it is there whatever is filtered.
-        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
+        }
     }
 
     /// Applies what the check of this run found.
@@ -159,13 +164,16 @@ impl Driver {
             self.apply_parts(run, id);
             return;
         }
+        let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
             let trouble = Trouble::new("the check of this run left nothing to apply");
             self.inbox.put(Input::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
-        let permit = self.key.mint(live.cancel.clone());
+        let history = self.history.as_ref();
+        let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
+        let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
         let (resource, seat) = (live.resource(), entry.nature.seat);
         let host = self.host.clone();
         self.echo.applying(id);

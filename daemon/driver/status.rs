@@ -139,6 +139,15 @@ pub struct Checkout {
     pub branch: Option<String>,
 }
 
+/// What was undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// What was put back, a line for each path.
+    pub lines: Vec<String>,
+    /// The resource was paused, for its graph would put it back.
+    pub paused: bool,
+}
+
 /// How one resource stands, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -12,10 +12,12 @@ mod owned;
 mod sqlite;
 
 pub use directory::Hold;
+pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use owned::{Origin, Owned};
 pub use sqlite::SqliteStore;
+pub(crate) use sqlite::{Fault, move_aside};
 
 /// What every database of ours has in common.
 pub(crate) mod database {

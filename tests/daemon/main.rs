@@ -5,6 +5,7 @@ mod hung;
 
 mod daemon;
 mod forged;
+mod history;
 mod host;
 mod output;
 mod process;

@@ -27,6 +27,7 @@ use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::token::{Need, Token};
 use body::Body;
 use claims::{Claims, Pattern};
+pub use diff::unified;
 use known::Known;
 use mode::Mode;
 use std::fmt;
