@@ -1,5 +1,6 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
+use super::ordered::Ordered;
 use super::status::Verdict;
 use super::status::{
     Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
@@ -7,7 +8,7 @@ use super::status::{
 };
 use super::times::Moment;
 use super::{Driver, Undone};
-use crate::store::Origin;
+use crate::store::{Order, Origin};
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
@@ -41,6 +42,8 @@ pub enum Question {
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Put back what this one was before its last run, or before this change of its history and all later ones.
     Undo(String, Option<u64>, oneshot::Sender<Undone>),
+    /// What the operator orders about what is kept of these: answered when it is durable.
+    Order(Order, Vec<String>, oneshot::Sender<Ordered>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -63,6 +66,7 @@ impl Driver {
                 self.turn(Event::Wake);
             }
             Question::Undo(name, from, to) => self.undo(name, from, to),
+            Question::Order(order, names, to) => self.order(order, &names, to),
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);

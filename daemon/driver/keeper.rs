@@ -3,11 +3,14 @@
 //! A begin that cannot be kept is refused, and nothing is changed. An end that cannot be kept is kept for later, and while one
 //! waits no begin is accepted: the log stays in order.
 
+use super::ordered::{Declined, Ordered};
 use crate::store::Entry;
 use crate::store::Journal;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long to wait before an end that could not be kept is tried again.
@@ -34,6 +37,36 @@ enum Asked {
     /// One of several; the last of them answers.
     Part,
     Other(Entry),
+    Order(Entry, Awaited),
+}
+
+/// What waits until several entries are durable: the last of them answers, or the first that could not be kept.
+type Awaited = Arc<Mutex<Option<Promise>>>;
+
+/// Who waits, and for what answer.
+#[derive(Debug)]
+pub(super) struct Promise {
+    pub(super) to: oneshot::Sender<Ordered>,
+    pub(super) says: Vec<String>,
+}
+
+impl Promise {
+    fn keep(awaited: Awaited) {
+        let last = Arc::into_inner(awaited).map(Mutex::into_inner);
+        if let Some(Self { to, says }) =
+            last.and_then(|last| last.unwrap_or_else(PoisonError::into_inner))
+        {
+            // Who asked may have gone; it is done all the same.
+            drop(to.send(Ok(says)));
+        }
+    }
+
+    fn put_off(awaited: &Awaited, why: &str) {
+        if let Some(promise) = awaited.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let says = format!("it holds now, and is kept as soon as that is possible: {why}");
+            drop(promise.to.send(Err(Declined::Later(says))));
+        }
+    }
 }
 
 impl Keeper {
@@ -100,6 +133,15 @@ impl Keeper {
         self.write(entry.clone(), true, Asked::Other(entry));
     }
 
+    /// Records what an operator waits for.
+    pub(super) fn order(&mut self, entries: Vec<Entry>, promise: Promise) {
+        let awaited: Awaited = Arc::new(Mutex::new(Some(promise)));
+        for entry in entries {
+            self.write(entry.clone(), true, Asked::Order(entry, Arc::clone(&awaited)));
+        }
+        Promise::keep(awaited);
+    }
+
     fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
         let ticket = self.next;
         self.next += 1;
@@ -117,19 +159,19 @@ impl Keeper {
     }
 
     /// What the journal's answer means for the engine.
-    pub(super) fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
+    pub(super) fn answered(&mut self, tickets: &[u64], refused: Option<&str>) -> Vec<Event> {
         for ticket in tickets {
             self.retrying.remove(ticket);
         }
         if self.retrying.is_empty() && !self.stalled.is_empty() && self.retry_at.is_none() {
             self.retry_at = Some(Instant::now());
         }
-        tickets.iter().filter_map(|ticket| self.answer(*ticket, kept)).collect()
+        tickets.iter().filter_map(|ticket| self.answer(*ticket, refused)).collect()
     }
 
-    fn answer(&mut self, ticket: u64, kept: bool) -> Option<Event> {
+    fn answer(&mut self, ticket: u64, refused: Option<&str>) -> Option<Event> {
         let asked = self.asked.remove(&ticket)?;
-        match (asked, kept) {
+        match (asked, refused.is_none()) {
             (Asked::Begin(run), true) => Some(Event::Begun(run)),
             (Asked::Begin(run), false) => {
                 // Nothing else may be waiting: this finds out when state can be kept again.
@@ -142,6 +184,15 @@ impl Keeper {
             (Asked::End(run, _), true) => Some(Event::Durable(run)),
             (Asked::Pause(_), true) => Some(Event::PauseSaved),
             (Asked::Other(_), true) | (Asked::Part, _) => None,
+            (Asked::Order(_, awaited), true) => {
+                Promise::keep(awaited);
+                None
+            }
+            (Asked::Order(entry, awaited), false) => {
+                Promise::put_off(&awaited, refused.unwrap_or_default());
+                self.stall(ticket, entry.clone(), Asked::Other(entry));
+                None
+            }
             (Asked::End(run, entry), false) => {
                 self.stall(ticket, entry.clone(), Asked::End(run, entry));
                 None

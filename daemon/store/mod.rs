@@ -8,6 +8,7 @@ mod directory;
 mod fold;
 mod journal;
 mod memory;
+mod order;
 mod owned;
 mod sqlite;
 
@@ -15,6 +16,7 @@ pub use directory::Hold;
 pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
+pub use order::Order;
 pub use owned::{Origin, Owned};
 pub use sqlite::SqliteStore;
 pub(crate) use sqlite::{Fault, move_aside};
@@ -76,6 +78,9 @@ pub enum Entry {
     },
     /// The identity has left the graph; only this ends what is owed to it.
     Forget(Arc<str>),
+    /// It is treated as if it was declared for the first time: whether it has run, and whose it is, is forgotten. What is owed to it,
+    /// what it has sent and received, its pause and a run under way stay.
+    Anew(Arc<str>),
     /// Whose a thing is from now on; nobody's where none is given.
     Own {
         /// Of which identity.
@@ -182,6 +187,13 @@ pub struct Remembered {
     pub parked: Option<PauseRecord>,
     /// Whose it is.
     pub owned: Option<Arc<Owned>>,
+}
+
+impl Remembered {
+    /// The same after [`Entry::Anew`].
+    pub fn anew(&mut self) {
+        (self.done, self.interrupted, self.owned) = (None, None, None);
+    }
 }
 
 impl Recalled {

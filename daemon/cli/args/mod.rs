@@ -66,6 +66,12 @@ pub enum Command {
     Undo(Undo),
     /// Run resources again, also what has failed or runs once
     Retry(Resources),
+    /// Refuse every graph that leaves these out, until `unprotect`
+    Protect(Resources),
+    /// End the protection of resources
+    Unprotect(Resources),
+    /// Forget whose resources are and that they have run: what is there is adopted, what runs once runs again
+    Forget(Resources),
     /// Wait until the host is as declared
     Wait(Wait),
     /// End the daemon
@@ -246,7 +252,7 @@ pub struct Reload {
     pub socket: Socket,
 }
 
-/// `steadfast retry`.
+/// `steadfast retry`, `protect`, `unprotect`, `forget`.
 #[derive(Debug, Args)]
 pub struct Resources {
     /// Which: `kind[name]`
