@@ -12,6 +12,7 @@ mod edges;
 mod explain;
 mod graph;
 mod history;
+mod kept;
 mod log;
 mod ordered;
 mod past;
@@ -84,6 +85,7 @@ pub fn main() -> Exit {
         Command::Protect(args) => with_signals(|_| ordered::order(Order::Protect, &args)),
         Command::Unprotect(args) => with_signals(|_| ordered::order(Order::Unprotect, &args)),
         Command::Forget(args) => with_signals(|_| ordered::order(Order::Forget, &args)),
+        Command::State(args) => kept::of_kept(&args),
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),

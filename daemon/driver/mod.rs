@@ -15,7 +15,7 @@ mod groups;
 mod inbox;
 mod inspect;
 mod keeper;
-mod kept;
+pub mod kept;
 mod lines;
 mod listing;
 mod machinery;

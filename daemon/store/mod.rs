@@ -10,6 +10,7 @@ mod journal;
 mod memory;
 mod order;
 mod owned;
+mod rules;
 mod sqlite;
 
 pub use directory::Hold;
@@ -18,8 +19,9 @@ pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use order::Order;
 pub use owned::{Origin, Owned};
-pub use sqlite::SqliteStore;
+pub use rules::{Readers, violations};
 pub(crate) use sqlite::{Fault, move_aside};
+pub use sqlite::{SqliteStore, Verified};
 
 /// What every database of ours has in common.
 pub(crate) mod database {

@@ -115,3 +115,74 @@ fn what_is_not_known_is_refused() {
         .exits(1)
         .says("protected, and not in the new graph: exec[once], file[made]");
 }
+
+/// B-24, B-25: what is kept is shown beside a daemon and without one, and no secret with it.
+#[test]
+fn what_is_kept_is_shown_without_secrets() {
+    let sender = r#"
+  - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: "password[secret].password"}}
+  password: [{name: secret, length: 40, saved: true}]"#;
+    let host = Host::with(&graph(&(made(DELETE) + sender)));
+    ask(&host, &["state", "show"]).exits(0).prints("0 resources in");
+    let mut running = Some(host.run(&[]));
+    let daemon = running.as_ref().expect("just started");
+    daemon.wait_for("converged");
+    let secret = host.read("conf");
+    assert_eq!(secret.trim_end().len(), 40);
+    ask(&host, &["protect", "file[made]"]).exits(0);
+    ask(&host, &["pause", "file[made]", "--for", "2h", "--reason", "somebody looks"]).exits(0);
+    daemon.wait_for_of("paused", "file[made]");
+    let all = ["exec[once]", "file[conf]", "file[made]", "password[secret]"];
+    for beside in [true, false] {
+        if let Some(daemon) = running.take_if(|_| !beside) {
+            daemon.kill();
+        }
+        let json = ask(&host, &["state", "show", "--json"]);
+        json.exits(0);
+        let shown = json.json();
+        let names: Vec<_> = shown["resources"].as_object().expect("resources").keys().collect();
+        assert_eq!(names, all, "{shown}");
+        let file = &shown["resources"]["file[made]"];
+        assert_eq!(file["owned"]["origin"], "created");
+        assert_eq!(file["owned"]["protected_by_operator"], true);
+        assert_eq!(file["pause"]["reason"], "somebody looks");
+        assert_eq!(shown["resources"]["password[secret]"]["sent"], true);
+        assert!(!json.stdout.contains(secret.trim_end()), "{}", json.stdout);
+        ask(&host, &["state", "show", "file[made]"]).exits(0).prints_in_order(&[
+            "file[made]",
+            "paused until",
+            "somebody looks",
+            "made by us, under the graph `g`",
+            "protected by the operator",
+        ]);
+        let shown = ask(&host, &["state", "show"]);
+        shown.exits(0).prints("4 resources in").prints("has sent values");
+        shown.prints("has received values").prints_nothing_of(secret.trim_end());
+        ask(&host, &["state", "verify"]).exits(0).prints("sound: 4 resources in");
+    }
+    let meant = "nothing is kept of file[mad] (did you mean file[made]?)";
+    ask(&host, &["state", "show", "file[mad]"]).exits(64).says(meant);
+}
+
+/// B-19: damage is found, named and left as it is.
+#[test]
+fn damage_is_named() {
+    let host = Host::with(&graph(&made(DELETE)));
+    host.apply().exits(0);
+    ask(&host, &["state", "verify"]).exits(0).prints("sound:");
+    let path = host.path("state/state.db");
+    let mut bytes = std::fs::read(&path).expect("the state");
+    let name = b"file[made]";
+    let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at + 5] = b'f';
+    }
+    std::fs::write(&path, &bytes).expect("written");
+    ask(&host, &["state", "verify"])
+        .exits(1)
+        .prints("the row of file[fade]: its checksum does not match")
+        .says("1 problem in");
+    assert_eq!(std::fs::read(&path).expect("the state"), bytes, "left as it is");
+}

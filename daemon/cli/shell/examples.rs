@@ -149,6 +149,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast forget 'file[made]'", "it is adopted: it stays when it leaves the graph"),
         ],
     ),
+    (
+        "state",
+        &[
+            ("steadfast state show", "all that is kept between runs"),
+            ("steadfast state show 'file[motd]' --json", "of one resource, for a program"),
+            ("steadfast state verify", "is any of it damaged?"),
+        ],
+    ),
     ("wait", &[("steadfast wait --timeout 300", "in a script: until the host is as declared")]),
     (
         "stop",
