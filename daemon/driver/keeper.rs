@@ -237,3 +237,78 @@ impl Keeper {
         self.journal.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Keeper, Promise};
+    use crate::driver::ordered::Declined;
+    use crate::store::{Entry, Journal, MemoryStore, Recalled, Store, StoreError, Writer};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    struct Full(MemoryStore, Arc<AtomicBool>);
+
+    impl Store for Full {
+        fn recall(&mut self) -> Result<Recalled, StoreError> {
+            self.0.recall()
+        }
+
+        fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+            if self.1.load(Ordering::SeqCst) {
+                return Err(StoreError::Ended);
+            }
+            self.0.commit(batch)
+        }
+    }
+
+    type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<String>)>>>;
+
+    fn deliver(keeper: &mut Keeper, writer: &mut Writer, answers: &Answers) {
+        writer.write_next();
+        let all = std::mem::take(&mut *answers.lock().expect("sound"));
+        for (tickets, refused) in all {
+            assert!(keeper.answered(&tickets, refused.as_deref()).is_empty());
+        }
+    }
+
+    /// B-24: who orders is answered when all of it is durable, not before; where it cannot be kept that is said, and it is tried again.
+    #[test]
+    fn an_order_is_answered_when_it_is_durable() {
+        let full = Arc::new(AtomicBool::new(false));
+        let store = Full(MemoryStore::default(), Arc::clone(&full));
+        let (journal, mut writer) = Journal::by_hand(Box::new(store));
+        let answers = Answers::default();
+        let own = Arc::clone(&answers);
+        let mut keeper = Keeper::new(journal.clone(), move |tickets, refused| {
+            own.lock().expect("sound").push((tickets, refused));
+        });
+        let protect = |name: &str| Entry::Own {
+            identity: name.into(),
+            owned: Some(Arc::new(crate::store::Owned { pinned: true, ..Default::default() })),
+        };
+        let both = || vec![protect("a"), protect("b")];
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(both(), Promise { to, says: vec!["done".to_owned()] });
+        assert!(answer.try_recv().is_err(), "nothing is durable yet");
+        deliver(&mut keeper, &mut writer, &answers);
+        assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])));
+
+        full.store(true, Ordering::SeqCst);
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(both(), Promise { to, says: Vec::new() });
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(matches!(answer.try_recv(), Ok(Err(Declined::Later(_)))));
+        assert!(!keeper.is_sound());
+        full.store(false, Ordering::SeqCst);
+        keeper.retry(Instant::now() + Duration::from_mins(1));
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(keeper.is_sound(), "kept in the end");
+
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(Vec::new(), Promise { to, says: Vec::new() });
+        assert_eq!(answer.try_recv(), Ok(Ok(Vec::new())), "nothing to keep");
+    }
+}
