@@ -6,6 +6,7 @@ pub mod config;
 pub mod control;
 pub mod driver;
 pub mod events;
+pub mod history;
 pub mod lease;
 pub mod plan;
 pub mod signals;

@@ -24,6 +24,8 @@ pub struct Change {
     /// What was found where the differences do not tell all of it (a long content): another number stands for something else that
     /// was found. 0 where they do.
     pub seal: u64,
+    /// Nothing of it is there yet: once this is done, it is ours (B-17).
+    pub creates: bool,
     /// What the kind's own `apply` wants to find again (the premise of the check).
     pub premise: Box<dyn Any + Send>,
 }

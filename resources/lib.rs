@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod former;
 mod permit;
 mod printable;
 mod receive;
 mod recipe;
+mod removal;
 mod resource;
 mod secret;
 mod source;
@@ -23,6 +25,7 @@ pub mod kinds;
 pub mod registry;
 
 pub use change::{Change, Difference, Outcome, Verdict};
+pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use printable::{printable, printable_json};
@@ -30,6 +33,7 @@ pub use receive::{
     Datum, Given, Kept, Made, Origin, Part, Piece, Receives, Recipe, SendSpec, Sent, Slot, Words,
     fits,
 };
+pub use removal::Removal;
 pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use secret::{Seal, SealKey, Sealed, Secret};
 pub use source::{Claim, Source};

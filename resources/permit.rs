@@ -1,6 +1,8 @@
 //! The right to change the host: minted by the driver for one run, after its intent is recorded.
 
+use crate::former::Keeper;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +23,7 @@ impl MintKey {
     #[must_use]
     #[expect(clippy::unused_self, reason = "having the key is the point")]
     pub fn mint(&self, cancel: CancellationToken) -> Permit {
-        Permit { cancel }
+        Permit { cancel, keeper: None }
     }
 }
 
@@ -29,7 +31,7 @@ impl MintKey {
 ///
 /// It cannot be made outside this module:
 /// ```compile_fail
-/// let permit = steadfast_resources::Permit { cancel: Default::default() };
+/// let permit = steadfast_resources::Permit { cancel: Default::default(), keeper: None };
 /// ```
 /// nor copied:
 /// ```compile_fail
@@ -42,6 +44,7 @@ impl MintKey {
 #[derive(Debug)]
 pub struct Permit {
     cancel: CancellationToken,
+    keeper: Option<Arc<dyn Keeper>>,
 }
 
 /// A permit was revoked: deadline, stop or lost lease. Nothing further may be changed in this run.
@@ -60,6 +63,17 @@ impl Permit {
     /// Whether it still holds: called by each host function before it changes anything.
     pub fn check(&self) -> Result<(), Revoked> {
         if self.cancel.is_cancelled() { Err(Revoked) } else { Ok(()) }
+    }
+
+    /// The same, for a run whose changes are kept by this one.
+    #[must_use]
+    pub fn kept_by(self, keeper: Option<Arc<dyn Keeper>>) -> Self {
+        Self { keeper, ..self }
+    }
+
+    /// Who keeps what this run takes away.
+    pub(crate) fn keeper(&self) -> Option<&dyn Keeper> {
+        self.keeper.as_deref()
     }
 
     /// Waits until it is revoked; for runs that wait for something else meanwhile (a child process).

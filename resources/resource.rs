@@ -4,6 +4,7 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::receive::{Kept, Sent};
+use crate::removal::Removal;
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
 use crate::token::{Need, Token};
@@ -29,6 +30,11 @@ pub trait Resource: Debug + Send + Sync {
     /// What it alone may write.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
+    }
+
+    /// How it is removed, where there is something that could be (B-17).
+    fn removal(&self) -> Option<Removal> {
+        None
     }
 
     /// The directory in which it must know what others claim: it holds, or removes, whatever else is below it.

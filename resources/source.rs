@@ -30,7 +30,8 @@ pub enum Source {
     },
 }
 
-/// Something that only one resource may write. Two claims on one thing are refused when the graph is loaded.
+/// Something that a resource writes. Two claims on one thing are refused when the graph is loaded, where it is exclusive; and what
+/// any resource claims is never removed for another that has left.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Claim {
     /// The thing at this path (normalised, absolute).
@@ -42,13 +43,26 @@ pub enum Claim {
         /// Its whole name.
         name: String,
     },
+    /// A package, whatever its architecture: several resources may hold it.
+    Package(String),
+}
+
+impl Claim {
+    /// Whether only one resource may hold it.
+    #[must_use]
+    pub fn is_exclusive(&self) -> bool {
+        match self {
+            Self::Path(_) | Self::Unit { .. } => true,
+            Self::Package(_) => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Claim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Path(path) => path.display().fmt(f),
-            Self::Unit { name, .. } => f.write_str(name),
+            Self::Unit { name, .. } | Self::Package(name) => f.write_str(name),
         }
     }
 }

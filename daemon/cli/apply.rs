@@ -10,6 +10,7 @@ use crate::config::Loaded;
 use crate::driver::{
     Audience, Driver, Finished, Guard, Inbox, Input, News, Parts, Progress, Settings, local_minute,
 };
+use crate::history::History;
 use crate::plan::Plan;
 use crate::signals::{Signal, Signals};
 use crate::store::{Journal as StateJournal, Recalled};
@@ -32,8 +33,13 @@ pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
 
 fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
     let began = Instant::now();
-    let opening = Opening::begin(state::directory(args.state.state_dir.as_deref()));
-    let read = runtime.block_on(read::read_unless_stopped(&args.graph, &mut signals, args.json));
+    let directory = state::directory(args.state.state_dir.as_deref());
+    let opening = Opening::begin(directory.clone());
+    let read = runtime.block_on(read::read_unless_stopped(
+        &args.graph,
+        &mut signals,
+        (args.json, args.allow_empty),
+    ));
     let loaded = match read {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
@@ -51,7 +57,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     };
     let (name, key) = (loaded.name.clone(), Arc::new(key));
     let guard = match &args.plan {
-        Some(plan) => match as_planned(plan, &loaded, &recalled, (&key, runtime)) {
+        Some(plan) => match as_planned(plan, (&loaded, &args.graph), &recalled, (&key, runtime)) {
             Ok(guard) => Some(guard),
             Err(exit) => return exit,
         },
@@ -66,8 +72,16 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default();
-    let parts = Parts { host, key, journal, recalled, audience };
-    let finished = runtime.block_on(drive(parts, loaded, guard, Some(signals)));
+    let history = History::new(directory, args.state.history);
+    let kept = Some(Arc::clone(&history));
+    let parts = Parts { host, key, journal, recalled, history: kept, audience };
+    let whole = (loaded, &args.graph);
+    let finished = runtime.block_on(drive(parts, whole, guard, Some(signals)));
+    history.flush();
+    if let Some(why) = &finished.refused {
+        text::error(why, None);
+        return Exit::Graph;
+    }
     let verdict = Verdict::of(&finished);
     if args.json {
         out_json(&verdict.to_json(&name, &finished, began.elapsed()));
@@ -84,12 +98,13 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 /// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.
 fn as_planned(
     plan: &Plan,
-    loaded: &Loaded,
+    (loaded, graph): (&Loaded, &args::Graph),
     recalled: &Recalled,
     (key, runtime): (&Arc<MintKey>, &Runtime),
 ) -> Result<Arc<dyn Guard>, Exit> {
     let still = plan.is_of(loaded).and_then(|()| {
-        let found = steps::find(loaded.clone(), recalled.clone(), Arc::clone(key), runtime);
+        let whole = (loaded.clone(), graph);
+        let found = steps::find(whole, recalled.clone(), Arc::clone(key), runtime);
         found.is_still(plan)
     });
     match still {
@@ -274,6 +289,9 @@ impl Audience for Screen {
                 let words = trouble.map(trouble_words).unwrap_or_default();
                 self.line(&format!("failed {}{words}", plain(identity)));
             }
+            News::Left { identity, says } => {
+                self.line(&format!("left {}: {says}", plain(identity)));
+            }
             News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
             News::Stuck(name) => {
                 self.line(&format!("stuck {}: its run does not return", plain(name)));
@@ -310,13 +328,14 @@ pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
 }
 
 /// A driver set up for one pass.
-fn settings(guard: Option<Arc<dyn Guard>>) -> Settings {
+fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
     Settings {
         one_shot: true,
         slots: Slots::default(),
         sweep: None,
         pause_limit: Duration::from_hours(8),
         whole: false,
+        removes: graph.only.is_empty() && graph.skip.is_empty(),
         brake: None,
         clock: local_minute,
         guard,
@@ -326,11 +345,11 @@ fn settings(guard: Option<Arc<dyn Guard>>) -> Settings {
 /// Runs a graph once.
 pub(super) async fn drive(
     parts: Parts,
-    loaded: Loaded,
+    (loaded, graph): (Loaded, &args::Graph),
     guard: Option<Arc<dyn Guard>>,
     signals: Option<Signals>,
 ) -> Finished {
-    let driver = Driver::new(settings(guard), parts);
+    let driver = Driver::new(settings(graph, guard), parts);
     let inbox = driver.inbox();
     inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
     if let Some(signals) = signals {

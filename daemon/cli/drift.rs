@@ -27,7 +27,8 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
         vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
     });
-    let found = steps::find(loaded, Recalled::default(), Arc::new(key), runtime);
+    let whole = (loaded, &args.graph);
+    let found = steps::find(whole, Recalled::default(), Arc::new(key), runtime);
     if args.json {
         out_json(&found.to_json());
     } else {

@@ -78,7 +78,9 @@ fn kind(spec: &Spec) {
             out(format!("These can be {{secret: NAME}} too: {}.", secret.join(", ")));
         }
     }
-    out("\nBesides: name, meta, recv, and the short edges after, before, notify, subscribe.");
+    out(
+        "\nBesides: name, aliases, meta, recv, and the short edges after, before, notify, subscribe.",
+    );
 }
 
 fn fields(fields: &[FieldSpec]) {

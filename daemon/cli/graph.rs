@@ -3,10 +3,13 @@
 use super::args::{Format, ShowGraph};
 use super::edges::Edges;
 use super::exit::Exit;
-use super::read;
 use super::text::{count, out, out_json, plain};
+use super::{read, state, text};
 use crate::config::{Loaded, Options};
+use crate::driver;
+use crate::store::SqliteStore;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Shows a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
@@ -16,6 +19,7 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
         Err(exit) => return exit,
     };
     let edges = Edges::of(&loaded);
+    let removals = removals(args, &loaded);
     match args.format {
         Format::Text => {
             let vertices = count(loaded.vertices.len(), "resource");
@@ -24,11 +28,35 @@ pub(super) fn graph(args: &ShowGraph) -> Exit {
                 out(format!("  {}", plain(&vertex.identity)));
             }
             edges.show();
+            if !removals.is_empty() {
+                out(format!(
+                    "{} to be removed, for it has left:",
+                    count(removals.len(), "resource")
+                ));
+                for name in &removals {
+                    out(format!("  - {}", plain(name)));
+                }
+            }
         }
         Format::Dot => dot(&loaded, &edges),
-        Format::Json => out_json(&to_json(&loaded, &edges)),
+        Format::Json => out_json(&to_json(&loaded, &edges, &removals)),
     }
     Exit::Well
+}
+
+/// What an apply of this graph would remove because it has left; nothing for who may not see what is kept.
+fn removals(args: &ShowGraph, loaded: &Loaded) -> Vec<Arc<str>> {
+    if !args.graph.only.is_empty() || !args.graph.skip.is_empty() {
+        return Vec::new();
+    }
+    let directory = state::directory(args.state.state_dir.as_deref());
+    match SqliteStore::peek(&directory) {
+        Ok(recalled) => driver::removals(loaded.clone(), &recalled),
+        Err(error) => {
+            text::say(format!("warning: {error}; shown without what has left the graph"));
+            Vec::new()
+        }
+    }
 }
 
 /// Graphviz: what refreshes is drawn in full, what only waits is dashed.
@@ -49,7 +77,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", plain(name).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn to_json(loaded: &Loaded, edges: &Edges) -> Value {
+fn to_json(loaded: &Loaded, edges: &Edges, removals: &[Arc<str>]) -> Value {
     let vertex = |vertex: &crate::config::Vertex| {
         let (file, line) = vertex.place;
         json!({
@@ -65,6 +93,7 @@ fn to_json(loaded: &Loaded, edges: &Edges) -> Value {
         "comment": loaded.comment,
         "resources": loaded.vertices.iter().map(vertex).collect::<Vec<_>>(),
         "edges": edges.to_json(),
+        "removals": removals.iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
         "semaphores": loaded.semaphores.iter().map(semaphore).collect::<Vec<_>>(),
     })
 }

@@ -11,7 +11,9 @@ mod drift;
 mod edges;
 mod explain;
 mod graph;
+mod history;
 mod log;
+mod past;
 mod plan;
 mod read;
 mod run;
@@ -23,6 +25,7 @@ mod steps;
 mod text;
 mod times;
 mod top;
+mod undo;
 
 use crate::signals::Signals;
 use args::{Cli, Command};
@@ -62,7 +65,13 @@ pub fn main() -> Exit {
     match cli.command {
         Command::Check(args) => check::check(&args),
         Command::Status(args) => asking::status(&args),
-        Command::Show(args) => asking::show(&args),
+        Command::Show(args) => match args.at {
+            Some(number) => history::show(&args, number),
+            None => asking::show(&args.of),
+        },
+        Command::History(args) => history::history(&args),
+        Command::Diff(args) => history::diff(&args),
+        Command::Undo(args) => with_signals(|_| undo::undo_command(&args, &key)),
         Command::Why(args) => asking::why(&args),
         Command::Events(args) => asking::events(&args),
         Command::Report(args) => asking::report(&args),

@@ -40,7 +40,8 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         }
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
-    let found = steps::find(loaded.clone(), recalled, Arc::new(key), runtime);
+    let whole = (loaded.clone(), &args.graph);
+    let found = steps::find(whole, recalled, Arc::new(key), runtime);
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {

@@ -16,6 +16,7 @@ pub(super) fn options(graph: &Graph) -> Options {
         skip: graph.skip.clone(),
         origins: false,
         defaults: graph.defaults.clone(),
+        refuse_empty: false,
     }
 }
 
@@ -43,10 +44,11 @@ pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loade
 pub(super) async fn read_unless_stopped(
     graph: &Graph,
     signals: &mut Signals,
-    json: bool,
+    (json, allow_empty): (bool, bool),
 ) -> Result<Option<Loaded>, Exit> {
     let graph = graph.clone();
-    let reading = tokio::task::spawn_blocking(move || read(&graph, &options(&graph), json));
+    let options = Options { refuse_empty: !allow_empty, ..options(&graph) };
+    let reading = tokio::task::spawn_blocking(move || read(&graph, &options, json));
     let read = tokio::select! {
         biased;
         _ = signals.asked_to_stop() => return Ok(None),

@@ -4,6 +4,7 @@ use super::args::{Log, Run};
 use super::exit::Exit;
 use super::log::{self, Journal};
 use super::{read, state, text};
+use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Audience, News, Settings, local_minute};
 use crate::events::{self, Teller};
@@ -31,9 +32,10 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         settings: settings(args),
         key,
         state_directory: state::directory(args.state.state_dir.as_deref()),
+        history: args.state.history,
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
-            options: read::options(&args.graph),
+            options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },
             watch: args.watch,
         },
         signals,
@@ -69,6 +71,7 @@ fn settings(args: &Run) -> Settings {
         sweep: Some(args.sweep.unwrap_or(600)).filter(|s| *s > 0).map(Duration::from_secs),
         pause_limit: Duration::from_secs(args.pause_limit.unwrap_or(28_800)),
         whole: args.graph.only.is_empty() && args.graph.skip.is_empty(),
+        removes: args.graph.only.is_empty() && args.graph.skip.is_empty(),
         brake: Some(args.brake.unwrap_or(600)).filter(|brake| *brake > 0),
         clock: local_minute,
         guard: None,

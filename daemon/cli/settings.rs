@@ -2,9 +2,10 @@
 
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
-use super::{args, log, text};
+use super::{log, text};
 use crate::config::{self, Settings};
 use crate::events::Retention;
+use crate::history::Limits;
 use crate::plan::Plan;
 use clap::ValueEnum as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
         Command::Check(check) => drop(of(&mut check.graph)?),
+        Command::Undo(undo) if Path::new(SETTINGS).exists() => {
+            undo.history = limits(&told(Path::new(SETTINGS))?);
+        }
         _ => {}
     }
     Ok(())
@@ -99,9 +103,19 @@ fn read(path: &Path) -> Result<Settings, config::Rejected> {
         let is_one = known.iter().any(|name| name == word);
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
-    let group = |word: &str| args::group(word).map(drop).map_err(|why| format!("a group: {why}"));
+    let group = |word: &str| group(word).map(drop).map_err(|why| format!("a group: {why}"));
     let level = |word: &str| log::filter(word).map(drop);
     config::read_settings(path, &[("log", &form), ("socket_group", &group), ("log_level", &level)])
+}
+
+/// How much is kept of what is changed.
+fn limits(settings: &Settings) -> Limits {
+    let (said, usual) = (settings.history, Limits::default());
+    Limits {
+        file: said.file.unwrap_or(usual.file),
+        total: said.total.unwrap_or(usual.total),
+        age: said.age.map_or(usual.age, Duration::from_secs),
+    }
 }
 
 impl State {
@@ -109,6 +123,7 @@ impl State {
         if self.state_dir.is_none() {
             self.state_dir.clone_from(&settings.state_dir);
         }
+        self.history = limits(settings);
     }
 }
 
@@ -116,7 +131,7 @@ impl Run {
     fn fill(&mut self, settings: Settings) {
         self.watch |= settings.watch.unwrap_or_default();
         self.socket = self.socket.take().or(settings.socket);
-        let group = settings.socket_group.and_then(|name| args::group(&name).ok());
+        let group = settings.socket_group.and_then(|name| group(&name).ok());
         self.socket_group = self.socket_group.or(group);
         let form = settings.log.and_then(|word| Log::from_str(&word, false).ok());
         self.log = self.log.or(form);
@@ -131,5 +146,17 @@ impl Run {
             age: settings.events_days.map_or(usual.age, |days| DAY * days),
         };
         self.recorders = settings.recorders;
+    }
+}
+
+/// The number of a group.
+pub(super) fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match nix::unistd::Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err(format!("there is no group named `{text}`")),
+        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
     }
 }

@@ -1,5 +1,6 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
+use super::args::Graph;
 use super::text::{count, difference, out, plain};
 use super::{apply, text};
 use crate::config::Loaded;
@@ -15,7 +16,7 @@ use tokio::runtime::Runtime;
 
 /// Looks at a graph without changing anything.
 pub(super) fn find(
-    loaded: Loaded,
+    (loaded, from): (Loaded, &Graph),
     recalled: Recalled,
     key: Arc<MintKey>,
     runtime: &Runtime,
@@ -25,8 +26,9 @@ pub(super) fn find(
     let (loaded, noop) = loaded.planned();
     let steps = Steps::new(noop);
     let audience = Box::new(steps.clone());
-    let parts = Parts { host: Host::default(), key, journal: None, recalled, audience };
-    let finished = runtime.block_on(apply::drive(parts, loaded, None, None));
+    let (host, journal, history) = (Host::default(), None, None);
+    let parts = Parts { host, key, journal, recalled, history, audience };
+    let finished = runtime.block_on(apply::drive(parts, (loaded, from), None, None));
     Found::new(graph, &order, &steps, finished)
 }
 
@@ -59,6 +61,7 @@ pub(super) struct Found {
 impl Found {
     /// Puts it together: in the order of the graph, what would be gone last.
     fn new(graph: String, order: &[String], steps: &Steps, finished: Finished) -> Self {
+        let total = finished.standings.len();
         let failed = finished
             .standings
             .into_iter()
@@ -75,12 +78,20 @@ impl Found {
             })
             .collect();
         let mut steps = steps.take();
-        let places: HashMap<&str, usize> =
+        // By name: a graph may be large.
+        let at: HashMap<&str, usize> =
             order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        for step in &mut steps {
+            step.leaves = !at.contains_key(step.resource.as_str());
+            // Also where nothing is deleted: a service that is stopped.
+            if step.leaves && step.action == Action::Change {
+                step.action = Action::Remove;
+            }
+        }
         steps.sort_by_key(|s| {
-            (s.action == Action::Remove, places.get(s.resource.as_str()).copied())
+            (s.action == Action::Remove, s.leaves, at.get(s.resource.as_str()).copied())
         });
-        Self { graph, total: order.len(), steps, failed }
+        Self { graph, total, steps, failed }
     }
 
     /// Something could not be checked.
@@ -174,6 +185,7 @@ fn show(step: &Step) {
             out(format!("! {name}: held: changes are allowed {window}"));
         }
         (Action::Held, None) => out(format!("! {name}: held: noop")),
+        (Action::Remove, _) if step.leaves => out(format!("- {name}: it has left the graph")),
         (Action::Remove, _) => out(format!("- {name}")),
         (Action::Change, _) => out(format!("~ {name}")),
     }

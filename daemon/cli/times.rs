@@ -1,19 +1,6 @@
 //! Times as they are said on the command line.
 
-/// A span of time: a number with `s`, `m`, `h` or `d`.
-pub(super) fn span(text: &str) -> Result<u64, String> {
-    let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let (number, factor) = match unit {
-        's' => (text.trim_end_matches('s'), 1),
-        'm' => (text.trim_end_matches('m'), 60),
-        'h' => (text.trim_end_matches('h'), 3600),
-        'd' => (text.trim_end_matches('d'), 86_400),
-        _ => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_error| wrong())?;
-    number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
-}
+use crate::config::span;
 
 /// From where on events are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
-use super::meta::{Metas, Own};
+use super::meta::{Delete, Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
 use super::receive::{Awaited, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
-use super::{Link, Loaded, Options, Origin, Vertex};
+use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::Meta;
@@ -27,6 +27,7 @@ pub(super) enum Whole {
 
 /// A vertex that may yet be refused.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Candidate {
     pub(super) identity: Arc<str>,
     pub(super) at: Where,
@@ -39,6 +40,9 @@ pub(super) struct Candidate {
     /// It takes part in automatic edges.
     pub(super) autoedge: bool,
     autogroup: bool,
+    delete: bool,
+    protect: bool,
+    pub(super) aliases: Aliases,
     line: u32,
 }
 
@@ -101,6 +105,7 @@ pub(super) fn check(
     let comment = files.iter_mut().find_map(|file| file.comment.take());
     checker.declare_secrets(&mut files);
     let links = checker.resources(&mut files);
+    checker.refuse_aliases();
     checker.tell_claims();
     checker.tie_values();
     for (file, index, vertex, links) in links {
@@ -131,6 +136,18 @@ pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
         let what = format!("the name `{}` has a control character", quoted(name));
         Problem::new(Code::Name, what).hint("names are one line of visible characters")
     })
+}
+
+/// A hash of what is declared, with that of what is received; and what it would be under each former name.
+fn definitions(given: &raw::Resource, place: &Place, received: Option<u64>) -> (u64, Aliases) {
+    let defined = |name: &str| {
+        let hash = Stable::new().text(given.spec.kind).text(name).number(given.given.sum);
+        let base = place.base.to_string_lossy();
+        let hash = if given.given.relative { hash.text(&base) } else { hash };
+        received.map_or(hash, |sum| hash.number(sum)).finish()
+    };
+    let alias = |name: &String| (format!("{}[{name}]", given.spec.kind).into(), defined(name));
+    (defined(&given.name), given.aliases.iter().map(alias).collect())
 }
 
 /// The short edges of a resource, with its file, its number there, and its vertex.
@@ -213,42 +230,23 @@ impl Checker<'_> {
             self.problems.push(problem);
             return None;
         }
-        let definition =
-            Stable::new().text(given.spec.kind).text(&given.name).number(given.given.sum);
-        let definition = if given.given.relative {
-            definition.text(&place.base.to_string_lossy())
-        } else {
-            definition
-        };
         let receiver = self.receiver(&mut given, place, vertex, (file, index));
-        let definition = receiver.as_ref().map_or(definition, |(_, sum)| definition.number(*sum));
+        let sum = receiver.as_ref().map(|(_, sum)| *sum);
+        let (definition, aliases) = definitions(&given, place, sum);
         let recipe = receiver.map(|(recipe, _)| recipe);
-        let Own { meta, rewatch, autoedge, autogroup } = self.meta(given.meta, file, index);
+        let own = self.meta(given.meta.take(), file, index);
+        let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
         let at_fields = (identity.as_ref(), file, index);
-        // Of one that could not be read whole, what is wrong with those fields that could be.
-        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
-        let resource = match given.built {
-            None => {
-                let built = match &recipe {
-                    Some(recipe) => recipe.standing(),
-                    None => (given.spec.build)(&given.name, given.given.fields, place),
-                };
-                let built = built.map_err(|mut invalid| {
-                    let is_read = |invalid: &Invalid, read: &[&str]| {
-                        invalid.field.is_some_and(|field| read.contains(&field))
-                    };
-                    invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
-                    self.invalid(Severity::Error, &invalid, at_fields);
-                });
-                built.ok().filter(|_| read.is_none())
-            }
-            built => built,
-        };
+        let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
+            if delete == Delete::Always {
+                self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
+            }
         }
-        let definition = definition.finish();
+        let can = |resource: &Arc<dyn Resource>| resource.removal().is_some();
+        let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
         let line = given.line;
         self.vertices.push(Candidate {
             identity,
@@ -261,9 +259,64 @@ impl Checker<'_> {
             rewatch,
             autoedge,
             autogroup,
+            delete,
+            protect,
+            aliases,
             line,
         });
         Some(vertex)
+    }
+
+    /// `on_remove: delete` where nothing could be deleted, or must not be.
+    fn removal(
+        &mut self,
+        resource: &dyn Resource,
+        (spec, name): (&'static Spec, &str),
+        (file, index): (usize, usize),
+    ) {
+        let shown = format!("{}[{}]", spec.kind, quoted(name));
+        let problem = match resource.removal().map(|removal| removal.build(spec, name)) {
+            Some(Ok(_)) => return,
+            None => Problem::new(
+                Code::Removal,
+                format!("{shown}: `on_remove: delete`, and there is nothing that could be deleted"),
+            )
+            .hint("leave it out: when it leaves the graph it is forgotten"),
+            Some(Err(invalid)) => {
+                let why = invalid.first().map_or("", |invalid| invalid.what.as_str());
+                Problem::new(Code::Removal, format!("{shown}: it cannot be deleted: {why}"))
+                    .hint("leave `on_remove: delete` out")
+            }
+        };
+        let at = Where { file, part: Part::Meta(index, "on_remove") };
+        self.problems.push(problem.at(self.atlas.place(at)));
+    }
+
+    /// The resource itself, if all of it could be read and is valid.
+    fn build(
+        &mut self,
+        given: &mut raw::Resource,
+        recipe: Option<&Recipe>,
+        place: &Place,
+        at: (&str, usize, usize),
+    ) -> Option<Arc<dyn Resource>> {
+        if let Some(built) = given.built.take() {
+            return Some(built);
+        }
+        // Of one that could not be read whole, what is wrong with those fields that could be.
+        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
+        let built = match recipe {
+            Some(recipe) => recipe.standing(),
+            None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
+        };
+        let built = built.map_err(|mut invalid| {
+            let is_read = |invalid: &Invalid, read: &[&str]| {
+                invalid.field.is_some_and(|field| read.contains(&field))
+            };
+            invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
+            self.invalid(Severity::Error, &invalid, at);
+        });
+        built.ok().filter(|_| read.is_none())
     }
 
     fn meta(&mut self, given: Option<Box<raw::Given>>, file: usize, index: usize) -> Own {
@@ -313,7 +366,7 @@ impl Checker<'_> {
     }
 
     fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
-        for claim in resource.claims() {
+        for claim in resource.claims().into_iter().filter(Claim::is_exclusive) {
             let what = quoted(&claim.to_string());
             if let Some(holder) =
                 self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)
@@ -344,10 +397,15 @@ impl Checker<'_> {
                     meta: candidate.meta,
                     rewatch: candidate.rewatch,
                     autogroup: candidate.autogroup,
+                    delete: candidate.delete,
+                    protect: candidate.protect,
+                    removes: false,
+                    aliases: candidate.aliases,
                     place: (candidate.at.file, candidate.line),
                 })
             })
             .collect();
+        let (usual, windows) = self.metas.finish();
         let link = |tie: &Tie| Link { from: tie.from, to: tie.to, notify: tie.notify };
         Some(Loaded {
             name: String::new(),
@@ -355,7 +413,8 @@ impl Checker<'_> {
             vertices: vertices?,
             edges: ties.iter().map(link).collect(),
             semaphores: self.semaphores.finish(),
-            windows: self.metas.windows(),
+            windows,
+            usual,
             origins: self.origins,
             warnings: Vec::new(),
             files: sources.iter().map(|source| source.path.clone()).collect(),

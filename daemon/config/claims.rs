@@ -23,7 +23,7 @@ impl Checker<'_> {
             .iter()
             .filter_map(|(claim, holder)| match claim {
                 Claim::Path(path) => Some((path.as_path(), *holder)),
-                Claim::Unit { .. } => None,
+                Claim::Unit { .. } | Claim::Package(_) => None,
             })
             .collect();
         for (vertex, directory) in minding {

@@ -29,6 +29,7 @@ macro_rules! codes {
     };
 }
 
+// C304 was `on_remove` and `protect` while they had no effect.
 codes! {
     Unreadable = "C001", "A path that was given does not exist or cannot be read.";
     EmptyFolder = "C002", "A folder without a single .yaml file, or no path at all.";
@@ -49,6 +50,7 @@ codes! {
     Type = "C103", "A value that is of another type than the key takes.";
     MissingKey = "C104", "A key that is required and not given.";
     GraphName = "C105", "A graph without a name, or with two.";
+    Empty = "C106", "A graph without a single resource, where that was not asked for.";
     UnknownKind = "C201", "A kind that does not exist.";
     KindLater = "C202", "A kind that this build does not have.";
     KeyLater = "C203", "A key whose effect this build does not have.";
@@ -57,10 +59,11 @@ codes! {
     Duplicate = "C206", "Two resources of one kind and name.";
     Claim = "C207", "Two resources that would write the same thing.";
     Field = "C208", "A field that the kind refuses.";
+    Alias = "C209", "A former name that is a resource's name still, or that two resources claim.";
     Meta = "C301", "A metaparameter out of its range.";
     Limit = "C302", "A limit under which nothing could ever run.";
     Semaphore = "C303", "A semaphore that is named wrongly.";
-    MetaLater = "C304", "A metaparameter whose effect this build does not have.";
+    Removal = "C305", "Something that is to be deleted when it leaves the graph, and cannot be.";
     Target = "C401", "An edge to or from a resource that does not exist.";
     Reference = "C402", "Something that should name a resource and does not.";
     SelfEdge = "C403", "A resource that would wait for itself.";

@@ -2,14 +2,14 @@
 //! whatever it does not take, the slow reader looks at.
 
 use super::kinds::Kinds;
-use super::meta::META;
+use super::meta::{ALIASES, META};
 use super::raw::{Edge, End, File, Given, Link, Relation, Resource, Seen};
 use super::seed::{Entries, Items, List, Map, OneOrMany, Reader, declined};
 use super::source::Source;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed as _, IgnoredAny, MapAccess, SeqAccess};
 use std::borrow::Cow;
-use steadfast_resources::{FieldSpec, Place, Spec};
+use steadfast_resources::{FieldSpec, Place, Spec, Value};
 
 /// The file, unless something in it needs the slow reader.
 pub(super) fn read(source: &Source, kinds: &Kinds) -> Option<File> {
@@ -108,6 +108,7 @@ impl<'de> Entries<'de> for One<'_> {
         let (mut seen, mut own) = (Seen::default(), Seen::default());
         let (mut name, mut at, mut meta) = (None, None, None);
         let (mut links, mut given) = (Vec::new(), Given::default());
+        let mut aliases = Vec::new();
         while let Some(key) = self.reader.key(&mut map)? {
             if at.is_none() {
                 let Cow::Borrowed(text) = &key.text else { return Err(declined()) };
@@ -123,6 +124,11 @@ impl<'de> Entries<'de> for One<'_> {
                 let targets = map.next_value_seed(OneOrMany(self.reader))?.unwrap_or_default();
                 links.extend(targets.into_iter().map(|target| Link { relation, target }));
                 own.first(2 + relation as usize)
+            } else if key.text == ALIASES.name {
+                if let Some(Value::Texts(texts)) = self.reader.field(&ALIASES, &key, &mut map)? {
+                    aliases = texts;
+                }
+                own.first(2 + Relation::NAMES.len())
             } else {
                 let index = position(self.spec.fields, &key.text).ok_or_else(declined)?;
                 let field = self.spec.fields.get(index).ok_or_else(declined)?;
@@ -150,6 +156,7 @@ impl<'de> Entries<'de> for One<'_> {
             built: Some(built),
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
+            aliases: aliases.into_boxed_slice(),
             receives: Box::default(),
             line: self.reader.source.line(u32::try_from(at).unwrap_or(u32::MAX)),
             broken: false,

@@ -33,8 +33,12 @@ pub(super) static META: &[FieldSpec] = &[
     ),
     FieldSpec::new("realize", FieldType::Bool, "run well once before removal; default false"),
     FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
-    FieldSpec::new("on_remove", FieldType::Text, "forget or delete; default forget"),
-    FieldSpec::new("protect", FieldType::Bool, "never removed; default false"),
+    FieldSpec::new(
+        "on_remove",
+        FieldType::Text,
+        "what becomes of what we made when it leaves the graph: forget or delete; default forget",
+    ),
+    FieldSpec::new("protect", FieldType::Bool, "a graph without it is refused; default false"),
     FieldSpec::new(
         "when_allowed",
         FieldType::Text,
@@ -50,11 +54,19 @@ pub(super) static TRUTH: FieldSpec =
 pub(super) static LINKS: FieldSpec =
     FieldSpec::new("edges", FieldType::Texts, "resources, each as kind[name]");
 
+/// What a resource was called before.
+pub(super) static ALIASES: FieldSpec = FieldSpec::new(
+    "aliases",
+    FieldType::Texts,
+    "what it was called before: all that is kept under those names is its own",
+);
+
 /// Tells a problem with a metaparameter.
 pub(super) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
 
 /// What the metaparameters of one resource say.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Own {
     /// What the engine obeys.
     pub(super) meta: Arc<Meta>,
@@ -64,6 +76,28 @@ pub(super) struct Own {
     pub(super) autoedge: bool,
     /// It may be grouped with others.
     pub(super) autogroup: bool,
+    /// What becomes of it when it leaves the graph.
+    pub(super) delete: Delete,
+    /// It must not leave.
+    pub(super) protect: bool,
+}
+
+impl Own {
+    fn usual(meta: Arc<Meta>) -> Self {
+        let delete = Delete::Never;
+        Self { meta, rewatch: true, autoedge: true, autogroup: true, delete, protect: false }
+    }
+}
+
+/// Whether a thing is deleted when its resource leaves the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delete {
+    /// It is left alone.
+    Never,
+    /// Where it can be: so it is said for all.
+    IfItCan,
+    /// So it is said of this one.
+    Always,
 }
 
 /// Makes metaparameters; equal ones are shared.
@@ -92,9 +126,9 @@ impl Metas {
         Self { shared, usual: Arc::new(usual), noop, reserved, windows, defaults }
     }
 
-    /// The windows that were named, by number.
-    pub(super) fn windows(self) -> Vec<(String, Window)> {
-        self.windows
+    /// What holds for who has no `meta`; and the windows that were named, by number.
+    pub(super) fn finish(self) -> (Arc<Meta>, Vec<(String, Window)>) {
+        (self.usual, self.windows)
     }
 
     /// `when_allowed`, by number; none for always.
@@ -127,21 +161,22 @@ impl Metas {
         say: Say<'_>,
     ) -> Own {
         let mut given = given.map(|given| given.fields);
+        let is_own = given.as_ref().is_some_and(|given| given.has("on_remove"));
         if let Some(defaults) = &self.defaults {
             given.get_or_insert_default().fill(&defaults.0);
         }
         let Some(mut fields) = given else {
-            return Own {
-                meta: Arc::clone(&self.usual),
-                rewatch: true,
-                autoedge: true,
-                autogroup: true,
-            };
+            return Own::usual(Arc::clone(&self.usual));
         };
         let autoedge = fields.bool("autoedge").unwrap_or(true);
         let autogroup = fields.bool("autogroup").unwrap_or(true);
         let rewatch = fields.bool("rewatch").unwrap_or(true);
-        later(&mut fields, say);
+        let protect = fields.bool("protect").unwrap_or_default();
+        let delete = match word(&mut fields, ("on_remove", &["forget", "delete"]), say) {
+            Some(1) if is_own => Delete::Always,
+            Some(1) => Delete::IfItCan,
+            Some(_) | None => Delete::Never,
+        };
         let (delay, delay_max) = delays(&mut fields, say);
         let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
         for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
@@ -165,22 +200,12 @@ impl Metas {
             window: self.window(&mut fields, say),
             realize: fields.bool("realize").unwrap_or_default(),
         };
-        if meta == *self.usual {
-            return Own { meta: Arc::clone(&self.usual), rewatch, autoedge, autogroup };
-        }
-        let shared = self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone()));
-        Own { meta: Arc::clone(shared), rewatch, autoedge, autogroup }
-    }
-}
-
-/// What takes effect in a later build: only its default may be given.
-fn later(fields: &mut Fields, say: Say<'_>) {
-    if fields.bool("protect") == Some(true) {
-        say("protect", Problem::new(Code::MetaLater, "`protect: true` is not in this build"));
-    }
-    if word(fields, ("on_remove", &["forget", "delete"]), say) == Some(1) {
-        let problem = Problem::new(Code::MetaLater, "`on_remove: delete` is not in this build");
-        say("on_remove", problem.hint("this build does `forget`"));
+        let meta = if meta == *self.usual {
+            Arc::clone(&self.usual)
+        } else {
+            Arc::clone(self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone())))
+        };
+        Own { meta, rewatch, autoedge, autogroup, delete, protect }
     }
 }
 

@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod aliases;
 mod automatic;
 mod check;
 mod claims;
@@ -29,6 +30,7 @@ mod read_receives;
 mod read_resources;
 mod receive;
 mod recorders;
+mod removal;
 mod render;
 mod scan;
 mod seed;
@@ -40,6 +42,7 @@ mod syntax;
 mod template;
 mod tree;
 mod trust;
+mod units;
 mod value;
 mod window;
 
@@ -49,8 +52,9 @@ pub use problem::{Place, Problem, Severity};
 pub use recorders::{Recorder, recorders};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
-pub use settings::{Defaults, Judge, Settings, read_settings, settings};
+pub use settings::{Bounds, Defaults, Judge, Settings, read_settings, settings};
 pub use trust::doubts;
+pub use units::span;
 pub use window::Window;
 
 use hash::Stable;
@@ -74,6 +78,8 @@ pub struct Options {
     pub origins: bool,
     /// Metaparams for all that do not say otherwise.
     pub defaults: Option<Arc<Defaults>>,
+    /// A graph without a single resource is refused (B-16).
+    pub refuse_empty: bool,
 }
 
 /// A graph that is valid: [`steadfast_engine::Graph::new`] takes it.
@@ -91,6 +97,8 @@ pub struct Loaded {
     pub semaphores: Vec<(String, u32)>,
     /// What stands behind each `when_allowed`, as written; their numbers are [`steadfast_engine::WindowId`]s.
     pub windows: Vec<(String, Window)>,
+    /// How those are run that say nothing of it.
+    pub usual: Arc<steadfast_engine::Meta>,
     /// Where the edges come from, in the order of the edges; empty unless it was asked for.
     pub origins: Vec<Origin>,
     /// What has no effect.
@@ -103,8 +111,12 @@ pub struct Loaded {
     pub text_bytes: usize,
 }
 
+/// Former identities, each with the definition that the resource would have under it.
+pub type Aliases = Box<[(Arc<str>, u64)]>;
+
 /// One resource of a graph.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Vertex {
     /// `kind[name]`.
     pub identity: Arc<str>,
@@ -120,6 +132,14 @@ pub struct Vertex {
     pub rewatch: bool,
     /// It may be grouped with others (E-19).
     pub autogroup: bool,
+    /// What we made of it is deleted when it leaves the graph (`on_remove: delete`).
+    pub delete: bool,
+    /// It must not leave the graph.
+    pub protect: bool,
+    /// It is declared by no graph: it removes what one did declare.
+    pub removes: bool,
+    /// The identities that it had before, each with the definition that it would have under that name.
+    pub aliases: Aliases,
     /// The file (by number in [`Loaded::files`]) and the line it begins on.
     pub place: (usize, u32),
 }
@@ -166,14 +186,27 @@ pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<
     let mut problems = Problems::default();
     let sources = input::read(paths, &mut problems);
     let scans: Vec<scan::Scan> = sources.iter().map(|source| scan::scan(&source.text)).collect();
-    if problems.is_empty()
+    let loaded = if problems.is_empty()
         && !options.origins
         && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
         && let Some(loaded) = fast(&sources, options, kinds)
     {
-        return Ok(loaded);
+        loaded
+    } else {
+        slow(&sources, &scans, problems, options, kinds)?
+    };
+    if options.refuse_empty && loaded.vertices.is_empty() {
+        return Err(empty(&loaded));
     }
-    slow(&sources, &scans, problems, options, kinds)
+    Ok(loaded)
+}
+
+/// B-16: what is meant to be emptied is said to be.
+fn empty(loaded: &Loaded) -> Rejected {
+    let name = problem::quoted(&loaded.name);
+    let problem = Problem::new(Code::Empty, format!("the graph `{name}` has no resources at all"));
+    let hint = "if all that it declared is to be given up: --allow-empty with run, apply or reload";
+    Rejected { problems: vec![problem.hint(hint)], more: 0 }
 }
 
 /// The graph, if there is nothing whatever to say about it.

@@ -34,6 +34,8 @@ pub(super) struct Resource {
     pub(super) built: Option<Arc<dyn steadfast_resources::Resource>>,
     pub(super) meta: Option<Box<Given>>,
     pub(super) links: Box<[Link]>,
+    /// What it was called before.
+    pub(super) aliases: Box<[String]>,
     /// What it receives; the fast reader leaves those that do to the slow one.
     pub(super) receives: Box<[Receive]>,
     /// The line it begins on.
@@ -51,6 +53,7 @@ impl PartialEq for Resource {
             && self.given.relative == other.given.relative
             && self.meta == other.meta
             && self.links == other.links
+            && self.aliases == other.aliases
             && self.receives == other.receives
             && self.line == other.line
             && self.broken == other.broken

@@ -1,6 +1,7 @@
 //! The slow reader's walk over `resources`.
 
 use super::code::Code;
+use super::meta::ALIASES;
 use super::near::nearest;
 use super::problem::{Problem, quoted};
 use super::raw::{File, Given, Link, Relation, Resource, ResourceSpots};
@@ -73,7 +74,7 @@ impl<'t> Reader<'t, '_> {
             };
         let mut spots = ResourceSpots::default();
         let (mut name, mut meta, mut links) = (None, None, Vec::new());
-        let mut receives = Vec::new();
+        let (mut receives, mut aliases) = (Vec::new(), Vec::new());
         let mut given = Given::default();
         for entry in entries {
             if entry.key == "name" {
@@ -85,6 +86,11 @@ impl<'t> Reader<'t, '_> {
                 for (target, span) in self.links(entry, &what) {
                     links.push(Link { relation, target });
                     spots.links.push(span);
+                }
+            } else if entry.key == ALIASES.name {
+                spots.fields.push((ALIASES.name, self.value_span(entry)));
+                if let Some(Value::Texts(texts)) = self.value(&ALIASES, entry, &what) {
+                    aliases = texts;
                 }
             } else if entry.key == "recv" {
                 let mut into = Received { list: &mut receives, spots: &mut spots };
@@ -114,6 +120,7 @@ impl<'t> Reader<'t, '_> {
             built: None,
             meta: meta.map(Box::new),
             links: links.into_boxed_slice(),
+            aliases: aliases.into_boxed_slice(),
             receives: receives.into_boxed_slice(),
             line: self.source.line(self.first_byte(item)),
             broken: self.problems.errors() > problems,
@@ -135,7 +142,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn unknown_field(&mut self, spec: &Spec, entry: Entry<'t>, what: &str) {
-        let mut known: Vec<&str> = vec!["name", "meta"];
+        let mut known: Vec<&str> = vec!["name", "meta", ALIASES.name];
         if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
             known.push("recv");
         }

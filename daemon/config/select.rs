@@ -78,6 +78,11 @@ impl Loaded {
             });
             vertex.meta = Arc::clone(&meta.1);
         }
+        if !self.usual.noop {
+            let mut usual = Meta::clone(&self.usual);
+            (usual.noop, usual.planned) = (true, true);
+            self.usual = Arc::new(usual);
+        }
         (self, noop)
     }
 

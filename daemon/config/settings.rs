@@ -10,7 +10,7 @@ use super::read::{Entry, Reader};
 use super::recorders::Recorder;
 use super::render::Rejected;
 use super::semaphore::{Refused, Semaphores};
-use super::{input, place, tree};
+use super::{input, place, tree, units};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{FieldSpec, FieldType, Fields, Value};
@@ -62,6 +62,11 @@ pub(super) static SETTINGS: &[FieldSpec] = &[
     ),
     FieldSpec::new("events_size", FieldType::Int, "MiB of events that are kept; default 64"),
     FieldSpec::new("events_days", FieldType::Int, "days for which events are kept; default 30"),
+    FieldSpec::new(
+        "history",
+        FieldType::TextMap,
+        "what is kept of what is changed: max_file (default 10MiB), max_total (200MiB; 0: nothing), max_age (90d)",
+    ),
     FieldSpec::new("noop", FieldType::Bool, "check only, change nothing; default false"),
     FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
 ];
@@ -113,12 +118,25 @@ pub struct Settings {
     pub events_days: Option<u32>,
     /// Who is told all that is recorded.
     pub recorders: Vec<Recorder>,
+    /// How much is kept of what is changed.
+    pub history: Bounds,
     /// Check only.
     pub noop: Option<bool>,
     /// So many at once.
     pub sema: Option<u32>,
     /// Metaparams for all.
     pub defaults: Option<Arc<Defaults>>,
+}
+
+/// How much is kept of what is changed, as far as said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one file.
+    pub file: Option<u64>,
+    /// Bytes of all.
+    pub total: Option<u64>,
+    /// Seconds.
+    pub age: Option<u64>,
 }
 
 /// Every setting besides `defaults` and `recorders`, for `explain`.
@@ -145,6 +163,18 @@ pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Setting
     let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
     let problems = problems.sorted(&displays);
     Err(Rejected { problems: problems.list, more: problems.more })
+}
+
+impl Bounds {
+    fn take(&mut self, key: &str, text: &str) -> Result<(), String> {
+        match key {
+            "max_file" => self.file = Some(units::size(text)?),
+            "max_total" => self.total = Some(units::size(text)?),
+            "max_age" => self.age = Some(units::span(text)?),
+            _ => return Err(format!("by max_file, max_total, max_age; `{key}`?")),
+        }
+        Ok(())
+    }
 }
 
 impl<'t> Reader<'t, '_> {
@@ -208,6 +238,13 @@ impl<'t> Reader<'t, '_> {
             ("socket_group", Value::Text(text)) => settings.socket_group = Some(text),
             ("log", Value::Text(text)) => settings.log = Some(text),
             ("log_level", Value::Text(text)) => settings.log_level = Some(text),
+            ("history", Value::TextMap(bounds)) => {
+                for (key, text) in bounds {
+                    if let Err(why) = settings.history.take(&key, &text) {
+                        self.refuse_setting(entry, name, &why);
+                    }
+                }
+            }
             (_, Value::Int(number)) => self.number(entry, name, number, settings),
             // The table says which type each has.
             _ => {}

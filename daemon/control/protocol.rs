@@ -92,11 +92,24 @@ pub enum Ask {
         resources: Vec<String>,
     },
     /// Read the graph again.
-    Reload,
+    Reload {
+        /// Also one without a single resource.
+        #[serde(default)]
+        allow_empty: bool,
+    },
     /// Run these again, also what runs once or has failed.
     Retry {
         /// `kind[name]`, each.
         resources: Vec<String>,
+    },
+    /// Put back what a resource was before its last change, and pause it by itself.
+    Undo {
+        /// `kind[name]`.
+        resource: String,
+        /// Before this change of its history, and all later ones.
+        to: Option<u64>,
+        /// It is paused for so many seconds.
+        seconds: u64,
     },
     /// Look again now; at all where none is named.
     Check {
@@ -146,8 +159,9 @@ impl Ask {
             Self::Fault { .. } => true,
             Self::Pause { .. }
             | Self::Resume { .. }
-            | Self::Reload
+            | Self::Reload { .. }
             | Self::Retry { .. }
+            | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }
             | Self::Stop { .. }

@@ -1,12 +1,13 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
-use super::Driver;
 use super::status::Verdict;
 use super::status::{
-    Ages, Counts, Inspections, List, PauseStatus, Phase, ResourceDetails, ResourceStatus, Status,
-    Wanted,
+    Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
+    ResourceStatus, Status, Wanted,
 };
 use super::times::Moment;
+use super::{Driver, Undone};
+use crate::store::Origin;
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
@@ -38,6 +39,8 @@ pub enum Question {
     },
     /// End that: as above.
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Put back what this one was before its last run, or before this change of its history and all later ones.
+    Undo(String, Option<u64>, oneshot::Sender<Undone>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -59,6 +62,7 @@ impl Driver {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
             }
+            Question::Undo(name, from, to) => self.undo(name, from, to),
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
@@ -152,6 +156,7 @@ impl Driver {
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
+            leaving: self.ownership.waiting(most),
             unwatched: self.watches.without().len(),
             pause: self.pause_status(),
             paused: self.single_pauses(most),
@@ -229,6 +234,7 @@ impl Driver {
             },
             repairs: self.times.changes(id),
             pause: self.parking.status(id, standing),
+            leaves: self.table.get(id).is_some_and(|entry| entry.removes),
         }
     }
 
@@ -281,6 +287,11 @@ impl Driver {
             needs: self.names(&needs),
             needed_by: self.names(&needed_by),
             watch: self.watch_in_words(id),
+            owned: self.ownership.of(self.table.name(id)).map(|owned| Ownership {
+                created: owned.origin.map(|origin| origin == Origin::Created),
+                on_remove_delete: owned.delete,
+                protected: owned.is_protected(),
+            }),
         }
     }
 

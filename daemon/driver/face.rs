@@ -3,6 +3,7 @@
 use super::watch::Signal;
 use super::{Audience, LocalMinute, Question};
 use crate::config::Loaded;
+use crate::history::History;
 use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +84,8 @@ pub struct Settings {
     pub pause_limit: Duration,
     /// A removal of the whole graph's records: identities that are not in the first graph are forgotten.
     pub whole: bool,
+    /// The graphs are whole ones, not selections: what they leave out may be removed (B-16).
+    pub removes: bool,
     /// The most repairs in a minute of what was repaired in that minute already, before nothing is repaired for a minute (E-20).
     pub brake: Option<u32>,
     /// The clock that `when_allowed` goes by.
@@ -106,6 +109,8 @@ pub struct Finished {
     pub moved: Vec<(String, Vec<Difference>)>,
     /// Vertices that were changed.
     pub changed: u32,
+    /// Why the graph was not taken (one-shot only).
+    pub refused: Option<String>,
     /// All was as declared.
     pub converged: bool,
 }
@@ -133,6 +138,8 @@ pub struct Parts {
     pub journal: Option<Journal>,
     /// What it told back.
     pub recalled: Recalled,
+    /// What keeps what is changed; none where nothing will be changed.
+    pub history: Option<Arc<History>>,
     /// Who listens.
     pub audience: Box<dyn Audience>,
 }

@@ -45,8 +45,18 @@ impl GraphChange {
     /// What these would change of the graph that runs.
     pub(super) fn between(running: &Table, new: &BTreeMap<VertexId, Entry>) -> Self {
         let (mut added, mut changed, mut kept) = (Vec::new(), Vec::new(), 0);
+        let is_removed = |id: VertexId| running.get(id).is_some_and(|entry| entry.removes);
+        let mut removed: Vec<Arc<str>> = running
+            .ids()
+            .filter(|id| !new.contains_key(id) && !is_removed(*id))
+            .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)))
+            .collect();
         for (id, entry) in new {
-            match running.get(*id) {
+            let before = running.get(*id).filter(|_| !running.is_buried(*id));
+            match before {
+                // It has left, whatever has to be done yet.
+                Some(before) if before.removes && entry.removes => {}
+                _ if entry.removes => removed.push(Arc::clone(&entry.identity)),
                 None => added.push(Arc::clone(&entry.identity)),
                 Some(before) if before.definition != entry.definition => {
                     changed.push(Arc::clone(&entry.identity));
@@ -54,8 +64,6 @@ impl GraphChange {
                 Some(_) => kept += 1,
             }
         }
-        let gone = running.ids().filter(|id| !new.contains_key(id));
-        let removed = gone.filter_map(|id| Some(Arc::clone(&running.get(id)?.identity))).collect();
         let again = running.ids().next().is_some();
         let (added, changed) = (Sort::of(added), Sort::of(changed));
         Self { added, changed, removed: Sort::of(removed), kept, again }

@@ -126,6 +126,9 @@ fn grouping(vertex: &Vertex) -> Option<Grouping> {
     if !vertex.rewatch {
         grouping.key.push_str(" without rewatch");
     }
+    if vertex.removes {
+        grouping.key.push_str(" that leave");
+    }
     Some(grouping)
 }
 

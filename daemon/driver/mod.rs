@@ -9,6 +9,7 @@ mod asked;
 mod echo;
 mod exchange;
 mod face;
+mod farewell;
 mod graph_change;
 mod groups;
 mod inbox;
@@ -19,6 +20,7 @@ mod lines;
 mod listing;
 mod machinery;
 mod news;
+mod ownership;
 mod parking;
 mod parts;
 mod perform;
@@ -30,6 +32,7 @@ mod sweep;
 mod table;
 mod tell;
 mod times;
+mod undo;
 mod units;
 mod values;
 mod watches;
@@ -37,17 +40,21 @@ mod windows;
 
 pub use asked::Question;
 pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand};
+pub use farewell::removals;
 pub use graph_change::{GraphChange, Sort};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Undoer};
 use tokio::time::Instant;
+pub use undo::{Undone, undo};
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
+use crate::history::History;
 use crate::store::{Ended, Entry, Recalled};
 use echo::Echo;
 use keeper::Keeper;
+use ownership::Ownership;
 use parking::Parking;
 use parts::Lately;
 use runs::Runs;
@@ -79,8 +86,10 @@ pub struct Driver {
     machinery: Box<dyn Machinery>,
     hands: Box<dyn Hands>,
     values: Values,
+    ownership: Ownership,
     hub: Option<Hub>,
     keeper: Option<Keeper>,
+    history: Option<Arc<History>>,
     inbox: Inbox<Input>,
     runs: Runs,
     echo: Echo,
@@ -116,6 +125,8 @@ pub struct Driver {
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
     lease: Result<(), String>,
+    /// Why the last graph was not taken.
+    refused: Option<String>,
     /// Held by this driver and by each run that it has started.
     presence: Arc<()>,
 }
@@ -163,11 +174,13 @@ impl Driver {
             machinery,
             hub,
             keeper,
+            history: parts.history,
             inbox,
             runs: Runs::default(),
             echo: Echo::default(),
             audience: parts.audience,
             values: Values::new(&parts.recalled),
+            ownership: Ownership::new(&parts.recalled),
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
@@ -182,6 +195,7 @@ impl Driver {
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             lease: Ok(()),
+            refused: None,
             presence: Arc::default(),
         }
     }
@@ -359,20 +373,18 @@ impl Driver {
         }
     }
 
-    fn load(&mut self, loaded: Loaded, operator: bool) {
-        let graph = match self.table.prepare(loaded) {
+    fn load(&mut self, mut loaded: Loaded, operator: bool) {
+        let prepared = self
+            .take_leave(&mut loaded, operator)
+            .and_then(|()| self.table.prepare(loaded).map_err(|error| error.to_string()));
+        let graph = match prepared {
             Ok(graph) => graph,
-            Err(error) => {
-                self.audience.hear(&News::Refused(&error.to_string()));
-                if self.settings.one_shot {
-                    self.recalled = None;
-                }
-                return;
-            }
+            Err(why) => return self.refuse(why),
         };
+        let mut recall = self.recall_renamed();
         let silent = self.silent_senders();
-        let mut recall = BTreeMap::new();
-        if let Some(recalled) = self.recalled.take() {
+        if let Some(mut recalled) = self.recalled.take() {
+            self.rename_recalled(&mut recalled);
             self.forget_strangers(&recalled);
             self.recall_parked(&recalled);
             recall = self.table.recall(&recalled.resources);
@@ -387,6 +399,13 @@ impl Driver {
         self.look_at_clock();
         self.tell_parked(true);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.audience.hear(&News::Refused(&why));
+        if self.settings.one_shot {
+            (self.recalled, self.refused) = (None, Some(why));
+        }
     }
 
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
@@ -414,7 +433,8 @@ impl Driver {
     fn forget_strangers(&mut self, recalled: &Recalled) {
         let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
         for identity in recalled.resources.keys() {
-            if self.table.number(identity).is_none() {
+            let stays = self.ownership.stays(identity);
+            if self.table.number(identity).is_none() && !stays {
                 keeper.other(Entry::Forget(identity.as_str().into()));
             }
         }
@@ -453,6 +473,7 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
+        let refused = self.refused.take();
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
@@ -465,6 +486,7 @@ impl Driver {
             standings,
             moved,
             changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
+            refused,
             converged,
         }
     }

@@ -114,6 +114,13 @@ pub enum News<'a> {
         /// For how long at most.
         limit: Duration,
     },
+    /// It has left the graph, or its name, and what becomes of it.
+    Left {
+        /// Which.
+        identity: &'a str,
+        /// What.
+        says: &'a str,
+    },
     /// The pause of it alone is over.
     Unparked(&'a str),
     /// It rests although it is not as declared.

@@ -41,6 +41,10 @@ impl Parking {
         self.each.remove(&id);
     }
 
+    fn holds(&self, id: VertexId) -> bool {
+        self.each.contains_key(&id)
+    }
+
     /// The pause of one resource.
     pub(super) fn status(&self, id: VertexId, standing: &Standing) -> Option<PauseStatus> {
         self.each.get(&id).map(|parked| PauseStatus {
@@ -62,6 +66,11 @@ impl Driver {
             Question::Unpark(names, to) => drop(to.send(self.unpark(&names))),
             _ => {}
         }
+    }
+
+    /// Whether it is paused by itself.
+    pub(super) fn is_parked(&self, id: VertexId) -> bool {
+        self.parking.holds(id)
     }
 
     fn park(&mut self, names: &[String], limit: Duration, reason: &str) -> Vec<String> {

@@ -18,6 +18,8 @@ pub(super) struct Part {
     change: Option<Change>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
+    /// Nothing of it is there yet.
+    pub(super) creates: bool,
     /// How its apply ended.
     pub(super) outcome: Option<Outcome>,
 }
@@ -50,6 +52,7 @@ impl Driver {
             change: None,
             differences: Vec::new(),
             destructive: false,
+            creates: false,
             outcome: None,
         };
         group.members.iter().map(part).collect()
@@ -103,12 +106,13 @@ impl Driver {
                 Verdict::Differs(change) => {
                     self.lately.insert(part.id, Lately::Differs);
                     part.differences.clone_from(&change.differences);
-                    part.destructive = change.destructive;
+                    (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
                     let differences = part.differences.clone();
                     whole = Verdict::Differs(Change {
                         differences,
                         destructive: false,
+                        creates: false,
                         seal: 0,
                         premise: Box::new(()),
                     });
@@ -200,6 +204,7 @@ impl Driver {
                         took,
                         class,
                     });
+                    self.tell_removed(part.id);
                 }
                 Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
@@ -261,6 +266,14 @@ impl Driver {
                 if let Some(standing) = self.standing(*member) {
                     *counted(&mut counts, &standing) += 1;
                 }
+            }
+        }
+        // What was removed is nobody's any more, until the next graph.
+        for id in self.table.buried() {
+            if let Some(standing) = self.standing(id) {
+                let count = counted(&mut counts, &standing);
+                *count = count.saturating_sub(1);
+                counts.total = counts.total.saturating_sub(1);
             }
         }
         counts

@@ -15,6 +15,7 @@ impl Driver {
         if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
             let installed = self.table.install();
             self.graph_change = installed.change;
+            self.settle_ownership();
             for id in installed.dropped {
                 self.forget(id);
             }
@@ -73,7 +74,7 @@ impl Driver {
 
     fn watch(&mut self, id: VertexId) {
         let mut sources = self.table.sources(id);
-        if let Some(entry) = self.table.get(id) {
+        if let Some(entry) = self.table.get(id).filter(|entry| !entry.removes) {
             sources.extend(entry.recipe.iter().flat_map(|recipe| recipe.watch()));
         }
         match &self.hub {
@@ -126,7 +127,12 @@ impl Driver {
             live.begun = true;
             live.class = intent.class;
         }
-        let urgent = !intent.owes.is_empty()
+        let (created, is_lost) = match (&self.keeper, &self.lease) {
+            (Some(_), Ok(())) => self.mark_created(intent),
+            _ => (Vec::new(), false),
+        };
+        let urgent = is_lost
+            || !intent.owes.is_empty()
             || self.is_deed(intent.vertex)
             || self.is_given_something(intent.vertex);
         let owes = self.identities(&intent.owes);
@@ -136,7 +142,8 @@ impl Driver {
             stamp: intent.stamp.0,
             owes: owes.clone(),
         };
-        let entries = self.table.groups().members(&intent.vertex).iter().map(entry).collect();
+        let begins = self.table.groups().members(&intent.vertex).iter().map(entry);
+        let entries = created.into_iter().chain(begins).collect();
         let trouble = match (&self.keeper, &self.lease) {
             (None, _) => Some(Trouble::new("nothing is applied without a place to keep state")),
             (_, Err(why)) => Some(
@@ -161,6 +168,11 @@ impl Driver {
         }
         let urgent =
             record.paid.is_some() || !record.owes.is_empty() || self.is_deed(record.vertex);
+        if record.begun.is_some() {
+            for id in self.table.groups().members(&record.vertex).to_vec() {
+                self.note_end(record.run, id, record.outcome);
+            }
+        }
         let is_group = self.table.groups().get(record.vertex).is_some();
         let owes = self.identities(&record.owes);
         let entry = |id: &VertexId| Entry::End {
@@ -178,7 +190,16 @@ impl Driver {
             owes: owes.clone(),
             paid: record.paid.map(|stamp| stamp.0),
         };
-        let entries = self.table.groups().members(&record.vertex).iter().map(entry).collect();
+        let members = self.table.groups().members(&record.vertex).to_vec();
+        let mut entries: Vec<Entry> = members.iter().map(entry).collect();
+        for (id, at) in members.into_iter().zip(0..) {
+            let well = matches!(entries.get(at), Some(Entry::End { outcome: Ended::Well, .. }));
+            if well && self.table.get(id).is_some_and(|entry| entry.removes) {
+                // Last: what is removed once more does no harm, what is forgotten too early is never removed.
+                entries.push(Entry::Forget(self.identity(id)));
+                self.bury(id);
+            }
+        }
         match &mut self.keeper {
             Some(keeper) => keeper.end(record.run, entries, urgent),
             None => self.next.push_back(Event::Durable(record.run)),
@@ -197,12 +218,13 @@ impl Driver {
         self.times.forget(id);
         self.parking.forget(id);
         self.settling.forget(id);
+        let buried = self.table.is_buried(id);
         let identity = self.table.forget(id);
         if let Some(identity) = &identity {
             self.values.forget(identity);
         }
-        if let Some((keeper, identity)) = self.keeper.as_mut().zip(identity) {
-            keeper.other(Entry::Forget(identity));
+        if let Some(identity) = identity.filter(|_| !buried) {
+            self.forget_owned(id, &identity);
         }
     }
 

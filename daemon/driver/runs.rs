@@ -4,7 +4,7 @@ use super::parts::Part;
 use super::times::Moment;
 use super::values::Meal;
 use super::{Driver, Input, News};
-use crate::store::{Entry, Hidden};
+use crate::store::{Entry, Hidden, Origin};
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -43,6 +43,8 @@ pub(super) struct Live {
     pub(super) parts: Vec<Part>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
+    /// Nothing of it is there yet.
+    creates: bool,
     pub(super) notes: Vec<String>,
     pub(super) took: Duration,
     /// Its intent was recorded, or is being so.
@@ -107,6 +109,7 @@ impl Driver {
             change: None,
             differences: Vec::new(),
             destructive: false,
+            creates: false,
             notes: Vec::new(),
             took: Duration::ZERO,
             begun: false,
@@ -137,7 +140,14 @@ impl Driver {
     /// What every line that is logged from within a run carries.
     pub(super) fn span(&self, run: RunId) -> tracing::Span {
         let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
-        let cause = match self.engine.why(live.vertex) {
+        let cause = self.cause(live.vertex);
+        // Of the highest level, so that it is there whatever is filtered.
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
+    }
+
+    /// Why a vertex runs, in a word.
+    fn cause(&self, id: VertexId) -> &'static str {
+        match self.engine.why(id) {
             Some(Why::Operator) => "operator",
             Some(Why::Event) => "event",
             Some(Why::Refresh) => "refresh",
@@ -145,9 +155,7 @@ impl Driver {
             Some(Why::Load) => "load",
             Some(Why::Poll) => "poll",
             Some(Why::Look) | None => "look",
-        };
-        // Of the highest level, so that it is there whatever is filtered.
-        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
+        }
     }
 
     /// Applies what the check of this run found.
@@ -156,13 +164,16 @@ impl Driver {
             self.apply_parts(run, id);
             return;
         }
+        let cause = self.cause(id);
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
             let trouble = Trouble::new("the check of this run left nothing to apply");
             self.inbox.put(Input::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
-        let permit = self.key.mint(live.cancel.clone());
+        let history = self.history.as_ref();
+        let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
+        let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
         let (resource, seat) = (live.resource(), entry.nature.seat);
         let host = self.host.clone();
         self.echo.applying(id);
@@ -217,12 +228,13 @@ impl Driver {
                         self.troubles.remove(member);
                         self.audience.hear(&News::Same(self.table.name(*member)));
                     }
+                    self.found_same(id);
                 }
                 steadfast_engine::Verdict::Same
             }
             Verdict::Differs(change) => {
                 live.differences.clone_from(&change.differences);
-                live.destructive = change.destructive;
+                (live.destructive, live.creates) = (change.destructive, change.creates);
                 live.change = Some(change);
                 steadfast_engine::Verdict::Differs
             }
@@ -237,6 +249,23 @@ impl Driver {
         self.turn(Event::Checked(run, verdict));
         if self.runs.0.get(&run).is_some_and(|live| !live.begun) {
             self.runs.0.remove(&run);
+        }
+    }
+
+    /// What is as declared without a run is somebody's too; and what is to be gone is gone.
+    fn found_same(&mut self, id: VertexId) {
+        for id in self.table.groups().members(&id).to_vec() {
+            let removes = self.table.get(id).is_some_and(|entry| entry.removes);
+            if !removes {
+                self.note_owned(id, Origin::Adopted);
+                continue;
+            }
+            let identity = self.identity(id);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.soon(Entry::Forget(identity));
+            }
+            self.bury(id);
+            self.tell_removed(id);
         }
     }
 
@@ -368,6 +397,7 @@ impl Driver {
         for id in self.table.groups().members(&live.vertex) {
             self.troubles.entry(*id).or_insert_with(|| trouble.clone());
         }
+        self.unmark(live.vertex);
     }
 
     /// A run that was cancelled for its deadline says so.
@@ -413,6 +443,27 @@ pub(super) async fn check(
 }
 
 impl Live {
+    /// Whether it makes something of which nothing is there.
+    pub(super) fn creates(&self, id: VertexId) -> bool {
+        match self.parts.iter().find(|part| part.id == id) {
+            Some(part) => part.creates,
+            None => self.creates && self.parts.is_empty(),
+        }
+    }
+
+    /// How it ended for one of several.
+    pub(super) fn outcome(&self, id: VertexId) -> Option<steadfast_engine::Outcome> {
+        let part = self.parts.iter().find(|part| part.id == id)?;
+        Some(match part.outcome.as_ref()? {
+            Outcome::Unchanged => steadfast_engine::Outcome::Unchanged,
+            Outcome::Changed(_) => steadfast_engine::Outcome::Changed,
+            Outcome::Failed { touched, .. } => {
+                steadfast_engine::Outcome::Failed { touched: *touched }
+            }
+            Outcome::Interrupted => steadfast_engine::Outcome::Interrupted,
+        })
+    }
+
     /// What this run is of.
     fn resource(&self) -> Arc<dyn Resource> {
         Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))

@@ -94,6 +94,9 @@ pub struct Status {
     pub graph: String,
     /// How many stand how.
     pub counts: Counts,
+    /// Those that have left the graph by a reload that nobody asked for: they are removed by the next that somebody asks for.
+    #[serde(default)]
+    pub leaving: Vec<String>,
     /// How many have no events, and are looked at instead.
     pub unwatched: usize,
     /// The pause, if there is one.
@@ -134,6 +137,15 @@ pub struct Checkout {
     pub commit: String,
     /// The branch, if one is.
     pub branch: Option<String>,
+}
+
+/// What was undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// What was put back, a line for each path.
+    pub lines: Vec<String>,
+    /// The resource was paused, for its graph would put it back.
+    pub paused: bool,
 }
 
 /// How one resource stands, worst first.
@@ -183,6 +195,20 @@ pub struct ResourceStatus {
     /// The pause of it alone, if there is one.
     #[serde(default)]
     pub pause: Option<PauseStatus>,
+    /// It has left the graph, and is being removed.
+    #[serde(default)]
+    pub leaves: bool,
+}
+
+/// Whose a thing is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ownership {
+    /// We made it; otherwise it was there. None where there is nothing that could be removed.
+    pub created: Option<bool>,
+    /// It is deleted when it leaves the graph, if we made it.
+    pub on_remove_delete: bool,
+    /// A graph without it is refused.
+    pub protected: bool,
 }
 
 /// In which order resources are listed.
@@ -275,4 +301,7 @@ pub struct ResourceDetails {
     pub needed_by: Vec<String>,
     /// What brings its events.
     pub watch: String,
+    /// Whose it is, as far as that is known.
+    #[serde(default)]
+    pub owned: Option<Ownership>,
 }

@@ -3,7 +3,7 @@
 use super::graph_change::GraphChange;
 use super::groups::Groups;
 use crate::config::{Loaded, Vertex, Window};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine as engine;
@@ -14,6 +14,7 @@ use steadfast_resources::{Nature, OnInterrupt, Recipe, Repeat, Resource, Seat, S
 
 /// What stands behind a vertex.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Entry {
     /// `kind[name]`.
     pub(super) identity: Arc<str>,
@@ -29,6 +30,18 @@ pub(super) struct Entry {
     pub(super) definition: u64,
     /// A watch that failed is tried again at each swap and sweep.
     pub(super) rewatch: bool,
+    /// It is only looked at.
+    pub(super) noop: bool,
+    /// What was made of it is deleted when it leaves.
+    pub(super) delete: bool,
+    /// It must not leave.
+    pub(super) protect: bool,
+    /// No graph declares it: it removes what one did declare.
+    pub(super) removes: bool,
+    /// When it may be changed, as written.
+    pub(super) window: Option<Arc<str>>,
+    /// Those that it comes after, as far as any of them, or what they come after, is deleted when it leaves; sorted.
+    pub(super) after: Arc<[Arc<str>]>,
 }
 
 /// The table of all that runs, and of a graph that waits to run.
@@ -47,6 +60,8 @@ pub(super) struct Table {
     groups: Groups,
     /// The name of the running graph.
     name: String,
+    /// What was removed, and is there no more but for the engine.
+    buried: BTreeSet<VertexId>,
 }
 
 /// A graph that waits to run.
@@ -124,7 +139,9 @@ impl Table {
     #[must_use]
     pub(super) fn sources(&self, id: VertexId) -> Vec<Source> {
         let mut sources = Vec::new();
-        for entry in self.groups.members(&id).iter().filter_map(|id| self.get(*id)) {
+        let members = self.groups.members(&id).iter().filter_map(|id| self.get(*id));
+        // What is removed is removed once: what comes to that place later is not ours.
+        for entry in members.filter(|entry| !entry.removes) {
             let alone = sources.is_empty();
             for source in entry.resource.watch() {
                 if alone || !sources.contains(&source) {
@@ -142,6 +159,10 @@ impl Table {
 
     /// All resources of the running graph.
     pub(super) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.numbers_in_use().filter(|id| !self.buried.contains(id))
+    }
+
+    fn numbers_in_use(&self) -> impl Iterator<Item = VertexId> + '_ {
         self.entries
             .iter()
             .zip(0..)
@@ -149,13 +170,30 @@ impl Table {
             .map(|(_, id)| VertexId(id))
     }
 
+    /// What this one was to remove is gone.
+    pub(super) fn bury(&mut self, id: VertexId) {
+        self.buried.insert(id);
+    }
+
+    /// Whether it was removed.
+    pub(super) fn is_buried(&self, id: VertexId) -> bool {
+        self.buried.contains(&id)
+    }
+
+    /// All that were.
+    pub(super) fn buried(&self) -> impl Iterator<Item = VertexId> + '_ {
+        self.buried.iter().copied()
+    }
+
     /// Gives numbers to a new graph and makes it ready; [`Table::install`] follows when the engine has taken it.
     pub(super) fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
         self.drop_pending();
         let (graph, groups) = self.number_all(&loaded)?;
-        let ids: Vec<VertexId> =
-            loaded.vertices.iter().map(|v| self.number_of(&v.identity)).collect();
-        let entries = loaded.vertices.into_iter().zip(ids).map(|(v, id)| (id, entry(v))).collect();
+        let ids: Vec<VertexId> = loaded.vertices.iter().map(|v| self.number_of(v)).collect();
+        let afters = afters(&loaded);
+        let windows = loaded.windows;
+        let rows = loaded.vertices.into_iter().zip(ids).zip(afters);
+        let entries = rows.map(|((v, id), after)| (id, entry(v, after, &windows))).collect();
         let change = GraphChange::between(self, &entries);
         self.pending = Some(Pending { name: loaded.name, entries, groups, change });
         Ok(graph)
@@ -173,7 +211,7 @@ impl Table {
                 .entry(Arc::as_ptr(&vertex.meta))
                 .or_insert_with(|| renumber(&vertex.meta, &semaphores, &windows));
             declared.push(Declared {
-                id: self.number_of(&vertex.identity),
+                id: self.number_of(vertex),
                 definition: vertex.definition,
                 meta: Arc::clone(meta),
                 nature: nature_for_engine(vertex.resource.nature()),
@@ -192,9 +230,16 @@ impl Table {
         Ok((Graph::new(declared, edges, self.counts.clone())?, groups))
     }
 
-    fn number_of(&mut self, identity: &Arc<str>) -> VertexId {
+    /// Its number, that of its former name, or a new one.
+    fn number_of(&mut self, vertex: &Vertex) -> VertexId {
+        let identity = &vertex.identity;
         if let Some(id) = self.numbers.get(identity) {
             return *id;
+        }
+        let mut former = vertex.aliases.iter().filter_map(|(name, _)| self.number(name));
+        if let Some(id) = former.find(|id| self.get(*id).is_some()) {
+            self.numbers.insert(Arc::clone(identity), id);
+            return id;
         }
         let id = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -236,12 +281,20 @@ impl Table {
         };
         let before = std::mem::replace(&mut self.groups, groups);
         let gone = |id: &VertexId| before.leader(*id) != *id && !entries.contains_key(id);
-        let dropped =
-            if before.is_empty() { Vec::new() } else { self.ids().filter(gone).collect() };
+        let dropped = if before.is_empty() {
+            Vec::new()
+        } else {
+            self.numbers_in_use().filter(gone).collect()
+        };
         self.name = name;
         for (id, entry) in entries {
-            if let Some(slot) = self.entries.get_mut(id.0 as usize) {
-                *slot = Some(entry);
+            let Some(slot) = self.entries.get_mut(id.0 as usize) else { continue };
+            self.buried.remove(&id);
+            let identity = Arc::clone(&entry.identity);
+            if let Some(before) = slot.replace(entry)
+                && before.identity != identity
+            {
+                self.numbers.remove(&before.identity);
             }
         }
         Installed { dropped, change }
@@ -251,9 +304,15 @@ impl Table {
     pub(super) fn drop_pending(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         for (id, entry) in pending.entries {
-            if self.get(id).is_none() {
-                self.numbers.remove(&entry.identity);
-                self.free.push(id);
+            match self.get(id) {
+                None => {
+                    self.numbers.remove(&entry.identity);
+                    self.free.push(id);
+                }
+                Some(running) if running.identity != entry.identity => {
+                    self.numbers.remove(&entry.identity);
+                }
+                Some(_) => {}
             }
         }
     }
@@ -261,6 +320,7 @@ impl Table {
     /// A vertex has left the graph.
     pub(super) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
         let entry = self.entries.get_mut(id.0 as usize)?.take()?;
+        self.buried.remove(&id);
         if self.waiting(id).is_none() {
             self.numbers.remove(&entry.identity);
             self.free.push(id);
@@ -279,7 +339,8 @@ impl Table {
             .iter()
             .filter_map(|(identity, r)| {
                 let id = by_name(identity)?;
-                let entry = self.waiting(id)?;
+                // What its resource was owed matters no more.
+                let entry = self.waiting(id).filter(|entry| !entry.removes)?;
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
                 // A deed that was cut off under another definition is another deed now.
                 let interrupted = r.interrupted.is_some_and(|definition| {
@@ -311,9 +372,46 @@ impl Pending {
     }
 }
 
-fn entry(vertex: Vertex) -> Entry {
+/// Of each vertex, those that it comes after, as far as that will matter when one of them is removed.
+fn afters(loaded: &Loaded) -> Vec<Arc<[Arc<str>]>> {
+    let mut matters: Vec<bool> = loaded.vertices.iter().map(|vertex| vertex.delete).collect();
+    let mut afters: Vec<Vec<Arc<str>>> = vec![Vec::new(); matters.len()];
+    if !matters.contains(&true) {
+        let none: Arc<[Arc<str>]> = Arc::default();
+        return vec![none; matters.len()];
+    }
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); matters.len()];
+    for link in &loaded.edges {
+        children[link.from].push(link.to);
+    }
+    let mut next: Vec<usize> = (0..matters.len()).filter(|vertex| matters[*vertex]).collect();
+    while let Some(vertex) = next.pop() {
+        for child in &children[vertex] {
+            if !std::mem::replace(&mut matters[*child], true) {
+                next.push(*child);
+            }
+        }
+    }
+    let removes = |vertex: usize| loaded.vertices[vertex].removes;
+    for link in loaded.edges.iter().filter(|link| matters[link.from] && !removes(link.to)) {
+        afters[link.to].push(Arc::clone(&loaded.vertices[link.from].identity));
+    }
+    for after in &mut afters {
+        after.sort_unstable();
+    }
+    afters.into_iter().map(Into::into).collect()
+}
+
+fn entry(vertex: Vertex, after: Arc<[Arc<str>]>, windows: &[(String, Window)]) -> Entry {
     let nature = vertex.resource.nature();
+    let window = vertex.meta.window.and_then(|id| windows.get(id.0 as usize));
     Entry {
+        noop: vertex.meta.noop,
+        delete: vertex.delete,
+        protect: vertex.protect,
+        removes: vertex.removes,
+        window: window.map(|(text, _)| text.as_str().into()),
+        after,
         identity: vertex.identity,
         resource: vertex.resource,
         recipe: vertex.recipe,

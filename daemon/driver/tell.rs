@@ -173,6 +173,7 @@ impl Driver {
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
                 self.audience.hear(&News::Changed { identity, differences, notes, took, class });
+                self.tell_removed(id);
             }
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id),

@@ -75,6 +75,27 @@ impl Values {
         }
     }
 
+    /// What was sent and taken under one name is there under another too (B-18). Answers what is to be kept, where it is called
+    /// otherwise there.
+    pub(super) fn copy(
+        &mut self,
+        from: &Arc<str>,
+        to: &Arc<str>,
+        (old, new): (u64, u64),
+    ) -> Option<String> {
+        if let Some(taken) = self.taken.get(from).cloned() {
+            self.taken.insert(Arc::clone(to), taken);
+        }
+        let mut snapshot = self.sent.get(from).cloned()?;
+        let is_same = snapshot.definition == old;
+        if is_same {
+            snapshot.definition = new;
+        }
+        let text = is_same.then(|| snapshot.to_text());
+        self.sent.insert(Arc::clone(to), snapshot);
+        text
+    }
+
     pub(super) fn forget(&mut self, identity: &str) {
         self.sent.remove(identity);
         self.taken.remove(identity);

@@ -154,7 +154,7 @@ impl Engine {
         self.semaphores.resize(&swap.graph.semaphores);
         for id in &changed {
             if let Some(new) = swap.graph.vertices.get(id) {
-                self.redefine(*id, new);
+                self.redefine(*id, new, swap.recall.get(id));
             }
         }
         let gone = u32::try_from(removed.len()).unwrap_or(u32::MAX);
@@ -254,12 +254,14 @@ impl Engine {
         }
     }
 
-    /// A vertex with another definition: what was right is so no more; what is owed stays owed.
-    fn redefine(&mut self, id: VertexId, new: &Declared) {
+    /// A vertex with another definition: what was right is so no more; what is owed stays owed. Where its new definition is
+    /// recalled as done, it is the old one under another name: what was done is done.
+    fn redefine(&mut self, id: VertexId, new: &Declared, recall: Option<&Recall>) {
         self.forget_fight(id);
         let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
         let Some(vertex) = self.vertex_mut(id) else { return };
-        vertex.done = false;
+        vertex.done &= recall.is_some_and(|recall| recall.done == Some(new.definition));
+        let done = vertex.done.then_some(new.definition);
         vertex.definition = new.definition;
         vertex.nature = new.nature;
         vertex.frozen = false;
@@ -280,7 +282,7 @@ impl Engine {
             Phase::Failed { .. } | Phase::Held(_) => vertex.phase = Phase::Resting,
             Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => {}
         }
-        let settled = self.vertex(id).map(|v| v.at_load(None, false)) == Some(AtLoad::Settled);
+        let settled = self.vertex(id).map(|v| v.at_load(done, false)) == Some(AtLoad::Settled);
         if let Some(before) = before {
             self.change_meta(id, &before, new);
         }

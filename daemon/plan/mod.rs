@@ -24,6 +24,9 @@ pub struct Step {
     pub action: Action,
     /// For *unknown*: the resource that must be changed first. For *held*: what holds it, where that is a window.
     pub until: Option<String>,
+    /// It has left the graph.
+    #[serde(default)]
+    pub leaves: bool,
     /// What differs.
     pub differences: Vec<Differing>,
     /// See [`steadfast_resources::Change::seal`].
@@ -100,6 +103,7 @@ impl Audience for Steps {
             resource: (*identity).to_owned(),
             action,
             until: until.map(ToOwned::to_owned),
+            leaves: false,
             differences: differences.iter().map(Differing::from).collect(),
             seal: *seal,
         };

@@ -1,6 +1,6 @@
 //! The meaning of each entry, in one place: both stores keep what this says.
 
-use super::{Ended, Entry, Hidden, PauseRecord, Recalled, Remembered, StoreError};
+use super::{Ended, Entry, Hidden, Owned, PauseRecord, Recalled, Remembered, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ pub(super) struct Record {
     pub(super) sent: Option<Hidden>,
     pub(super) taken: Option<Arc<str>>,
     pub(super) parked: Option<PauseRecord>,
+    pub(super) owned: Option<Arc<Owned>>,
 }
 
 /// A begin without an end so far.
@@ -74,6 +75,7 @@ impl Kept {
             sent: record.sent,
             taken: record.taken,
             parked: record.parked,
+            owned: record.owned,
         };
         Recalled {
             resources: self.records.into_iter().map(|(name, kept)| (name, tell(kept))).collect(),
@@ -134,8 +136,41 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             record.parked.clone_from(pause);
             rows.save(identity, record);
         }
+        Entry::Own { identity, owned } => {
+            let mut record = rows.load(identity)?;
+            record.owned = owned.clone().filter(|owned| owned.says_something());
+            rows.save(identity, record);
+        }
+        Entry::Protect { identity, protect } => {
+            let mut record = rows.load(identity)?;
+            let owned = record.owned.as_ref().map(|owned| owned.protected(*protect));
+            record.owned = owned.filter(Owned::says_something).map(Arc::new);
+            rows.save(identity, record);
+        }
+        Entry::Rename { from, to, definition } => rename((from, to), *definition, rows)?,
         Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
     }
+    Ok(())
+}
+
+/// Moves what is kept. Whoever is in flight under the old name will not end under it: it was cut off.
+fn rename(
+    (from, to): (&str, &str),
+    definition: Option<(u64, u64)>,
+    rows: &mut impl Rows,
+) -> Result<(), StoreError> {
+    settle(from, rows)?;
+    let (mut old, mut new) = (rows.load(from)?, rows.load(to)?);
+    let owed = old.owed.take().max(new.owed.take());
+    if new == Record::default() {
+        let called = |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
+        new = std::mem::take(&mut old);
+        new.done = new.done.map(called);
+        new.interrupted = new.interrupted.map(called);
+    }
+    new.owed = owed;
+    rows.save(from, old);
+    rows.save(to, new);
     Ok(())
 }
 

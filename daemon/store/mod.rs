@@ -8,12 +8,16 @@ mod directory;
 mod fold;
 mod journal;
 mod memory;
+mod owned;
 mod sqlite;
 
 pub use directory::Hold;
+pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
+pub use owned::{Origin, Owned};
 pub use sqlite::SqliteStore;
+pub(crate) use sqlite::{Fault, move_aside};
 
 /// What every database of ours has in common.
 pub(crate) mod database {
@@ -72,6 +76,30 @@ pub enum Entry {
     },
     /// The identity has left the graph; only this ends what is owed to it.
     Forget(Arc<str>),
+    /// Whose a thing is from now on; nobody's where none is given.
+    Own {
+        /// Of which identity.
+        identity: Arc<str>,
+        /// All that is kept of it.
+        owned: Option<Arc<Owned>>,
+    },
+    /// The operator protects a thing, or ends every protection of it; nothing where nothing is kept of whose it is.
+    Protect {
+        /// Of which identity.
+        identity: Arc<str>,
+        /// Whether it is protected from now on.
+        protect: bool,
+    },
+    /// All that is kept of one identity is kept of another one from now on, where nothing is kept of that one yet; what is owed
+    /// moves in any case (B-18).
+    Rename {
+        /// Its old name.
+        from: Arc<str>,
+        /// Its new one.
+        to: Arc<str>,
+        /// What the definition of the old name is called under the new one, where they are the same.
+        definition: Option<(u64, u64)>,
+    },
     /// The daemon is paused, or not any more.
     Pause(Option<PauseRecord>),
     /// One resource is paused by itself, or not any more.
@@ -152,6 +180,33 @@ pub struct Remembered {
     pub taken: Option<Arc<str>>,
     /// The pause of it alone.
     pub parked: Option<PauseRecord>,
+    /// Whose it is.
+    pub owned: Option<Arc<Owned>>,
+}
+
+impl Recalled {
+    /// As [`Entry::Rename`] has it, of what was told back.
+    pub fn rename(&mut self, from: &str, to: &str, definition: Option<(u64, u64)>) {
+        let Some(mut record) = self.resources.remove(from) else { return };
+        let new = self.resources.entry(to.to_owned()).or_default();
+        let owed = record.owed.take().max(new.owed.take());
+        if *new == Remembered::default() {
+            let called =
+                |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
+            *new = Remembered {
+                done: record.done.map(called),
+                interrupted: record.interrupted.map(called),
+                ..std::mem::take(&mut record)
+            };
+        }
+        new.owed = owed;
+        if *new == Remembered::default() {
+            self.resources.remove(to);
+        }
+        if record != Remembered::default() {
+            self.resources.insert(from.to_owned(), record);
+        }
+    }
 }
 
 /// Why something could not be kept, or told back.

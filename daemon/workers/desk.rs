@@ -1,9 +1,10 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
+use super::graph::Asker;
 use super::telling::Telling;
 use super::{Shared, surroundings};
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::status::{self, ResourceDetails, ResourceStatus};
+use crate::driver::status::{self, ResourceDetails, ResourceStatus, Undone};
 use crate::driver::{Input, Question};
 use crate::events::{Next, Wanted};
 use crate::supervisor::State;
@@ -22,6 +23,9 @@ const RELOAD: Duration = Duration::from_mins(1);
 
 /// How long it may take to look at what is to be changed.
 const LOOKS: Duration = Duration::from_mins(2);
+
+/// How often it is asked whether a resource rests.
+const REST: Duration = Duration::from_millis(20);
 
 /// How far `why` goes.
 const STEPS: usize = 100;
@@ -103,7 +107,11 @@ impl Clerk {
                 self.shared.requests.put(Input::Resume);
             }
             Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
-            Ask::Reload => self.reload(replies).await?,
+            Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
+            Ask::Undo { resource, to, seconds } => {
+                let limit = Duration::from_secs(seconds);
+                replies.data(&self.undo(resource, to, limit).await?).await;
+            }
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
             Ask::Stop { now: true } => self.shared.ending.now(),
@@ -180,6 +188,69 @@ impl Clerk {
         Ok(path)
     }
 
+    /// Puts back what a resource was, at rest. Where its graph would undo that, it is paused.
+    async fn undo(
+        &self,
+        resource: String,
+        to: Option<u64>,
+        limit: Duration,
+    ) -> Result<Undone, Reply> {
+        let history = Arc::clone(&self.shared.history);
+        let name = resource.clone();
+        // Refused before anything is paused.
+        let look = tokio::task::spawn_blocking(move || match history.read() {
+            Ok(Some(reader)) => reader.undo(&name, to).map(drop).map_err(|why| why.to_string()),
+            Ok(None) => Err(format!("nothing is kept of {name}")),
+            Err(why) => Err(why.to_string()),
+        });
+        look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
+        let question = |to| Question::Show(resource.clone(), to);
+        let before = self.of_driver(question).await?;
+        if before.is_some() {
+            let reason = "undone by command".to_owned();
+            let limit = Some(limit);
+            let names = vec![resource.clone()];
+            self.order(names, |names, to| Question::Park { names, limit, reason, to }).await?;
+        }
+        let put_back = async {
+            if before.is_some() {
+                self.rests(&resource).await?;
+            }
+            let name = resource.clone();
+            let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(name, to, answer));
+            undone.await?.map_err(|trouble| Reply::Refused(trouble.what))
+        };
+        match put_back.await {
+            Ok(lines) => {
+                tracing::info!(event = "undone", resource, "{}", lines.join("; "));
+                Ok(Undone { lines, paused: before.is_some() })
+            }
+            Err(refused) => {
+                // It was not paused by somebody before: then it goes on.
+                if before.is_some_and(|before| before.status.pause.is_none()) {
+                    self.order(vec![resource], Question::Unpark).await?;
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    /// Waits until nothing of it runs.
+    async fn rests(&self, resource: &str) -> Result<(), Reply> {
+        let rests = async {
+            loop {
+                let pause = self.details(resource).await?.status.pause;
+                if pause.is_some_and(|pause| pause.at_rest) {
+                    return Ok(());
+                }
+                tokio::time::sleep(REST).await;
+            }
+        };
+        let late =
+            |_| Err(Reply::Unavailable("its run takes too long; try again later".to_owned()));
+        timeout(RELOAD, rests).await.unwrap_or_else(late)
+    }
+
     async fn order(
         &self,
         resources: Vec<String>,
@@ -190,9 +261,9 @@ impl Clerk {
     }
 
     /// Reads the graph again, and answers what became of it.
-    async fn reload(&self, replies: &mut Replies) -> Result<(), Reply> {
+    async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
         let (_, mut follower) = self.shared.stream.follow(|_| false);
-        self.shared.graph.reload(true);
+        self.shared.graph.reload(if allow_empty { Asker::Emptying } else { Asker::Operator });
         let told = timeout(RELOAD, async {
             loop {
                 match follower.next().await? {

@@ -155,6 +155,7 @@ fn drive(
             key: Arc::clone(&shared.key),
             journal: Some(kept.journal.clone()),
             recalled,
+            history: Some(Arc::clone(&shared.history)),
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.settings.clone(), parts);

@@ -24,6 +24,18 @@ const QUIET: Duration = Duration::from_millis(100);
 
 const AUTOMATIC: u8 = 1;
 const OPERATOR: u8 = 2;
+const EMPTYING: u8 = 4;
+
+/// Who asks for a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// A file has changed.
+    Nobody,
+    /// An operator: budgets of retries are refilled, and what has left the graph may be removed.
+    Operator,
+    /// One who takes a graph without a single resource too (B-16).
+    Emptying,
+}
 
 /// How much a graph that is invalid at the start matters beside other fatal failures.
 const RANK: u8 = 4;
@@ -54,6 +66,8 @@ struct Asked {
     requests: Requests,
     /// A graph was handed over before.
     had_one: AtomicBool,
+    /// It had no resource, and that was asked for.
+    is_empty: AtomicBool,
     /// Who has asked for the reload that has not begun yet.
     who: AtomicU8,
     /// How often anybody has.
@@ -81,8 +95,9 @@ impl Reloader {
     #[must_use]
     pub(super) fn new(graph: GraphSource, requests: Requests) -> Self {
         let (who, events) = (AtomicU8::new(0), AtomicU64::new(0));
-        let (had_one, wake) = (AtomicBool::new(false), Notify::new());
-        Self(Arc::new(Asked { graph, requests, had_one, who, events, wake }))
+        let (had_one, is_empty) = (AtomicBool::new(false), AtomicBool::new(false));
+        let wake = Notify::new();
+        Self(Arc::new(Asked { graph, requests, had_one, is_empty, who, events, wake }))
     }
 
     /// Where the graph lies.
@@ -91,8 +106,12 @@ impl Reloader {
     }
 
     /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
-    pub(super) fn reload(&self, operator: bool) {
-        let who = if operator { OPERATOR } else { AUTOMATIC };
+    pub(super) fn reload(&self, asker: Asker) {
+        let who = match asker {
+            Asker::Nobody => AUTOMATIC,
+            Asker::Operator => OPERATOR,
+            Asker::Emptying => OPERATOR | EMPTYING,
+        };
         self.0.events.fetch_add(1, Ordering::SeqCst);
         if self.0.who.fetch_or(who, Ordering::SeqCst) == 0 {
             systemd::reloading();
@@ -118,14 +137,14 @@ impl Reloader {
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                this.hand_over(false).await;
+                this.hand_over(AUTOMATIC).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
             }
             this.left_alone().await;
-            let operator = this.who.swap(0, Ordering::SeqCst) & OPERATOR != 0;
-            this.hand_over(operator).await;
+            let who = this.who.swap(0, Ordering::SeqCst);
+            this.hand_over(who).await;
             life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
         }
     }
@@ -138,7 +157,7 @@ impl Reloader {
         let answered = Arc::clone(&stands);
         let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
-                this.reload(false);
+                this.reload(Asker::Nobody);
             }
             for signal in &signals {
                 if let Signal::Absent(_, why) = signal {
@@ -179,7 +198,7 @@ impl Asked {
 
     /// The graph that the daemon is started with: without it there is nothing to do. A stop while it is read wins.
     async fn read_first(&self, stops: &Stops) -> Result<(), Failure> {
-        match self.read().await {
+        match self.read(!self.graph.options.refuse_empty).await {
             Ok(_) if stops.is_asked().unwrap_or(true) => std::future::pending().await,
             Ok(first) => {
                 self.requests.put(Input::Graph { graph: Ok(first), operator: true });
@@ -190,19 +209,23 @@ impl Asked {
         }
     }
 
-    async fn hand_over(&self, operator: bool) {
-        let graph = self.read().await;
+    async fn hand_over(&self, who: u8) {
+        let is_empty = self.is_empty.load(Ordering::SeqCst);
+        let (graph, operator) =
+            (self.read(is_empty || who & EMPTYING != 0).await, who & OPERATOR != 0);
         self.requests.put(Input::Graph { graph, operator });
     }
 
-    async fn read(&self) -> Result<Box<Loaded>, String> {
-        let graph = self.graph.clone();
+    async fn read(&self, allow_empty: bool) -> Result<Box<Loaded>, String> {
+        let mut graph = self.graph.clone();
+        graph.options.refuse_empty = !allow_empty;
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         match read.await {
             Ok(Ok(loaded)) => {
                 for warning in &loaded.warnings {
                     tracing::warn!(event = "warning", "{warning}");
                 }
+                self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
                 Ok(Box::new(loaded))
             }
             Ok(Err(rejected)) => Err(rejected.to_string()),

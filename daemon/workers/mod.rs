@@ -31,6 +31,7 @@ use crate::config::Recorder;
 use crate::control::Address;
 use crate::driver::{Audience, Settings};
 use crate::events::{Happening, Level, Retention, Scribe, Stream, Teller, what};
+use crate::history::{History, Limits};
 use crate::lease::{Local, Standing};
 use crate::signals::Signals;
 use crate::store::Hold;
@@ -55,6 +56,8 @@ pub struct Setup {
     pub key: MintKey,
     /// Where state is kept.
     pub state_directory: PathBuf,
+    /// How much is kept of what is changed.
+    pub history: Limits,
     /// Which graph.
     pub graph: GraphSource,
     /// What it is asked by signals.
@@ -88,6 +91,7 @@ struct Shared {
     settings: Settings,
     key: Arc<MintKey>,
     state_directory: PathBuf,
+    history: Arc<History>,
     audience: MakeAudience,
     requests: Requests,
     graph: Reloader,
@@ -138,6 +142,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let shared = Arc::new(Shared {
         settings: setup.settings,
         key: Arc::new(setup.key),
+        history: History::new(setup.state_directory.clone(), setup.history),
         state_directory: setup.state_directory,
         audience: setup.audience,
         graph: Reloader::new(setup.graph, requests.clone()),

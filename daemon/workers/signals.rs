@@ -1,6 +1,7 @@
 //! The worker that obeys signals, in the order in which they were sent.
 
 use super::Shared;
+use super::graph::Asker;
 use crate::driver::Input;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -25,7 +26,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
                     () = life.stopping().cancelled() => return Ok(()),
                 };
                 match signal {
-                    Signal::Reload => shared.graph.reload(true),
+                    Signal::Reload => shared.graph.reload(Asker::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
                         shared.requests.put(Input::Pause { reason, limit: None });

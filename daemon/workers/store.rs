@@ -52,8 +52,14 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
             };
             let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
             life.say(format!("in {}", directory.display()));
-            let opened = tokio::task::spawn_blocking(move || open(hold, &directory)).await;
-            let kept = match opened.map_err(Failure::again)? {
+            let history = Arc::clone(&shared.history);
+            let opened = tokio::task::spawn_blocking(move || {
+                let opened = open(hold, &directory)?;
+                history.tend();
+                Ok(opened)
+            });
+            let opened: Result<Kept, StoreError> = opened.await.map_err(Failure::again)?;
+            let kept = match opened {
                 Ok(kept) => kept,
                 Err(error) if was_open.load(Ordering::SeqCst) => return Err(Failure::again(error)),
                 Err(error) => return Err(Failure::fatal(RANK, error)),

@@ -155,7 +155,13 @@ impl Resource for Password {
             let (from, to) = (from.to_owned(), "not shown, new".to_owned());
             let difference = Difference { aspect: "password", from, to, diff: None };
             let (differences, premise) = (vec![difference], Box::new(()));
-            Verdict::Differs(Change { differences, destructive: false, seal: 0, premise })
+            Verdict::Differs(Change {
+                differences,
+                destructive: false,
+                creates: false,
+                seal: 0,
+                premise,
+            })
         })
     }
 

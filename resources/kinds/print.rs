@@ -70,6 +70,7 @@ pub(super) fn said(ask: &Ask, text: &str) -> Verdict {
         differences: vec![difference],
         destructive: false,
         seal: 0,
+        creates: false,
         premise: Box::new(()),
     })
 }

@@ -136,6 +136,7 @@ impl Resource for Test {
                 differences,
                 destructive: false,
                 seal: 0,
+                creates: false,
                 premise: Box::new(()),
             })
         })

@@ -86,6 +86,7 @@ impl Resource for Timer {
             differences: vec![difference],
             destructive: false,
             seal: 0,
+            creates: false,
             premise: Box::new(premise),
         };
         Box::pin(async { Verdict::Differs(change) })

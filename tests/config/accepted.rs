@@ -137,6 +137,22 @@ fn every_metaparameter() {
     assert_eq!(meta("delay: 90000").delay_max, Duration::from_secs(90));
 }
 
+/// B-16, B-18: what becomes of a resource that leaves, and what it was called before, with the definition that it had then.
+#[test]
+fn leaving_and_former_names() {
+    let loaded = good(
+        "graph: g\nresources:\n  exec:\n  - {name: a, cmd: x, aliases: [b, c], meta: {protect: true}}\n  \
+         - {name: d, cmd: x}\n",
+    );
+    let [a, d] = &loaded.vertices[..] else { panic!("two") };
+    assert!(a.protect && !a.delete && !d.protect && d.aliases.is_empty());
+    let names: Vec<&str> = a.aliases.iter().map(|(name, _)| name.as_ref()).collect();
+    assert_eq!(names, ["exec[b]", "exec[c]"]);
+    let before = good("graph: g\nresources:\n  exec:\n  - {name: b, cmd: x}\n");
+    assert_eq!(a.aliases[0].1, before.vertices[0].definition);
+    assert_ne!(a.definition, before.vertices[0].definition);
+}
+
 /// Windows have numbers, and the same times are one window.
 #[test]
 fn windows_are_numbered() {

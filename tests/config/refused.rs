@@ -51,6 +51,7 @@ fn every_code_is_shown() {
         Code::Unreadable,  // bounds::what_cannot_be_read_is_said
         Code::EmptyFolder, // bounds::what_cannot_be_read_is_said
         Code::TooLarge,    // bounds::a_huge_file_is_refused
+        Code::Empty,       // refused::an_empty_graph_is_refused_where_it_is_to_be
         Code::Readers,     // readers_that_differ_are_refused
         Code::Selection,   // selection::a_selection_of_nothing_is_refused
         Code::Ignored,     // accepted::old_keys_warn_once
@@ -115,7 +116,7 @@ fn problems_are_data_too() {
             "code": "C101",
             "severity": "error",
             "what": "unknown key `x` in noop[a]",
-            "hint": "known here: name, meta, after, before, notify, subscribe",
+            "hint": "known here: name, meta, aliases, after, before, notify, subscribe",
             "places": [{
                 "file": rejected.problems[0].places[0].file,
                 "line": 2,
@@ -143,6 +144,20 @@ fn the_usual_door() {
     assert_eq!(loaded.vertices[0].identity.as_ref(), "noop[a]");
 }
 
+/// B-16: a graph without a single resource is a graph, but not where something would be given up for it.
+#[test]
+fn an_empty_graph_is_refused_where_it_is_to_be() {
+    let files = Files::new()
+        .with("graph.yaml", "graph: g\n")
+        .with("one.yaml", "graph: g\nresources: {noop: [{name: a}]}\n");
+    let refusing = Options { refuse_empty: true, ..Options::default() };
+    assert!(files.load(&["graph.yaml"], &Options::default()).is_ok());
+    assert!(files.load(&["one.yaml"], &refusing).is_ok());
+    let problems = files.load(&["graph.yaml"], &refusing).unwrap_err().problems;
+    assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), [Code::Empty]);
+    assert!(problems[0].hint.as_ref().is_some_and(|hint| hint.contains("--allow-empty")));
+}
+
 /// The blocks of a section of docs/problems.md that are marked so.
 fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
     let (_, rest) = section.split_once(&format!("```yaml {mark}\n"))?;
@@ -152,7 +167,8 @@ fn block<'t>(section: &'t str, mark: &str) -> Option<&'t str> {
 /// Every code is explained; its wrong example is refused with it, or warned of, and its right one loads without a word.
 #[test]
 fn every_code_is_explained_by_examples_that_are_true() {
-    let without = ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C014", "C501", "C601"];
+    let without =
+        ["C001", "C002", "C003", "C004", "C005", "C012", "C013", "C014", "C106", "C501", "C601"];
     for code in Code::ALL {
         let section = code.explained();
         assert!(

@@ -147,7 +147,7 @@ fn requests() -> [(Ask, bool); 11] {
         (Ask::lately(None, usize::MAX), false),
         (Ask::Pause { seconds: None, reason: String::new(), resources: Vec::new() }, true),
         (Ask::Resume { resources: Vec::new() }, true),
-        (Ask::Reload, true),
+        (Ask::Reload { allow_empty: false }, true),
         (Ask::Retry { resources: resources.clone() }, true),
         (Ask::Check { resources }, true),
         (Ask::Stop { now: true }, true),

@@ -5,6 +5,7 @@ mod hung;
 
 mod daemon;
 mod forged;
+mod history;
 mod host;
 mod output;
 mod process;
@@ -37,6 +38,7 @@ mod planned;
 mod recorded;
 mod refused;
 mod reloaded;
+mod removed;
 mod secrets;
 mod settings;
 mod shells;

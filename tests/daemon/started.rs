@@ -36,8 +36,10 @@ fn a_daemon_with_a_failure_does_not_end_by_itself() {
 #[test]
 fn an_empty_graph_converges_at_once() {
     let host = Host::with("graph: empty\n");
-    host.apply().exits(0).ends_with_line("done: empty: 0 resources, 0 changed");
-    let daemon = host.run(&[]);
+    host.ask(&["apply", "--allow-empty"])
+        .exits(0)
+        .ends_with_line("done: empty: 0 resources, 0 changed");
+    let daemon = host.run(&["--allow-empty"]);
     daemon.wait_for("converged");
 }
 

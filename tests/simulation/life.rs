@@ -42,6 +42,7 @@ impl Life {
             sweep: lock(stage).profile.sweeps.then_some(Duration::from_millis(SWEEP)),
             pause_limit: Duration::from_mins(2),
             whole: true,
+            removes: false,
             brake: Some(60),
             clock: || (0, 0),
             guard: None,
@@ -82,8 +83,14 @@ impl Life {
         let machinery =
             OneThread { stage: Arc::clone(stage), life: number, parts: Arc::clone(&works) };
         settings.slots = slots;
-        let parts =
-            Parts { host: Host::default(), key: key(), journal: Some(journal), recalled, audience };
+        let parts = Parts {
+            host: Host::default(),
+            key: key(),
+            journal: Some(journal),
+            recalled,
+            history: None,
+            audience,
+        };
         let driver = Driver::on(Box::new(machinery), settings, parts);
         let inbox = driver.inbox();
         let driver = Box::pin(driver.run());

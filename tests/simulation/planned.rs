@@ -108,6 +108,7 @@ impl<'f> Case<'f> {
             sweep: None,
             pause_limit: Duration::from_mins(2),
             whole: true,
+            removes: false,
             brake: None,
             clock: || (0, 0),
             guard,

@@ -58,8 +58,8 @@ const ALL: &[Planted] = &[
         name: "driver-begins-at-leisure",
         what: "a begin that owes need not be durable before the apply",
         file: "daemon/driver/perform.rs",
-        old: "let urgent = !intent.owes.is_empty() || self.is_deed(intent.vertex);",
-        new: "let urgent = false;",
+        old: "            || self.is_given_something(intent.vertex);",
+        new: "            || self.is_given_something(intent.vertex);\n        let urgent = urgent && false;",
     },
     Planted {
         name: "driver-drops-echoes",

@@ -4,8 +4,9 @@ use super::{begin, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, Hidden, PauseRecord, Recalled, SqliteStore, Store as _, StoreError,
+    Ended, Entry, Hidden, Owned, PauseRecord, Recalled, SqliteStore, Store as _, StoreError,
 };
 
 fn mode(path: &Path) -> u32 {
@@ -93,14 +94,18 @@ fn a_newer_schema_is_refused() {
 }
 
 /// F-21: a database of an older schema is read by one who only looks and brought up by one who writes. The first knew nothing of
-/// values, the second nothing of pauses of one resource.
+/// values, the second nothing of pauses of one resource, the third not whose a thing is.
 #[test]
 fn older_schemas_are_brought_up() {
+    let columns = ["owned", "graph", "thing", "removal", "needs"];
+    let drop = |column: &&str| ["ALTER TABLE resource DROP COLUMN ", column, ";"].concat();
+    let owned = columns.iter().map(drop).collect::<Vec<_>>().concat();
     let pauses = "ALTER TABLE resource DROP COLUMN parked;
                   ALTER TABLE resource DROP COLUMN parked_until;";
     let values = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;";
-    is_brought_up(&format!("{pauses} {values} PRAGMA user_version = 1"));
-    is_brought_up(&format!("{pauses} PRAGMA user_version = 2"));
+    is_brought_up(&format!("{owned} {pauses} {values} PRAGMA user_version = 1"));
+    is_brought_up(&format!("{owned} {pauses} PRAGMA user_version = 2"));
+    is_brought_up(&format!("{owned} PRAGMA user_version = 3"));
 }
 
 fn is_brought_up(old: &str) {
@@ -128,12 +133,15 @@ fn is_brought_up(old: &str) {
     let sent = Entry::Sent { identity: "exec[a]".into(), values: Hidden("{}".into()) };
     let pause = PauseRecord { reason: "r".to_owned(), until_unix: 9 };
     let park = Entry::Park { identity: "exec[a]".into(), pause: Some(pause.clone()) };
-    store.commit(&[sent, park]).expect("kept");
+    let owned = Arc::new(Owned { protect: true, graph: "g".into(), ..Owned::default() });
+    let own = Entry::Own { identity: "exec[a]".into(), owned: Some(Arc::clone(&owned)) };
+    store.commit(&[sent, park, own]).expect("kept");
     drop(store);
     let recalled = SqliteStore::open(&path).and_then(|mut store| store.recall()).expect("told");
     assert_eq!(done(&recalled), Some(7));
     assert_eq!(recalled.resources["exec[a]"].sent, Some(Hidden("{}".into())));
     assert_eq!(recalled.resources["exec[a]"].parked, Some(pause));
+    assert_eq!(recalled.resources["exec[a]"].owned, Some(owned));
 }
 
 /// S-7: the key of the hashes is made once, and nobody else may read it.

@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod directory;
 mod journal;
+mod owned;
 
 use std::sync::Arc;
 use steadfast::store::{Ended, Entry};

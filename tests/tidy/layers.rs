@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "signals",
             "supervisor",
             "workers",
+            "history",
             "steadfast_engine",
             "steadfast_resources",
         ],
@@ -23,10 +24,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     // Compiles a file to the engine's graph and the kinds' definitions; runs nothing.
     ("config", &["steadfast_engine", "steadfast_resources"]),
     // The checked graph is its input, so of `config` it may name what comes out of it: see the test below.
-    ("driver", &["store", "events", "config", "steadfast_engine", "steadfast_resources"]),
+    (
+        "driver",
+        &["store", "events", "config", "history", "steadfast_engine", "steadfast_resources"],
+    ),
     // A plan is what a driver has found, and guards another.
     ("plan", &["config", "driver", "steadfast_engine", "steadfast_resources"]),
     ("store", &[]),
+    // A database of its own, in the directory of the store and with its key.
+    ("history", &["store", "steadfast_resources"]),
     // What is locked is the directory of the store.
     ("lease", &["store"]),
     ("events", &["store"]),
@@ -43,6 +49,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "signals",
             "supervisor",
             "lease",
+            "history",
             "steadfast_engine",
             "steadfast_resources",
         ],

@@ -3,14 +3,17 @@
 use super::super::args::{self, Socket};
 use super::super::exit::Exit;
 use super::super::text::{count, error, out, plain};
-use super::{PATIENCE, ask, ask_for, asking, differences, span};
-use crate::control::Ask;
-use crate::driver::status::{Inspections, Status, Verdict};
+use super::{PATIENCE, address, ask, ask_for, asking, differences, refuse, span};
+use crate::control::{Ask, Client, Unanswered};
+use crate::driver::status::{Inspections, Status, Undone, Verdict};
 use crate::events::Event;
 use std::time::Duration;
 
 /// What a reload may take, or a look at what is to be changed.
 const RELOAD: Duration = Duration::from_secs(90);
+
+/// What an undo may take: a run may have to end before.
+const UNDO: Duration = Duration::from_secs(200);
 
 /// How soon `wait` asks again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -76,6 +79,28 @@ fn plan(found: &Inspections) {
     }
 }
 
+/// `steadfast undo`, where a daemon runs; none where that is not so.
+pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
+    let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
+    let what = Ask::Undo { resource, to, seconds };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| {
+        error(format!("cannot start: {why}"), None);
+        Exit::Failed
+    })?;
+    runtime.block_on(async {
+        match Client::ask(&address(&args.socket), &what).await {
+            Err(Unanswered::NoDaemon(_)) => Ok(None),
+            Err(why) => Err(refuse(&why)),
+            Ok(mut client) => {
+                let first = client.next(Some(UNDO)).await.map_err(|why| refuse(&why))?;
+                let undone = serde_json::from_value(first.unwrap_or_default());
+                undone.map(Some).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+            }
+        }
+    })
+}
+
 /// `steadfast retry`.
 pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
     let resources = args.resources.clone();
@@ -99,9 +124,11 @@ pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
 }
 
 /// `steadfast reload`.
-pub(in crate::cli) fn reload(args: &args::Bare) -> Exit {
+pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
-        let value = ask(&args.socket, &Ask::Reload, RELOAD).await?.unwrap_or_default();
+        let value = ask(&args.socket, &Ask::Reload { allow_empty: args.allow_empty }, RELOAD)
+            .await?
+            .unwrap_or_default();
         let event: Result<Event, _> = serde_json::from_value(value);
         out(event.map_or_else(
             |_| "taken".to_owned(),

@@ -6,7 +6,7 @@ use super::super::text::{difference, out, out_json, plain};
 use super::status::line;
 use super::{ask_for, asking, now, pieces, span, words};
 use crate::control::Ask;
-use crate::driver::status::{Inspection, Inspections, ResourceDetails, ResourceStatus};
+use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
 use crate::supervisor::Report;
 
@@ -61,6 +61,7 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         format!("  needed by: {}", names(&details.needed_by)),
         format!("  events: {}", plain(&details.watch)),
     ];
+    lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
     for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
     {
@@ -68,6 +69,22 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         lines.push(format!("  {what}: {age}"));
     }
     lines
+}
+
+/// Whose it is, in words.
+fn owned(owned: &Ownership) -> String {
+    let mut words = match owned.created {
+        Some(true) => "made by steadfast".to_owned(),
+        Some(false) => "was there before steadfast".to_owned(),
+        None => "nothing that could be removed".to_owned(),
+    };
+    if owned.on_remove_delete && owned.created == Some(true) {
+        words.push_str(", deleted when it leaves the graph");
+    }
+    if owned.protected {
+        words.push_str(", protected");
+    }
+    format!("  owned: {words}")
 }
 
 /// What a look has found, line by line: of texts a diff, of all else what is and what is declared.

@@ -87,6 +87,11 @@ fn show(status: &Status) {
     };
     let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
     out(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    if !status.leaving.is_empty() {
+        let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
+        let names = names.join(", ");
+        out(format!("  left the graph, and removed by the next reload or start: {names}"));
+    }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");
         out(format!("  {number} without events: looked at every 30 seconds"));
@@ -132,7 +137,8 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 
 /// One resource in one line.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
-    let mut line = format!("  {}: {}", plain(&resource.resource), plain(&resource.says));
+    let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
+    let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
     if !resource.waits_for.is_empty() {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
         line.push_str(&format!(": {}", names.join(", ")));

@@ -57,6 +57,33 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "history",
+        &[
+            ("steadfast history", "what was changed lately, when and why"),
+            ("steadfast history 'file[motd]' --json", "of one resource, for a program"),
+        ],
+    ),
+    (
+        "diff",
+        &[
+            (
+                "steadfast diff 'file[motd]'",
+                "what the last change took away, against what is there",
+            ),
+            ("steadfast diff 'file[motd]' 12 17", "between two numbers that history shows"),
+        ],
+    ),
+    (
+        "undo",
+        &[
+            ("steadfast undo 'file[motd]'", "put back what was there before its last change"),
+            (
+                "steadfast undo 'file[motd]' --to 12 --for 1d",
+                "before change 12; its graph waits a day",
+            ),
+        ],
+    ),
+    (
         "explain",
         &[
             ("steadfast explain file", "the fields of a kind"),

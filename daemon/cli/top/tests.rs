@@ -24,6 +24,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
+        leaves: false,
         pause: None,
     }
 }
@@ -34,6 +35,7 @@ fn status(verdict: Verdict) -> Status {
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
+        leaving: Vec::new(),
         unwatched: 0,
         pause: None,
         paused: Vec::new(),

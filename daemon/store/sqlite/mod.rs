@@ -3,6 +3,7 @@
 //! Every row carries a checksum and the whole a digest over all rows: a database that was damaged is never taken for
 //! another state (B-11), it is moved aside and kept.
 
+mod owned;
 mod rows;
 
 use super::directory::{self, Hold};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 3;
+const SCHEMA: i64 = 4;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]

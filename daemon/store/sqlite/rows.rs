@@ -2,6 +2,8 @@
 
 use super::super::StoreError;
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
+use super::owned;
+
 use crate::store::{Hidden, PauseRecord};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
@@ -53,7 +55,12 @@ CREATE TABLE resource (
     sent TEXT,
     taken TEXT,
     parked TEXT,
-    parked_until INTEGER
+    parked_until INTEGER,
+    owned INTEGER,
+    graph TEXT,
+    thing INTEGER,
+    removal TEXT,
+    needs TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE whole (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -66,12 +73,16 @@ CREATE TABLE whole (
 ) STRICT;";
 
 const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
-     parked, parked_until";
+     parked, parked_until, owned, graph, thing, removal, needs";
 
-/// The same of older schemas: the first knew nothing of values, the second nothing of single pauses.
-const OLDER: [&str; 2] = [
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL, NULL, NULL",
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, NULL, NULL",
+/// The same of older schemas: the first knew nothing of values, the second nothing of single pauses, the third not whose a thing is.
+const OLDER: [&str; 3] = [
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL, NULL, NULL, \
+     NULL, NULL, NULL, NULL, NULL",
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, NULL, NULL, \
+     NULL, NULL, NULL, NULL, NULL",
+    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, parked, \
+     parked_until, NULL, NULL, NULL, NULL, NULL",
 ];
 
 /// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
@@ -82,9 +93,16 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
             "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
         )?;
     }
+    if from < 3 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN parked TEXT;
+             ALTER TABLE resource ADD COLUMN parked_until INTEGER",
+        )?;
+    }
     transaction.execute_batch(
-        "ALTER TABLE resource ADD COLUMN parked TEXT;
-         ALTER TABLE resource ADD COLUMN parked_until INTEGER",
+        "ALTER TABLE resource ADD COLUMN owned INTEGER; ALTER TABLE resource ADD COLUMN graph TEXT;
+         ALTER TABLE resource ADD COLUMN thing INTEGER; ALTER TABLE resource ADD COLUMN removal TEXT;
+         ALTER TABLE resource ADD COLUMN needs TEXT",
     )?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
@@ -180,7 +198,7 @@ impl<'t> Batch<'t> {
     /// Writes what was touched.
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(&format!(
-            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
+            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)"
         ))?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
@@ -200,6 +218,7 @@ impl<'t> Batch<'t> {
             }
             self.tally.add(sum);
             let flight = record.flight.as_ref();
+            let owned = record.owned.as_deref();
             replace.execute(params![
                 identity,
                 record.done.map(u64::cast_signed),
@@ -214,6 +233,11 @@ impl<'t> Batch<'t> {
                 record.taken.as_deref(),
                 record.parked.as_ref().map(|pause| &pause.reason),
                 record.parked.as_ref().map(|pause| pause.until_unix.cast_signed()),
+                owned.map(owned::marks),
+                owned.map(|owned| owned.graph.as_ref()),
+                owned.map(|owned| owned.thing.cast_signed()),
+                owned.and_then(|owned| owned.removal.as_deref()),
+                owned.filter(|owned| !owned.after.is_empty()).map(|owned| join(&owned.after)),
             ])?;
         }
         write_whole(self.transaction, &self.whole, self.tally)
@@ -273,7 +297,11 @@ fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
         (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
     };
     let (done, interrupted) = (number(1)?, number(4)?);
-    let record = Record { done, owed, interrupted, flight, sent, taken, parked };
+    let whose = owned::read(row, 13).map_err(|fault| match fault {
+        Fault::Damaged(what) => damaged(&what),
+        Fault::Refused(_) => fault,
+    })?;
+    let record = Record { done, owed, interrupted, flight, sent, taken, parked, owned: whose };
     let sum = row.get::<_, i64>(8)?.cast_unsigned();
     if sum != sum_of(&identity, &record) {
         return Err(damaged("its checksum does not match"));
@@ -313,11 +341,12 @@ fn write_whole(connection: &Connection, whole: &Whole, tally: Tally) -> Result<(
 }
 
 /// A list of identities as one text that an operator can read.
-fn join(owes: &[String]) -> String {
-    serde_json::Value::from(owes).to_string()
+fn join<T: AsRef<str>>(owes: &[T]) -> String {
+    let names: Vec<&str> = owes.iter().map(AsRef::as_ref).collect();
+    serde_json::Value::from(names).to_string()
 }
 
-fn split(owes: &str) -> Option<Vec<String>> {
+pub(super) fn split(owes: &str) -> Option<Vec<String>> {
     serde_json::from_str(owes).ok()
 }
 
@@ -342,6 +371,14 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
         sum.text(Some("parked"));
         sum.text(Some(&pause.reason));
         sum.number(Some(pause.until_unix));
+    }
+    if let Some(owned) = &record.owned {
+        sum.text(Some("owned"));
+        sum.number(Some(owned::marks(owned).cast_unsigned()));
+        sum.text(Some(&owned.graph));
+        sum.number(Some(owned.thing));
+        sum.text(owned.removal.as_deref());
+        owned.after.iter().for_each(|name| sum.text(Some(name)));
     }
     sum.0
 }

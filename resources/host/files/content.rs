@@ -148,7 +148,13 @@ impl<'a> Content<'a> {
     /// A text.
     #[must_use]
     pub fn text(text: &'a str) -> Self {
-        Self { parts: vec![Part::Text(text.as_bytes())], size: text.len() as u64 }
+        Self::of(text.as_bytes())
+    }
+
+    /// These bytes.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self { parts: vec![Part::Text(bytes)], size: bytes.len() as u64 }
     }
 
     /// Adds a file at the end.

@@ -55,6 +55,7 @@ impl Files {
                 mode: 0o600,
                 instead_of: None,
                 acceptance: None,
+                extended: None,
             };
             match self.put(permit, &copy, &draft) {
                 Ok(_) => return drop_oldest(permit, &copy, &stem),

@@ -3,9 +3,11 @@
 use super::Files;
 use super::branch::DEEPEST;
 use super::fault::{Fault, said};
+use super::former::{Noted, denies_others};
 use super::read::seen;
 use super::sacred::{guard, sacred_inodes};
 use super::spot::{Seen, Spot};
+use crate::former::Losing;
 use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -14,23 +16,38 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The thing itself.
+    One,
+    /// A directory with all below it, which is kept as each of them goes; with `secret` no contents.
+    AllBelow {
+        /// Contents are sensitive.
+        secret: bool,
+    },
+}
 
 impl Files {
-    /// Removes what was seen; a directory that is not empty only with `all_below`.
+    /// Removes what was seen; a directory that is not empty only with all below it.
     pub fn remove(
         &self,
         permit: &Permit,
         spot: &Spot<'_>,
         found: &Seen,
-        all_below: bool,
+        reach: Reach,
     ) -> Result<(), Fault> {
         guard(spot, found)?;
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         spot.still(Some(found))?;
         let mut touched = false;
-        if found.kind == FileType::Directory && all_below {
-            let mut tree = Tree { permit, spot, sacred: sacred_inodes(), touched: false };
+        if let (FileType::Directory, Reach::AllBelow { secret }) = (found.kind, reach) {
+            let sacred = sacred_inodes();
+            let mut tree = Tree { permit, spot, secret, sacred, touched: false };
             let emptied = tree.empty(&spot.directory, spot.name, found);
             touched = tree.touched;
             emptied.map_err(|fault| fault.after(touched))?;
@@ -55,13 +72,14 @@ impl Files {
 struct Tree<'a> {
     permit: &'a Permit,
     spot: &'a Spot<'a>,
+    secret: bool,
     sacred: HashSet<(u64, u64)>,
     touched: bool,
 }
 
 /// A directory of it.
 struct Level {
-    handle: OwnedFd,
+    handle: Arc<OwnedFd>,
     /// Its name in the directory above.
     name: OsString,
     entries: Entries,
@@ -79,7 +97,8 @@ impl Tree<'_> {
             let Some(entry) = level.entries.next() else {
                 let Some(done) = levels.pop() else { break };
                 let Some(above) = levels.last() else { break };
-                self.unlink(&above.handle, &done.name, AtFlags::REMOVEDIR)?;
+                let handle = Arc::clone(&above.handle);
+                self.unlink((&handle, &levels), &done.name, AtFlags::REMOVEDIR)?;
                 continue;
             };
             let entry = entry.map_err(Fault::os("list"))?;
@@ -88,15 +107,16 @@ impl Tree<'_> {
                 continue;
             }
             let name = OsStr::from_bytes(bytes);
-            let handle = &level.handle;
-            if is_directory(handle, name)? {
+            let handle = Arc::clone(&level.handle);
+            if is_directory(&handle, name)? {
                 if levels.len() >= DEEPEST {
                     return Err(self.refuse("it is deeper than 200 directories"));
                 }
-                let below = self.enter(&levels[levels.len() - 1].handle, name)?;
-                levels.push(below);
+                let name = name.to_owned();
+                levels.push(self.enter(&handle, &name)?);
             } else {
-                self.unlink(handle, name, AtFlags::empty())?;
+                let name = name.to_owned();
+                self.unlink((&handle, &levels), &name, AtFlags::empty())?;
             }
         }
         Ok(())
@@ -114,19 +134,41 @@ impl Tree<'_> {
             return Err(self.refuse("it holds a directory a host cannot do without"));
         }
         let entries = Entries::read_from(&handle).map_err(Fault::os("list"))?;
-        Ok(Level { handle, name: name.to_owned(), entries })
+        Ok(Level { handle: Arc::new(handle), name: name.to_owned(), entries })
     }
 
-    fn unlink(&mut self, parent: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Fault> {
+    fn unlink(
+        &mut self,
+        (parent, levels): (&Arc<OwnedFd>, &[Level]),
+        name: &OsStr,
+        flags: AtFlags,
+    ) -> Result<(), Fault> {
         self.permit.check()?;
-        match unlinkat(parent, name, flags) {
+        let mut path = self.spot.path.to_owned();
+        path.extend(levels.iter().skip(1).map(|level| &level.name).chain([&name.to_owned()]));
+        let noted = self.note(parent, &path)?;
+        let gone = unlinkat(parent, name, flags).map_err(Fault::os("empty"));
+        match noted.unwrap_or_default().after(gone) {
             Ok(()) => {
                 self.touched = true;
                 Ok(())
             }
-            Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(Fault::os("empty")(errno)),
+            Err(fault) if fault.errno() == Some(Errno::NOENT) => Ok(()),
+            Err(fault) => Err(fault),
         }
+    }
+
+    fn note(&self, parent: &Arc<OwnedFd>, path: &Path) -> Result<Option<Noted<'_>>, Fault> {
+        if self.permit.keeper().is_none() {
+            return Ok(None);
+        }
+        let name = path.file_name().unwrap_or_default();
+        let spot = Spot { directory: Arc::clone(parent), path, name, synced_later: true };
+        let Some(found) = spot.look()? else { return Ok(None) };
+        let is_file = found.kind == FileType::RegularFile;
+        let secret = is_file && (self.secret || denies_others(found.mode));
+        let losing = Losing { content: true, secret, what: "removed" };
+        spot.note(self.permit, Some(&found), losing).map(Some)
     }
 
     fn refuse(&self, why: &str) -> Fault {

@@ -31,6 +31,8 @@ pub struct Draft<'a> {
     pub instead_of: Option<&'a Seen>,
     /// Who must accept it before it takes its place.
     pub acceptance: Option<&'a dyn Acceptance>,
+    /// Its extended attributes; those of what was found in its place where none are given.
+    pub extended: Option<&'a [(Vec<u8>, Vec<u8>)]>,
 }
 
 /// Whoever must accept a file before it takes its place.
@@ -140,7 +142,7 @@ fn fill(
     old: Option<&Seen>,
     file: &OwnedFd,
 ) -> Result<(), Fault> {
-    if let Some(old) = old {
+    if let (Some(old), None) = (old, draft.extended) {
         let handle = handle_of(spot, old)?;
         permit.check()?;
         xattr::copy(&path_of(&handle), file)?;
@@ -155,6 +157,11 @@ fn fill(
         permit.check()?;
         fchown(file, owner.map(Uid::from_raw), group.map(Gid::from_raw))
             .map_err(Fault::os(GIVING))?;
+    }
+    if let Some(extended) = draft.extended {
+        permit.check()?;
+        // After the content and the owner, whose change would take capabilities away.
+        xattr::write(file, extended)?;
     }
     permit.check()?;
     fchmod(file, Mode::from_raw_mode(draft.mode)).map_err(Fault::os("change the mode of"))?;

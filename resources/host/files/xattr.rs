@@ -4,7 +4,7 @@ use super::fault::Fault;
 use crate::host::kernel::{fsetxattr, getxattr, listxattr};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 /// The most that the kernel gives, of a list or of a value.
@@ -16,42 +16,74 @@ const OF_THE_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"s
 /// Copies them from the old file (by the path of its handle) to the new one.
 pub(super) fn copy(old: &str, new: &OwnedFd) -> Result<(), Fault> {
     let fault = || Fault::os("keep the extended attributes of");
-    let mut names = [0_u8; 1024];
-    let mut many = Vec::new();
-    let names = match listxattr(old, &mut names) {
-        Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
-        Ok(length) => &names[..length],
-        Err(Errno::RANGE) => {
-            many.resize(LARGEST, 0);
-            let length = listxattr(old, &mut many).map_err(fault())?;
-            &many[..length]
-        }
-        Err(errno) => return Err(fault()(errno)),
-    };
-    for name in names.split_inclusive(|byte| *byte == 0) {
-        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
-        if goes_along(name.to_bytes()) {
-            copy_one(old, new, name).map_err(fault())?;
+    for name in names(old).map_err(fault())? {
+        if goes_along(name.to_bytes())
+            && let Some(value) = value(old, &name).map_err(fault())?
+        {
+            set(new, &name, &value).map_err(fault())?;
         }
     }
     Ok(())
 }
 
-fn copy_one(old: &str, new: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+/// All that can be read of them, name and value. What may not be known of a sensitive file is left out: all but its access lists.
+pub(super) fn read(file: &str, secret: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let of_access =
+        |name: &[u8]| name.starts_with(b"system.posix_acl") || name == b"security.selinux";
+    let names = names(file).unwrap_or_default().into_iter();
+    let names = names.filter(|name| !secret || of_access(name.to_bytes()));
+    let pair = |name: CString| Some((name.to_bytes().to_vec(), value(file, &name).ok()??));
+    names.filter_map(pair).collect()
+}
+
+/// Gives a file what was read of another.
+pub(super) fn write(file: &OwnedFd, all: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Fault> {
+    for (name, value) in all {
+        let Ok(name) = CString::new(name.as_slice()) else { continue };
+        set(file, &name, value).map_err(Fault::os("put back the extended attributes of"))?;
+    }
+    Ok(())
+}
+
+fn names(file: &str) -> Result<Vec<CString>, Errno> {
+    let mut few = [0_u8; 1024];
+    let mut many = Vec::new();
+    let names = match listxattr(file, &mut few) {
+        Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Vec::new()),
+        Ok(length) => &few[..length],
+        Err(Errno::RANGE) => {
+            many.resize(LARGEST, 0);
+            let length = listxattr(file, &mut many)?;
+            &many[..length]
+        }
+        Err(errno) => return Err(errno),
+    };
+    let names = names.split_inclusive(|byte| *byte == 0);
+    Ok(names.filter_map(|name| Some(CStr::from_bytes_with_nul(name).ok()?.to_owned())).collect())
+}
+
+/// None where it has gone meanwhile.
+fn value(file: &str, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
     let mut value = vec![0_u8; 256];
-    let length = match getxattr(old, name, &mut value) {
+    let length = match getxattr(file, name, &mut value) {
         Err(Errno::RANGE) => {
             value.resize(LARGEST, 0);
-            getxattr(old, name, &mut value)
+            getxattr(file, name, &mut value)
         }
         other => other,
     };
-    let length = match length {
-        Ok(length) => length,
-        Err(Errno::NODATA) => return Ok(()),
-        Err(errno) => return Err(errno),
-    };
-    match fsetxattr(new, name, &value[..length], XattrFlags::empty()) {
+    match length {
+        Ok(length) => {
+            value.truncate(length);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn set(file: &OwnedFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+    match fsetxattr(file, name, value, XattrFlags::empty()) {
         // What only the kernel's security module may set, it sets.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL)
             if !name.to_bytes().starts_with(b"user.")

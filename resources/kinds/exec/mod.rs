@@ -173,6 +173,7 @@ impl Exec {
                 }],
                 destructive: false,
                 seal: 0,
+                creates: false,
                 premise: Box::new(()),
             }),
             Err(trouble) => Verdict::Unknown(trouble),

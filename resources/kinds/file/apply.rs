@@ -7,8 +7,9 @@ use super::plan::{Below, Plan, Premise, Work};
 use super::tree::Tree;
 use super::validate::Validation;
 use crate::change::{Change, Outcome};
+use crate::former::Losing;
 use crate::host::Host;
-use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Seen, Spot, Why};
+use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Reach, Seen, Spot, Why};
 use crate::permit::Permit;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
@@ -102,6 +103,20 @@ impl Hands<'_> {
         if spot.look()? != plan.found {
             return Err(Fault::moved());
         }
+        let secret = self.is_secret(spot, plan, want);
+        let content = !matches!(plan.work, Work::Attributes(_));
+        let what = what(plan);
+        let losing = Losing { content, secret, what: &what };
+        let noted = spot.note(self.permit, plan.found.as_ref(), losing)?;
+        noted.after(self.do_it(spot, plan, (want, secret)))
+    }
+
+    fn do_it(
+        &self,
+        spot: &Spot<'_>,
+        plan: &Plan,
+        (want, secret): (Want<'_>, bool),
+    ) -> Result<Vec<String>, Fault> {
         let mut found = plan.found;
         let mut done = Vec::new();
         if plan.clear
@@ -109,13 +124,29 @@ impl Hands<'_> {
         {
             self.keep(spot, &seen)?;
             let all_below = self.file.force && seen.kind == FileType::Directory;
-            self.files().remove(self.permit, spot, &seen, all_below)?;
+            let reach = if all_below { Reach::AllBelow { secret } } else { Reach::One };
+            self.files().remove(self.permit, spot, &seen, reach)?;
             done.push("removed".to_owned());
         }
         let cleared = !done.is_empty();
         let rest = self.work(spot, plan, found, want);
         done.extend(rest.map_err(|fault| fault.after(cleared))?);
         Ok(done)
+    }
+
+    /// Whether what is at a spot, or what comes there, is sensitive.
+    fn is_secret(&self, spot: &Spot<'_>, plan: &Plan, want: Want<'_>) -> bool {
+        let (file, files) = (self.file, self.files());
+        let cancel = CancellationToken::new();
+        let look = Look { file, files, spot, want, cancel: &cancel };
+        let is_file = |seen: &Seen| seen.kind == FileType::RegularFile;
+        let now = plan.found.filter(is_file).map(|seen| seen.mode);
+        let then = match &plan.work {
+            Work::Write { mode, .. } => Some(*mode),
+            Work::Attributes(attributes) => attributes.mode.filter(|_| now.is_some()),
+            Work::Remove | Work::Link(_) | Work::Directory(_) => None,
+        };
+        look.is_secret(then.or(now).unwrap_or(0o644), now)
     }
 
     /// Keeps a copy of a file that is about to be replaced or removed, where that is declared.
@@ -192,12 +223,35 @@ impl Hands<'_> {
             mode,
             instead_of: found,
             acceptance: has_validation.then_some(&validation),
+            extended: None,
         };
         if let Some(seen) = found {
             self.keep(spot, seen)?;
         }
         files.put(self.permit, spot, &draft)
     }
+}
+
+/// What a plan changes, for the history.
+fn what(plan: &Plan) -> String {
+    let Some(found) = &plan.found else { return "created".to_owned() };
+    let (first, attributes) = match &plan.work {
+        Work::Remove => return "removed".to_owned(),
+        Work::Write { attributes, mode } => {
+            ("content", Attributes { mode: Some(*mode), ..*attributes })
+        }
+        Work::Link(attributes) => ("symlink", *attributes),
+        Work::Directory(attributes) => ("directory", *attributes),
+        Work::Attributes(attributes) => ("", *attributes),
+    };
+    let words = [
+        (!first.is_empty(), first),
+        (attributes.owner.is_some_and(|uid| uid != found.uid), "owner"),
+        (attributes.group.is_some_and(|gid| gid != found.gid), "group"),
+        (attributes.mode.is_some_and(|mode| mode != found.mode), "mode"),
+    ];
+    let words: Vec<&str> = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+    words.join(", ")
 }
 
 impl File {

@@ -31,6 +31,7 @@ impl File {
                 seal: found.seal(),
                 differences: found.differences,
                 destructive: found.destructive,
+                creates: found.premise.top.as_ref().is_some_and(|top| top.found.is_none()),
                 premise: Box::new(found.premise),
             }),
             Err(trouble) => Verdict::Unknown(trouble),

@@ -34,7 +34,9 @@ pub(super) fn secret() -> Difference {
     }
 }
 
-fn unified(old: &[u8], new: &[u8]) -> Option<String> {
+/// Line by line, bounded; none where one is too long, or no plain text.
+#[must_use]
+pub fn unified(old: &[u8], new: &[u8]) -> Option<String> {
     if old.len() > SHOWN_AT_MOST || new.len() > SHOWN_AT_MOST {
         return None;
     }

@@ -5,7 +5,8 @@ use super::diff;
 use super::plan::{Finding, Plan, Work};
 use crate::change::Difference;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Fault, Files, Seen, Spot, account_name, printable, said,
+    AccountKind, Attributes, Content, Fault, Files, Seen, Spot, account_name, denies_others,
+    printable, said,
 };
 use rustix::fs::FileType;
 use std::ffi::OsStr;
@@ -315,10 +316,6 @@ impl Look<'_> {
         };
         self.file.sensitive || origins || denies_others(mode) || now.is_some_and(denies_others)
     }
-}
-
-fn denies_others(mode: u32) -> bool {
-    mode & 0o004 == 0
 }
 
 impl File {

@@ -20,12 +20,14 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::receive::Receives;
+use crate::removal::Removal;
 use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
-use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::token::{Need, Token};
 use body::Body;
 use claims::{Claims, Pattern};
+pub use diff::unified;
 use known::Known;
 use mode::Mode;
 use std::fmt;
@@ -222,6 +224,21 @@ impl fmt::Debug for File {
 impl Resource for File {
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::Path(self.path.clone())]
+    }
+
+    /// A directory must be empty, unless `force` says that what is in it may go.
+    fn removal(&self) -> Option<Removal> {
+        if matches!(self.shape, Shape::Absent | Shape::IfThere { .. }) {
+            return None;
+        }
+        let text = |text: &str| Value::Text(text.to_owned());
+        let absent = Removal::new().with("path", text(self.path.to_str()?));
+        let absent = absent.with("state", text("absent"));
+        let absent = if self.force { absent.with("force", Value::Bool(true)) } else { absent };
+        Some(match self.rare().backup.as_ref().and_then(|path| path.to_str()) {
+            Some(backup) => absent.with("backup", text(backup)),
+            None => absent,
+        })
     }
 
     fn doubts(&self) -> &[Invalid] {

@@ -8,8 +8,9 @@ use super::look::{Look, Want, word};
 use super::plan::Below;
 use super::report::{Deed, Report};
 use super::{File, Shape, body};
+use crate::former::Losing;
 use crate::host::files::{
-    Branch, Content, Entered, Fault, Files, Seen, Spot, Why, is_temporary, said,
+    Branch, Content, Entered, Fault, Files, Reach, Seen, Spot, Why, is_temporary, said,
 };
 use crate::permit::Revoked;
 use rustix::fs::FileType;
@@ -306,7 +307,11 @@ impl<'a> Tree<'a> {
             let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
                 return Err(Fault::moved());
             };
-            let removed = self.files.remove(hands.permit, spot, &now, false);
+            let losing = Losing { content: true, secret: false, what: "removed" };
+            let noted = spot.note(hands.permit, Some(&now), losing);
+            let removed = noted.and_then(|noted| {
+                noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
+            });
             removed.map_err(|fault| fault.named(spot.path()))?;
             self.did();
         }

@@ -53,7 +53,15 @@ fn verdict(
         return Verdict::Same;
     }
     let goes = !declared.is_to_be_there() && package.is_some_and(|it| it.state != State::Absent);
-    Verdict::Differs(Change { differences, destructive: goes, seal: 0, premise: Box::new(()) })
+    let creates = declared.is_to_be_there()
+        && package.is_none_or(|it| matches!(it.state, State::Absent | State::Configuration));
+    Verdict::Differs(Change {
+        differences,
+        destructive: goes,
+        creates,
+        seal: 0,
+        premise: Box::new(()),
+    })
 }
 
 /// What differs of a package; nothing where it is as declared.

@@ -13,9 +13,10 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::host::packages::{LISTS, STATUS};
 use crate::permit::Permit;
+use crate::removal::Removal;
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
-use crate::source::Source;
-use crate::spec::{FieldSpec, FieldType, Spec};
+use crate::source::{Claim, Source};
+use crate::spec::{FieldSpec, FieldType, Spec, Value};
 use crate::transaction::{Grouping, Member, Transaction};
 use crate::trouble::Trouble;
 use std::sync::Arc;
@@ -142,6 +143,18 @@ impl Resource for Pkg {
             part: Arc::<Declared>::clone(&self.declared),
             unite,
         })
+    }
+
+    /// Whatever its architecture: who removes one of several may have to remove the others.
+    fn claims(&self) -> Vec<Claim> {
+        let (name, _) = self.declared.name.split_once(':').unwrap_or((&self.declared.name, ""));
+        vec![Claim::Package(name.to_owned())]
+    }
+
+    /// Its configuration stays, as apt has it, unless it is to be purged.
+    fn removal(&self) -> Option<Removal> {
+        let absent = || Removal::new().with("state", Value::Text("absent".to_owned()));
+        self.declared.is_to_be_there().then(absent)
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -56,6 +56,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
             differences: differences(svc, &plan),
             destructive: false,
             seal: 0,
+            creates: svc.creates(&plan),
             premise: Box::new(plan),
         }),
     }

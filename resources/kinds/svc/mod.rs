@@ -12,9 +12,10 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::host::systemd::Bus;
 use crate::permit::Permit;
+use crate::removal::Removal;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
 use crate::source::{Claim, Source};
-use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
+use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::token::{Need, Token};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -90,6 +91,19 @@ enum Refresh {
 }
 
 impl Svc {
+    /// It neither runs nor is started at boot, as far as it is to be.
+    fn creates(&self, plan: &check::Plan) -> bool {
+        let state = self.state != Some(State::Running) || plan.state.is_some();
+        let startup = self.startup != Some(Startup::Enabled) || plan.startup.is_some();
+        self.brings().is_some() && state && startup
+    }
+
+    /// Whether it makes the unit run, and whether it lets it start at boot; nothing where neither.
+    fn brings(&self) -> Option<(bool, bool)> {
+        let brings = (self.state == Some(State::Running), self.startup == Some(Startup::Enabled));
+        (brings.0 || brings.1).then_some(brings)
+    }
+
     /// Something of it can drift.
     fn is_watched(&self) -> bool {
         self.state.is_some() || self.startup.is_some() || self.daemon_reload == Some(true)
@@ -103,6 +117,17 @@ impl Resource for Svc {
 
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::Unit { session: self.bus == Bus::Session, name: self.unit.clone() }]
+    }
+
+    /// What it has brought about ends: it is stopped, and not started at boot any more.
+    fn removal(&self) -> Option<Removal> {
+        let (runs, starts) = self.brings()?;
+        let word = |word: &str| Value::Text(word.to_owned());
+        let ends = [("state", runs, "stopped"), ("startup", starts, "disabled")];
+        let ends = ends.into_iter().filter(|(_, is, _)| *is);
+        let removal = ends.fold(Removal::new(), |all, (name, _, how)| all.with(name, word(how)));
+        let session = self.bus == Bus::Session;
+        Some(if session { removal.with("session", Value::Bool(true)) } else { removal })
     }
 
     fn needs(&self) -> Vec<Need> {

@@ -1,11 +1,16 @@
 //! What can be said on the command line.
 
+mod passes;
+
+pub use super::past::{Diff, History, Show, Undo};
+use super::settings::group;
 pub use super::times::Since;
-use super::times::{since, span};
-use crate::config::{Defaults, Recorder};
+use super::times::since;
+use crate::config::{self, Defaults, Recorder};
 use crate::events::Retention;
-use crate::plan::Plan as Planned;
+use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use passes::{Apply, Drift, Plan};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,8 +44,8 @@ pub enum Command {
     Status(Status),
     /// Watch the running daemon over the whole screen: all resources, what differs, what happens
     Top(Top),
-    /// Show one resource of the running daemon in full
-    Show(OfResource),
+    /// Show one resource of the running daemon in full; with --at, a file as it was
+    Show(Show),
     /// Show what stands in the way of a resource, up to the cause
     Why(OfResource),
     /// Show what happened lately; with --follow also what happens
@@ -52,7 +57,13 @@ pub enum Command {
     /// Show what will change, and let it go on
     Resume(Resume),
     /// Let the daemon read its graph again, and say whether it was taken
-    Reload(Bare),
+    Reload(Reload),
+    /// Show what was changed, when and why; each number can be shown, compared and gone back to
+    History(History),
+    /// Compare a file as it was with what is there now, or with what it was at another time
+    Diff(Diff),
+    /// Put back what a resource was before its last change, and pause it by itself
+    Undo(Undo),
     /// Run resources again, also what has failed or runs once
     Retry(Resources),
     /// Wait until the host is as declared
@@ -101,6 +112,9 @@ pub struct State {
     /// Where state is kept [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    /// How much is kept of what is changed, from the settings.
+    #[arg(skip)]
+    pub history: Limits,
 }
 
 /// Which daemon is asked.
@@ -139,7 +153,7 @@ pub struct Top {
     pub socket: Socket,
 }
 
-/// `steadfast show`, `steadfast why`.
+/// `steadfast why`.
 #[derive(Debug, Args)]
 pub struct OfResource {
     /// Which: `kind[name]`
@@ -200,23 +214,11 @@ pub struct Pause {
     #[command(flatten)]
     pub socket: Socket,
     /// It ends by itself after so long: `90s`, `30m`, `2h`, `1d` [default: the daemon's --pause-limit]
-    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    #[arg(long = "for", value_name = "TIME", value_parser = config::span)]
     pub limit: Option<u64>,
     /// Why, for who looks at the status
     #[arg(long)]
     pub reason: Option<String>,
-}
-
-/// The number of a group.
-pub(super) fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    match nix::unistd::Group::from_name(text) {
-        Ok(Some(group)) => Ok(group.gid.as_raw()),
-        Ok(None) => Err(format!("there is no group named `{text}`")),
-        Err(error) => Err(format!("cannot look up the group `{text}`: {error}")),
-    }
 }
 
 /// `steadfast resume`.
@@ -233,9 +235,12 @@ pub struct Resume {
     pub plan: bool,
 }
 
-/// A command that needs nothing but the daemon.
+/// `steadfast reload`.
 #[derive(Debug, Args)]
-pub struct Bare {
+pub struct Reload {
+    /// Take a graph without a single resource too: all that was declared is given up
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
@@ -365,6 +370,9 @@ pub struct Run {
     /// Reload when a graph file changes
     #[arg(long)]
     pub watch: bool,
+    /// Start with a graph without a single resource too
+    #[arg(long)]
+    pub allow_empty: bool,
     /// End when all has been as declared for so many seconds
     #[arg(long, value_name = "S")]
     pub converged_timeout: Option<u64>,
@@ -394,72 +402,15 @@ pub struct Run {
     pub brake: Option<u32>,
 }
 
-/// `steadfast apply`.
-#[derive(Debug, Args)]
-pub struct Apply {
-    /// Which graph.
-    #[command(flatten)]
-    pub graph: Graph,
-    /// Do what `plan --out` has written to FILE; refuse if graph or host are not as they were
-    #[arg(long, value_name = "FILE", value_parser = Planned::named, conflicts_with_all = ["graphs", "config", "noop", "only", "skip", "sema"])]
-    pub plan: Option<Planned>,
-    /// Where state is kept.
-    #[command(flatten)]
-    pub state: State,
-    /// End with 2 if something was changed
-    #[arg(long)]
-    pub detailed_exitcode: bool,
-    /// Say how it went as one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// How the lines on the way look
-    #[arg(long, value_enum, default_value = "human")]
-    pub log: Log,
-}
-
-/// `steadfast plan`.
-#[derive(Debug, Args)]
-pub struct Plan {
-    /// Which graph.
-    #[command(flatten)]
-    pub graph: Graph,
-    /// Where state is kept.
-    #[command(flatten)]
-    pub state: State,
-    /// End with 2 if something would be changed
-    #[arg(long)]
-    pub detailed_exitcode: bool,
-    /// Show it as one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Say of each edge where it comes from
-    #[arg(long)]
-    pub explain_edges: bool,
-    /// Also write it to FILE, for `apply --plan FILE`
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-}
-
-/// `steadfast drift`.
-#[derive(Debug, Args)]
-pub struct Drift {
-    /// Which graph.
-    #[command(flatten)]
-    pub graph: Graph,
-    /// End with 2 if something differs
-    #[arg(long)]
-    pub detailed_exitcode: bool,
-    /// Show it as one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// `steadfast graph`.
 #[derive(Debug, Args)]
 pub struct ShowGraph {
     /// Which graph.
     #[command(flatten)]
     pub graph: Graph,
+    /// Where it is kept what has left the graph.
+    #[command(flatten)]
+    pub state: State,
     /// In which form
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,

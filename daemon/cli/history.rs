@@ -1,0 +1,266 @@
+//! `steadfast history`, `diff`, `show RES --at N`: what was changed, and what was there before.
+
+use super::args;
+use super::exit::Exit;
+use super::text::{count, error, out, out_json, plain};
+use super::{settings, state};
+use crate::history::{Entry, HistoryError, Reader, unkept};
+use serde_json::{Value, json};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use steadfast_resources::host::files::{AccountKind, account_name, denies_others, printable};
+use steadfast_resources::kinds::file::unified;
+use steadfast_resources::{Former, FormerContent, FormerShape, Host};
+
+/// Longer files are not compared.
+const COMPARED: usize = 10 << 20;
+
+/// The history that is meant: where it was said, or where the settings of this host say.
+fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
+    let directory = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
+    Reader::open(&state::directory(directory.as_deref())).map_err(|why| refuse(&why))
+}
+
+/// Says why the history cannot tell, and how the program ends for it.
+pub(super) fn refuse(why: &HistoryError) -> Exit {
+    match why {
+        HistoryError::Database { .. } => {
+            error(why.to_string(), Some("another one is said by --state-dir"));
+            Exit::State
+        }
+        HistoryError::Unknown(_) => {
+            error(why.to_string(), Some("`steadfast history` lists all that is kept"));
+            Exit::Usage
+        }
+        HistoryError::Unrestorable(_) => {
+            error(why.to_string(), None);
+            Exit::Failed
+        }
+    }
+}
+
+/// The one number that is meant, of this resource.
+fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, Exit> {
+    let found = match number {
+        Some(number) => reader.entry(resource, number),
+        None => reader.entries(Some(resource), 1).and_then(|mut last| {
+            let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
+            last.pop().ok_or_else(nothing)
+        }),
+    };
+    found.map_err(|why| refuse(&why))
+}
+
+fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
+    let nothing = || HistoryError::Unknown(format!("nothing is kept of {}", plain(resource)));
+    reader.ok_or_else(|| refuse(&nothing()))
+}
+
+/// `steadfast history`.
+pub(super) fn history(args: &args::History) -> Exit {
+    let listed = open(args.state.state_dir.as_deref()).and_then(|reader| {
+        let entries = |reader: Reader| reader.entries(args.resource.as_deref(), args.most.into());
+        reader.map(entries).transpose().map_err(|why| refuse(&why))
+    });
+    let entries = match listed {
+        Ok(entries) => entries.unwrap_or_default(),
+        Err(exit) => return exit,
+    };
+    for entry in &entries {
+        if args.json { out_json(&to_json(entry)) } else { out(line(entry)) }
+    }
+    if entries.is_empty() && !args.json {
+        out("nothing has been changed, as far as is kept");
+    }
+    Exit::Well
+}
+
+/// `12  2026-11-21 14:03:22  file[motd]  content, mode  /etc/motd (was 0644 root:root, 12 bytes)  event`
+fn line(entry: &Entry) -> String {
+    let time =
+        i64::try_from(entry.at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    let time = time.unwrap_or_default().to_zoned(jiff::tz::TimeZone::system());
+    let (what, cause) = (plain(&entry.what), plain(&entry.cause));
+    let name = plain(&entry.resource);
+    let (path, was) = (printable(&entry.path), was(entry));
+    let time = time.strftime("%F %T");
+    format!("{:>5}  {time}  {name}  {what}  {path} ({was})  {cause}", entry.number)
+}
+
+/// What was there, in words.
+fn was(entry: &Entry) -> String {
+    let Former::Thing(thing) = &entry.former else { return "was not there".to_owned() };
+    let owner = account_name(AccountKind::User, thing.uid);
+    let group = account_name(AccountKind::Group, thing.gid);
+    let mut words = format!("was {:04o} {owner}:{group}", thing.mode);
+    match &thing.shape {
+        FormerShape::File(size, _) => {
+            let size = usize::try_from(*size).unwrap_or(usize::MAX);
+            words.push_str(&format!(", {}", count(size, "byte")));
+        }
+        FormerShape::Directory => words.push_str(", a directory"),
+        FormerShape::Link(target) => {
+            words = format!("was a link to {}", plain(&String::from_utf8_lossy(target)));
+        }
+        FormerShape::Other => words.push_str(", a socket, fifo or device"),
+    }
+    if let Some(why) = entry.unkept() {
+        words.push_str(&format!("; {}", unkept(why)));
+    }
+    words
+}
+
+fn to_json(entry: &Entry) -> Value {
+    let mut value = json!({
+        "number": entry.number,
+        "run": entry.run,
+        "at": entry.at,
+        "resource": entry.resource,
+        "path": entry.path.to_string_lossy(),
+        "what": entry.what,
+        "cause": entry.cause,
+        "was": "absent",
+    });
+    let Former::Thing(thing) = &entry.former else { return value };
+    value["was"] = match &thing.shape {
+        FormerShape::File(..) => "file",
+        FormerShape::Directory => "directory",
+        FormerShape::Link(_) => "symlink",
+        FormerShape::Other => "other",
+    }
+    .into();
+    value["mode"] = format!("{:04o}", thing.mode).into();
+    value["uid"] = thing.uid.into();
+    value["gid"] = thing.gid.into();
+    if let FormerShape::Link(target) = &thing.shape {
+        value["target"] = String::from_utf8_lossy(target).into();
+    }
+    if let Some(size) = entry.size() {
+        value["size"] = size.into();
+        value["kept"] = entry.unkept().is_none().into();
+        value["why"] = entry.unkept().map(unkept).into();
+    }
+    value
+}
+
+/// `steadfast show RES --at N`: the file itself.
+pub(super) fn show(args: &args::Show, number: u64) -> Exit {
+    let resource = &args.of.resource;
+    let found = open(args.of.socket.state_dir.as_deref())
+        .and_then(|reader| required(reader, resource))
+        .and_then(|reader| {
+            let entry = entry(&reader, resource, Some(number))?;
+            let former = reader.former(&entry).map_err(|why| refuse(&why))?;
+            Ok((entry, former))
+        });
+    let (entry, former) = match found {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    match at(&entry.path, &former) {
+        Ok(_) if args.of.json => out_json(&to_json(&entry)),
+        Ok(bytes) => return print(&bytes),
+        Err(why) => {
+            error(why, None);
+            return Exit::Failed;
+        }
+    }
+    Exit::Well
+}
+
+fn print(bytes: &[u8]) -> Exit {
+    let mut stdout = std::io::stdout();
+    let is_plain = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t' | '\r');
+    let is_text = std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain));
+    if stdout.is_terminal() && !is_text {
+        error(
+            "it is no plain text: a terminal could take it for orders",
+            Some("send it to a file"),
+        );
+        return Exit::Failed;
+    }
+    // A reader who has gone away is no error.
+    drop(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+    Exit::Well
+}
+
+/// The content that was there, also where the change left it as it was.
+fn at(path: &Path, former: &Former) -> Result<Vec<u8>, String> {
+    let name = printable(path);
+    let Former::Thing(thing) = former else { return Err(format!("{name} was not there")) };
+    match &thing.shape {
+        FormerShape::File(_, FormerContent::Bytes(bytes)) => Ok(bytes.clone()),
+        FormerShape::File(_, FormerContent::Unkept(steadfast_resources::Unkept::Same)) => now(path),
+        FormerShape::File(_, FormerContent::Unkept(why)) => {
+            Err(format!("{name}: {}", unkept(*why)))
+        }
+        FormerShape::Link(target) => Ok(target.clone()),
+        FormerShape::Directory => Err(format!("{name} was a directory")),
+        FormerShape::Other => Err(format!("{name} was a socket, fifo or device")),
+    }
+}
+
+/// What is there now.
+fn now(path: &Path) -> Result<Vec<u8>, String> {
+    let host = Host::default();
+    let files = host.files();
+    let name = printable(path);
+    let trouble = |fault| files.trouble(fault, path).what;
+    let Some(spot) = files.spot(path).map_err(trouble)? else {
+        return Err(format!("{name} is not there"));
+    };
+    let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
+    match seen.kind.is_file() {
+        true if denies_others(seen.mode) => Err(format!("{name} is sensitive: it is not shown")),
+        true => {
+            let content = spot.content(COMPARED).map_err(trouble)?;
+            content.ok_or_else(|| format!("{name} is too large to be compared"))
+        }
+        false if seen.kind.is_symlink() => spot.target().map_err(trouble),
+        false => Err(format!("{name} is no file")),
+    }
+}
+
+/// `steadfast diff`.
+pub(super) fn diff(args: &args::Diff) -> Exit {
+    compare(args).unwrap_or_else(|exit| exit)
+}
+
+fn compare(args: &args::Diff) -> Result<Exit, Exit> {
+    let reader = required(open(args.state.state_dir.as_deref())?, &args.resource)?;
+    let side = |number: Option<u64>| -> Result<(PathBuf, u64, Vec<u8>), Exit> {
+        let entry = entry(&reader, &args.resource, number)?;
+        let former = reader.former(&entry).map_err(|why| refuse(&why))?;
+        let bytes = match former {
+            Former::Nothing => Ok(Vec::new()),
+            Former::Thing(_) => at(&entry.path, &former),
+        };
+        Ok((entry.path, entry.number, bytes.map_err(|why| failed(&why))?))
+    };
+    let (path, number, old) = side(args.from)?;
+    let (other, name, new) = match args.to {
+        Some(to) => {
+            let (other, number, new) = side(Some(to))?;
+            (other, format!("before {number}"), new)
+        }
+        None => (path.clone(), "now".to_owned(), now(&path).map_err(|why| failed(&why))?),
+    };
+    if old == new {
+        out("no difference");
+        return Ok(Exit::Well);
+    }
+    let Some(diff) = unified(&old, &new) else {
+        out(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
+        return Ok(Exit::Well);
+    };
+    out(format!("--- {} (before {number})\n+++ {} ({name})", printable(&path), printable(&other)));
+    for line in diff.lines() {
+        out(plain(line));
+    }
+    Ok(Exit::Well)
+}
+
+fn failed(why: &str) -> Exit {
+    error(why, None);
+    Exit::Failed
+}

@@ -1,0 +1,82 @@
+//! `steadfast undo`: by the daemon where one runs, else by this program, which then holds the state directory.
+
+use super::exit::Exit;
+use super::text::{error, out, plain};
+use super::{args, asking, settings, state};
+use crate::driver::status::Undone;
+use crate::driver::undo;
+use crate::history::History;
+use crate::store::{Entry, Hold, PauseRecord, SqliteStore, Store as _, StoreError};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use steadfast_resources::{Host, MintKey};
+
+/// Who looks at the status is told.
+const REASON: &str = "undone by command";
+
+/// Puts it back, and says what will happen next.
+pub(super) fn undo_command(args: &args::Undo, key: &MintKey) -> Exit {
+    match asking::undo(args) {
+        Ok(Some(undone)) => {
+            told(&undone, args);
+            Exit::Well
+        }
+        Ok(None) => alone(args, key).unwrap_or_else(|exit| exit),
+        Err(exit) => exit,
+    }
+}
+
+fn told(undone: &Undone, args: &args::Undo) {
+    for line in &undone.lines {
+        out(plain(line));
+    }
+    let name = plain(&args.resource);
+    if undone.paused {
+        out(format!(
+            "{name} is paused for {}, or its graph would put it back",
+            asking::span(args.limit)
+        ));
+        out(format!("to keep it: change the graph, then `steadfast resume '{name}'`"));
+    }
+}
+
+/// No daemon runs, and none can while this goes on.
+fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
+    let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
+    let directory = state::directory(said.as_deref());
+    if !SqliteStore::is_there(&directory) {
+        error(
+            format!("nothing is kept of {}", plain(&args.resource)),
+            Some("is it this --state-dir?"),
+        );
+        return Err(Exit::Usage);
+    }
+    let refuse = |error: StoreError| state::refuse(&error);
+    let hold = Arc::new(Hold::take(&directory).map_err(refuse)?);
+    let mut store = SqliteStore::open_held(hold).map_err(refuse)?;
+    let history = History::new(directory, args.history);
+    let host = Host::default();
+    let lines = match undo(key, &host, &history, (&args.resource, args.to)) {
+        Ok(lines) => lines,
+        Err(trouble) => {
+            error(&trouble.what, trouble.hint.as_deref());
+            return Err(Exit::Failed);
+        }
+    };
+    let paused = pause(&mut store, args).map_err(refuse)?;
+    told(&Undone { lines, paused }, args);
+    out("`steadfast apply` of the same graph puts it back at once");
+    Ok(Exit::Well)
+}
+
+/// The next daemon leaves it alone; what no daemon has ever held needs no pause.
+fn pause(store: &mut SqliteStore, args: &args::Undo) -> Result<bool, StoreError> {
+    if !store.recall()?.resources.contains_key(&args.resource) {
+        return Ok(false);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let until_unix = now.saturating_add(args.limit);
+    let pause = Some(PauseRecord { reason: REASON.to_owned(), until_unix });
+    store.commit(&[Entry::Park { identity: args.resource.as_str().into(), pause }])?;
+    Ok(true)
+}

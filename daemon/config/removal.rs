@@ -1,0 +1,121 @@
+//! Vertices that no graph declares: each removes what an earlier graph has declared, from what is kept of it.
+
+use super::hash::Stable;
+use super::window::Window;
+use super::{Link, Loaded, Vertex};
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use steadfast_engine::{Meta, WindowId};
+use steadfast_resources::{FieldType, Removal, Resource, Spec, Value, registry};
+
+impl Vertex {
+    /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
+    #[must_use]
+    pub fn thing(resource: &dyn Resource) -> Option<u64> {
+        let removal = resource.removal()?;
+        let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
+            let hash = hash.text(name);
+            match value {
+                Value::Text(text) => hash.text(text),
+                Value::Bool(truth) => hash.number(u64::from(*truth)),
+                // No removal has any other.
+                _ => hash,
+            }
+        });
+        Some(hash.finish())
+    }
+
+    /// How a resource is removed, where it can be, within these times: a text from which [`Loaded::remove`] makes a vertex.
+    #[must_use]
+    pub fn removal(resource: &dyn Resource, window: Option<&str>) -> Option<String> {
+        let removal = resource.removal()?;
+        let mut fields = Map::new();
+        for (name, value) in removal.fields() {
+            let value = match value {
+                Value::Text(text) => Json::from(text.as_str()),
+                Value::Bool(truth) => Json::from(*truth),
+                // No removal has any other.
+                _ => return None,
+            };
+            fields.insert((*name).to_owned(), value);
+        }
+        let mut text = json!({ "fields": fields });
+        if let Some(window) = window {
+            text["when_allowed"] = window.into();
+        }
+        Some(text.to_string())
+    }
+}
+
+impl Loaded {
+    /// Adds the vertex that removes what is kept so under this identity. Its number, or why there can be none.
+    pub fn remove(&mut self, identity: &Arc<str>, text: &str) -> Result<usize, String> {
+        let unreadable = || "what is kept of how it is removed cannot be read".to_owned();
+        let (kind, name) =
+            identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
+        let Some(spec) = registry::find(kind) else {
+            return Err(format!("kind `{kind}` is not in this build"));
+        };
+        let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
+        let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
+        let resource = removal.build(spec, name).map_err(|invalid| {
+            invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone())
+        })?;
+        let window = self.window(json["when_allowed"].as_str());
+        let meta = match window {
+            Some(window) => Arc::new(Meta { window: Some(window), ..Meta::clone(&self.usual) }),
+            None => Arc::clone(&self.usual),
+        };
+        self.vertices.push(Vertex {
+            identity: Arc::clone(identity),
+            resource,
+            recipe: None,
+            definition: Stable::new().text("removal").text(identity).text(text).finish(),
+            meta,
+            rewatch: true,
+            autogroup: true,
+            delete: false,
+            protect: false,
+            removes: true,
+            aliases: Box::default(),
+            place: (usize::MAX, 0),
+        });
+        Ok(self.vertices.len() - 1)
+    }
+
+    /// Of each pair, the second comes after the first.
+    pub fn put_after(&mut self, pairs: &[(usize, usize)]) {
+        self.edges.extend(pairs.iter().map(|(from, to)| Link {
+            from: *from,
+            to: *to,
+            notify: false,
+        }));
+        self.edges.sort_unstable();
+        self.edges.dedup_by_key(|link| (link.from, link.to));
+    }
+
+    fn window(&mut self, text: Option<&str>) -> Option<WindowId> {
+        // One that was readable when it was kept.
+        let window = Window::parse(text?).ok()??;
+        let known = self.windows.iter().position(|(_, other)| *other == window);
+        let number = known.unwrap_or_else(|| {
+            self.windows.push((text.unwrap_or_default().to_owned(), window));
+            self.windows.len() - 1
+        });
+        u32::try_from(number).ok().map(WindowId)
+    }
+}
+
+fn read(spec: &Spec, fields: &Json) -> Option<Removal> {
+    let mut removal = Removal::new();
+    for (name, value) in fields.as_object()? {
+        let field = spec.fields.iter().find(|field| field.name == name)?;
+        let value = match field.takes {
+            FieldType::Text => Value::Text(value.as_str()?.to_owned()),
+            FieldType::Bool => Value::Bool(value.as_bool()?),
+            _ => return None,
+        };
+        removal = removal.with(field.name, value);
+    }
+    Some(removal)
+}

@@ -1,0 +1,311 @@
+//! What a new graph leaves out: what of it is removed, what is left alone, and what must not leave (B-16, B-17).
+//!
+//! What is removed is a vertex of the new graph that declares it absent, after all that came after it: so order, retries, limits
+//! and the record of the run are those of every other vertex.
+
+use crate::config::{Loaded, Vertex};
+use crate::store::{Origin, Owned, Recalled, Remembered};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_resources::Claim;
+
+/// What is kept of whose things are, by identity.
+pub(super) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
+
+/// Under which terms a graph is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// An operator asks for it, or the start of the daemon: only then anything is condemned.
+    pub(super) explicit: bool,
+    /// It is the whole graph, not a selection of it.
+    pub(super) whole: bool,
+    /// A command that ends: what belongs to graphs of other names is none of its business.
+    pub(super) one_shot: bool,
+}
+
+/// What becomes of what a graph leaves out.
+#[derive(Debug, Default)]
+pub(super) struct Farewell {
+    /// Whose records stay: they are removed by a later load.
+    pub(super) keep: BTreeSet<Arc<str>>,
+    /// What is nobody's from now on.
+    pub(super) forget: Vec<Arc<str>>,
+    /// What is to be said of each.
+    pub(super) says: Vec<(Arc<str>, String)>,
+}
+
+/// What an apply of this graph would remove because it has left the graph, by name; nothing where it would be refused.
+#[must_use]
+pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
+    let owned = |(identity, kept): (&String, &Remembered)| {
+        Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
+    };
+    let kept = recalled.resources.iter().filter_map(owned).collect();
+    let terms = Terms { explicit: true, whole: true, one_shot: true };
+    if take_leave(&mut loaded, &kept, &|_| false, terms).is_err() {
+        return Vec::new();
+    }
+    let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
+    removed.map(|vertex| vertex.identity).collect()
+}
+
+/// What is to become of one.
+enum Fate {
+    Forgotten(Option<String>),
+    Kept(Option<String>),
+    Removed,
+}
+
+/// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave.
+pub(super) fn take_leave(
+    loaded: &mut Loaded,
+    kept: &KeptOwned,
+    condemned: &dyn Fn(&str) -> bool,
+    terms: Terms,
+) -> Result<Farewell, Vec<Arc<str>>> {
+    let leaving = leaving(loaded, kept, terms);
+    let mut farewell = Farewell::default();
+    if !terms.whole {
+        let stays = |owned: &Owned| is_deletable(owned) || owned.is_protected();
+        let stay = leaving.into_iter().filter(|(_, owned)| stays(owned));
+        farewell.keep = stay.map(|(identity, _)| identity).collect();
+        return Ok(farewell);
+    }
+    let protected = leaving.iter().filter(|(_, owned)| owned.is_protected());
+    let protected: Vec<Arc<str>> = protected.map(|(identity, _)| Arc::clone(identity)).collect();
+    if !protected.is_empty() {
+        return Err(protected);
+    }
+    let claims = leaving.iter().any(|(_, owned)| is_deletable(owned)).then(|| Claims::of(loaded));
+    let mut tombs = BTreeMap::new();
+    for (identity, owned) in leaving {
+        let explicit = terms.explicit || condemned(&identity);
+        let fate = match fate(loaded, &owned, explicit) {
+            Fate::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
+            other => other,
+        };
+        match fate {
+            Fate::Removed => {}
+            Fate::Forgotten(says) => {
+                farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
+                farewell.forget.push(identity);
+            }
+            Fate::Kept(says) => {
+                farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
+                farewell.keep.insert(identity);
+            }
+        }
+    }
+    order(loaded, kept, &tombs);
+    Ok(farewell)
+}
+
+/// All that is kept and not in the graph, under no former name either; in order.
+fn leaving(loaded: &Loaded, kept: &KeptOwned, terms: Terms) -> Vec<(Arc<str>, Arc<Owned>)> {
+    let names: HashSet<&str> = loaded.vertices.iter().map(|v| v.identity.as_ref()).collect();
+    let aliased = loaded.vertices.iter().filter(|v| !kept.contains_key(&v.identity));
+    let moved: HashSet<&str> =
+        aliased.flat_map(|v| &v.aliases).map(|(alias, _)| alias.as_ref()).collect();
+    let is_ours = |owned: &Owned| !terms.one_shot || *owned.graph == *loaded.name;
+    let mut leaving: Vec<_> = kept
+        .iter()
+        .filter(|(identity, owned)| {
+            let name = identity.as_ref();
+            !names.contains(name) && !moved.contains(name) && is_ours(owned)
+        })
+        .map(|(identity, owned)| (Arc::clone(identity), Arc::clone(owned)))
+        .collect();
+    leaving.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    leaving
+}
+
+fn is_deletable(owned: &Owned) -> bool {
+    owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
+}
+
+fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Fate {
+    if !owned.delete || owned.origin.is_none() {
+        return Fate::Forgotten(None);
+    }
+    if !is_deletable(owned) {
+        let says = "left the graph; it was there before us, so it is left alone";
+        return Fate::Forgotten(Some(says.to_owned()));
+    }
+    if *owned.graph != *loaded.name {
+        let says = format!("made under the graph `{}`: it is left alone", owned.graph);
+        return Fate::Forgotten(Some(says));
+    }
+    if !explicit {
+        let says = "left the graph; it is removed when the graph is reloaded by an operator";
+        return Fate::Kept(Some(says.to_owned()));
+    }
+    Fate::Removed
+}
+
+/// Makes the vertex that removes it, unless somebody else has it now.
+fn bury(
+    loaded: &mut Loaded,
+    (identity, owned): (&Arc<str>, &Owned),
+    claims: Option<&Claims>,
+    tombs: &mut BTreeMap<Arc<str>, usize>,
+) -> Fate {
+    let text = owned.removal.as_deref().unwrap_or_default();
+    let number = match loaded.remove(identity, text) {
+        Ok(number) => number,
+        Err(why) => return Fate::Kept(Some(format!("it cannot be removed: {why}"))),
+    };
+    let held = match (claims, loaded.vertices.get(number)) {
+        (Some(claims), Some(tomb)) => claims.hold(loaded, tomb),
+        _ => None,
+    };
+    if let Some(fate) = held {
+        loaded.vertices.truncate(number);
+        return fate;
+    }
+    tombs.insert(Arc::clone(identity), number);
+    Fate::Removed
+}
+
+/// What the resources of a graph claim.
+struct Claims {
+    exact: HashMap<Claim, usize>,
+    paths: BTreeMap<PathBuf, usize>,
+    /// Directories that are held with all that is in them.
+    trees: Vec<(PathBuf, usize)>,
+}
+
+impl Claims {
+    fn of(loaded: &Loaded) -> Self {
+        let (mut exact, mut paths, mut trees) = (HashMap::new(), BTreeMap::new(), Vec::new());
+        for (number, vertex) in loaded.vertices.iter().enumerate() {
+            for claim in vertex.resource.claims() {
+                if let Claim::Path(path) = &claim {
+                    paths.insert(path.clone(), number);
+                }
+                exact.insert(claim, number);
+            }
+            trees.extend(vertex.resource.minds().map(|path| (path.to_owned(), number)));
+        }
+        Self { exact, paths, trees }
+    }
+
+    /// What follows where the graph itself has what would be removed, or something in it.
+    fn hold(&self, loaded: &Loaded, tomb: &Vertex) -> Option<Fate> {
+        let name = |number: usize| {
+            loaded
+                .vertices
+                .get(number)
+                .map(|vertex| vertex.identity.to_string())
+                .unwrap_or_default()
+        };
+        for claim in tomb.resource.claims() {
+            if let Some(number) = self.exact.get(&claim) {
+                let says = format!("left the graph; {} has {claim} now", name(*number));
+                return Some(Fate::Forgotten(Some(says)));
+            }
+            let Claim::Path(path) = &claim else { continue };
+            if let Some((_, number)) = self.trees.iter().find(|(tree, _)| path.starts_with(tree)) {
+                let says = format!("left the graph; {} holds {claim} now", name(*number));
+                return Some(Fate::Forgotten(Some(says)));
+            }
+            if let Some(number) = self.below(path) {
+                let says = format!("left the graph; it stays as long as {} is in it", name(number));
+                return Some(Fate::Kept(Some(says)));
+            }
+        }
+        None
+    }
+
+    fn below(&self, path: &Path) -> Option<usize> {
+        // Paths are ordered by their parts, so that all below one follow it.
+        let mut from = self.paths.range(path.to_owned()..);
+        from.next().filter(|(next, _)| next.starts_with(path)).map(|(_, number)| *number)
+    }
+}
+
+/// Everything that came after something comes before its removal: what is removed, and what stays.
+fn order(loaded: &mut Loaded, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize>) {
+    if tombs.is_empty() {
+        return;
+    }
+    let first = tombs.values().min().copied().unwrap_or_default();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    for (number, vertex) in loaded.vertices.iter().take(first).enumerate() {
+        numbers.extend(vertex.aliases.iter().map(|(alias, _)| (alias.as_ref(), number)));
+        numbers.insert(&vertex.identity, number);
+    }
+    let mut dependents: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (identity, owned) in kept {
+        for need in &owned.after {
+            dependents.entry(need).or_default().push(identity);
+        }
+    }
+    for names in dependents.values_mut() {
+        names.sort_unstable();
+    }
+    let mut edges = Vec::new();
+    let mut removals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (identity, tomb) in tombs {
+        let mut seen: HashSet<&str> = HashSet::from([identity.as_ref()]);
+        let mut next: Vec<&str> = vec![identity];
+        while let Some(name) = next.pop() {
+            for dependent in dependents.get(name).into_iter().flatten() {
+                if !seen.insert(dependent) {
+                    continue;
+                }
+                if let Some(other) = tombs.get(*dependent) {
+                    removals.entry(*other).or_default().push(*tomb);
+                    continue;
+                }
+                edges.extend(numbers.get(dependent).map(|number| (*number, *tomb)));
+                next.push(dependent);
+            }
+        }
+    }
+    edges.extend(without_cycles(&removals));
+    loaded.put_after(&edges);
+}
+
+/// Orders of different graphs may contradict each other: what would close a cycle is left out (B-21).
+fn without_cycles(edges: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
+    let (mut done, mut kept) = (HashSet::new(), Vec::new());
+    for root in edges.keys() {
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        let mut on_path = HashSet::new();
+        if done.contains(root) {
+            continue;
+        }
+        path.push((*root, 0));
+        on_path.insert(*root);
+        while let Some((vertex, at)) = path.pop() {
+            let Some(child) = edges.get(&vertex).and_then(|children| children.get(at)) else {
+                on_path.remove(&vertex);
+                done.insert(vertex);
+                continue;
+            };
+            path.push((vertex, at + 1));
+            if on_path.contains(child) {
+                continue;
+            }
+            kept.push((vertex, *child));
+            if !done.contains(child) {
+                path.push((*child, 0));
+                on_path.insert(*child);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_cycles;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_closes_a_cycle_is_left_out() {
+        let edges = BTreeMap::from([(1, vec![2, 3]), (2, vec![3]), (3, vec![1, 4]), (5, vec![5])]);
+        assert_eq!(without_cycles(&edges), [(1, 2), (2, 3), (3, 4), (1, 3)]);
+    }
+}

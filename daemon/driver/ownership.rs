@@ -1,0 +1,373 @@
+//! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
+
+use super::farewell::{Farewell, KeptOwned, Terms, take_leave};
+use super::table::Entry as Row;
+use super::{Driver, News};
+use crate::config::{Loaded, Vertex};
+use crate::store::{Entry, Origin, Owned, Recalled};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
+
+/// A resource that was called otherwise before, and what its definition was called then and is called now.
+#[derive(Clone, Debug)]
+pub(super) struct Renamed {
+    from: Arc<str>,
+    to: Arc<str>,
+    definition: (u64, u64),
+}
+
+/// What is kept of whose things are, as it will be when all that was written is durable.
+#[derive(Debug, Default)]
+pub(super) struct Ownership {
+    kept: KeptOwned,
+    /// What was kept before of things that a run in progress makes.
+    marked: HashMap<VertexId, Option<Arc<Owned>>>,
+    /// Of whom all is kept that there is to keep, under this graph.
+    sure: HashSet<VertexId>,
+    /// What the graph that waits means for what it leaves out, and who has other names in it.
+    farewell: Farewell,
+    renamed: Vec<Renamed>,
+    /// All of it is only looked at: nothing of what is kept changes for it.
+    looks_only: bool,
+    /// The name of the graph that runs.
+    graph: Arc<str>,
+}
+
+impl Ownership {
+    /// With what the store told back.
+    pub(super) fn new(recalled: &Recalled) -> Self {
+        let owned = |(identity, kept): (&String, &crate::store::Remembered)| {
+            Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
+        };
+        Self { kept: recalled.resources.iter().filter_map(owned).collect(), ..Self::default() }
+    }
+
+    /// What is kept of this one.
+    pub(super) fn of(&self, identity: &str) -> Option<&Owned> {
+        self.kept.get(identity).map(AsRef::as_ref)
+    }
+
+    /// Whether the record stays although its resource has left.
+    pub(super) fn stays(&self, identity: &str) -> bool {
+        self.farewell.keep.contains(identity)
+    }
+
+    /// What is removed by a later load, by name: at most so many.
+    pub(super) fn waiting(&self, most: usize) -> Vec<String> {
+        let keep = self.farewell.keep.iter().filter(|name| self.kept.contains_key(*name));
+        keep.take(most).map(ToString::to_string).collect()
+    }
+
+    fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
+        match owned.filter(|owned| owned.says_something()) {
+            Some(owned) => drop(self.kept.insert(Arc::clone(identity), owned)),
+            None => drop(self.kept.remove(identity)),
+        }
+    }
+}
+
+impl Row {
+    /// What is to be kept of it, where this was kept; a thing of which nothing is known is of this origin.
+    fn owned(&self, before: Option<&Owned>, context: &Context<'_>, origin: Origin) -> Owned {
+        let usual = Owned::default();
+        let before = before.unwrap_or(&usual);
+        let Context { graph, .. } = context;
+        let thing = Vertex::thing(self.resource.as_ref());
+        let origin = match before.origin {
+            Some(known) if Some(before.thing) == thing => Some(known),
+            Some(_) | None => Some(origin),
+        };
+        let delete = self.delete && !self.noop;
+        let window = self.window.as_deref();
+        let removal = delete.then(|| Vertex::removal(self.resource.as_ref(), window)).flatten();
+        Owned {
+            origin: origin.filter(|_| thing.is_some()),
+            graph: Arc::clone(graph),
+            delete,
+            protect: self.protect,
+            pinned: before.pinned,
+            thing: thing.unwrap_or_default(),
+            removal: removal.map(Into::into),
+            after: context.after(self, before),
+        }
+    }
+
+    /// Whether the graph says the same of it as what is kept.
+    fn agrees(&self, owned: &Owned, context: &Context<'_>) -> bool {
+        owned.delete == (self.delete && !self.noop)
+            && owned.protect == self.protect
+            && owned.graph == context.graph
+            && owned.after == context.after(self, owned)
+    }
+}
+
+/// What stands around a resource whose thing is noted.
+struct Context<'a> {
+    graph: Arc<str>,
+    table: &'a super::table::Table,
+    kept: &'a KeptOwned,
+}
+
+impl Context<'_> {
+    /// Those that it comes after: as the graph says, and of those that have left it as long as they are not removed.
+    fn after(&self, entry: &Row, before: &Owned) -> Vec<Arc<str>> {
+        let is_live = |name: &str| {
+            let id = self.table.number(name);
+            id.and_then(|id| self.table.get(id)).is_some_and(|entry| !entry.removes)
+        };
+        let left =
+            before.after.iter().filter(|name| self.kept.contains_key(*name) && !is_live(name));
+        let mut after: Vec<Arc<str>> = entry.after.iter().chain(left).cloned().collect();
+        after.sort_unstable();
+        after.dedup();
+        after
+    }
+}
+
+impl Driver {
+    /// What a new graph means for what it leaves out, and who is called otherwise in it. It is refused, with the reason, where
+    /// something protected would leave.
+    pub(super) fn take_leave(&mut self, loaded: &mut Loaded, operator: bool) -> Result<(), String> {
+        let renamed = self.renamed(loaded);
+        let terms = Terms {
+            explicit: operator,
+            whole: self.settings.removes,
+            one_shot: self.settings.one_shot,
+        };
+        let table = &self.table;
+        let condemned = |name: &str| {
+            table.number(name).and_then(|id| table.get(id)).is_some_and(|entry| entry.removes)
+        };
+        let farewell = take_leave(loaded, &self.ownership.kept, &condemned, terms);
+        let farewell = farewell.map_err(|protected| {
+            let names = protected.join(", ");
+            format!(
+                "protected, and not in the new graph: {names}\nhint: declare them again; or first load them with `protect: false`"
+            )
+        })?;
+        (self.ownership.farewell, self.ownership.renamed) = (farewell, renamed);
+        self.ownership.looks_only = loaded.usual.noop;
+        if loaded.usual.noop {
+            let farewell = &mut self.ownership.farewell;
+            farewell.says.clear();
+            farewell.keep.extend(farewell.forget.drain(..));
+        }
+        Ok(())
+    }
+
+    fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
+        let recalled = self.recalled.as_ref();
+        let is_known = |name: &str| {
+            let runs = self.table.number(name).is_some_and(|id| self.table.get(id).is_some());
+            let kept = self.ownership.kept.contains_key(name);
+            runs || kept || recalled.is_some_and(|it| it.resources.contains_key(name))
+        };
+        let new =
+            loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_known(&v.identity));
+        new.filter_map(|vertex| {
+            let (from, definition) = vertex.aliases.iter().find(|(name, _)| is_known(name))?;
+            let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
+            Some(Renamed { from, to, definition: (*definition, vertex.definition) })
+        })
+        .collect()
+    }
+
+    /// Before the first graph: what is kept moves at once, for nothing runs yet.
+    pub(super) fn rename_recalled(&mut self, recalled: &mut Recalled) {
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            recalled.rename(from, to, Some(*definition));
+        }
+        self.rename();
+    }
+
+    /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
+    /// of who runs already.
+    pub(super) fn recall_renamed(&mut self) -> BTreeMap<VertexId, Recall> {
+        let mut recall = BTreeMap::new();
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            self.values.copy(from, to, *definition);
+            let runs = self.table.number(from).and_then(|id| Some((id, self.table.get(id)?)));
+            if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
+                recall.insert(id, Recall { done: Some(definition.1), ..Recall::default() });
+            }
+        }
+        recall
+    }
+
+    /// B-18: what is kept moves, before anything is begun under the new name.
+    fn rename(&mut self) {
+        for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
+            let sent = self.values.copy(&from, &to, definition);
+            self.values.forget(&from);
+            if let Some(owned) = self.ownership.kept.remove(&from) {
+                self.ownership.kept.insert(Arc::clone(&to), owned);
+            }
+            self.audience
+                .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
+            let Some(keeper) = &mut self.keeper else { continue };
+            let definition = Some(definition);
+            keeper.soon(Entry::Rename { from, to: Arc::clone(&to), definition });
+            if let Some(values) = sent {
+                let values = crate::store::Hidden(values.into());
+                keeper.soon(Entry::Sent { identity: to, values });
+            }
+        }
+    }
+
+    /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
+    pub(super) fn settle_ownership(&mut self) {
+        self.rename();
+        self.ownership.sure.clear();
+        if *self.ownership.graph != *self.table.graph() {
+            self.ownership.graph = self.table.graph().into();
+        }
+        for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
+            self.audience.hear(&News::Left { identity: &identity, says: &says });
+        }
+        for identity in std::mem::take(&mut self.ownership.farewell.forget) {
+            let stands =
+                self.table.number(&identity).is_some_and(|id| self.table.get(id).is_some());
+            self.ownership.kept.remove(&identity);
+            if stands {
+                continue;
+            }
+            let Some(keeper) = &mut self.keeper else { continue };
+            keeper.other(if self.settings.one_shot {
+                Entry::Own { identity, owned: None }
+            } else {
+                Entry::Forget(identity)
+            });
+        }
+        if self.ownership.looks_only {
+            return;
+        }
+        let context = self.context();
+        let ids = self.table.ids().filter_map(|id| self.table.get(id));
+        let changed = ids.filter(|entry| !entry.removes).filter_map(|entry| {
+            let before = self.ownership.kept.get(&entry.identity)?;
+            if entry.agrees(before, &context) {
+                return None;
+            }
+            let owned = entry.owned(Some(before), &context, Origin::Adopted);
+            // Another thing under the same name is whose it is found to be.
+            let is_same = owned.thing == before.thing;
+            is_same.then(|| (Arc::clone(&entry.identity), Arc::new(owned)))
+        });
+        let changed: Vec<_> = changed.collect();
+        for (identity, owned) in changed {
+            self.keep_owned(&identity, Some(owned));
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        let (table, kept) = (&self.table, &self.ownership.kept);
+        Context { graph: Arc::clone(&self.ownership.graph), table, kept }
+    }
+
+    fn keep_owned(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
+        self.ownership.put(identity, owned.clone());
+        if let Some(keeper) = &mut self.keeper {
+            keeper.other(Entry::Own { identity: Arc::clone(identity), owned });
+        }
+    }
+
+    /// A run has found or made it as declared: whose it is, is noted, if that is another thing than what is kept (B-5).
+    pub(super) fn note_owned(&mut self, id: VertexId, origin: Origin) {
+        let Some(entry) = self.table.get(id) else { return };
+        if entry.removes || entry.noop || !self.ownership.sure.insert(id) {
+            return;
+        }
+        let identity = Arc::clone(&entry.identity);
+        let before = self.ownership.kept.get(&identity);
+        let owned = entry.owned(before.map(AsRef::as_ref), &self.context(), origin);
+        let says = owned.says_something();
+        if before.map_or(says, |before| **before != owned) {
+            self.keep_owned(&identity, says.then(|| Arc::new(owned)));
+        }
+    }
+
+    /// What is to be recorded before a run that makes something: that it is ours. True where that must not be lost.
+    pub(super) fn mark_created(&mut self, intent: &Intent) -> (Vec<Entry>, bool) {
+        let (mut entries, mut urgent) = (Vec::new(), false);
+        for id in self.table.groups().members(&intent.vertex) {
+            let creates = self.runs.0.get(&intent.run).is_some_and(|live| live.creates(*id));
+            let Some(entry) = self.table.get(*id).filter(|e| creates && !e.removes) else {
+                continue;
+            };
+            let before = self.ownership.kept.get(&entry.identity).cloned();
+            let owned = entry.owned(before.as_deref(), &self.context(), Origin::Created);
+            if owned.origin.is_none() || before.as_deref() == Some(&owned) {
+                continue;
+            }
+            urgent |= owned.delete;
+            let (identity, owned) = (Arc::clone(&entry.identity), Some(Arc::new(owned)));
+            self.ownership.put(&identity, owned.clone());
+            self.ownership.marked.insert(*id, before);
+            entries.push(Entry::Own { identity, owned });
+        }
+        (entries, urgent)
+    }
+
+    /// What was to be recorded was not: it is nobody's yet.
+    pub(super) fn unmark(&mut self, vertex: VertexId) {
+        for id in self.table.groups().members(&vertex).to_vec() {
+            if let Some(before) = self.ownership.marked.remove(&id) {
+                let identity = self.identity(id);
+                self.ownership.put(&identity, before);
+            }
+        }
+    }
+
+    /// A run that was begun is over.
+    pub(super) fn note_end(&mut self, run: RunId, id: VertexId, outcome: Outcome) {
+        let marked = self.ownership.marked.remove(&id);
+        let created = marked.is_some();
+        let part = self.runs.0.get(&run).and_then(|live| live.outcome(id));
+        let outcome = part.unwrap_or(outcome);
+        match outcome {
+            Outcome::Changed => self.note_owned(id, Origin::Adopted),
+            Outcome::Unchanged | Outcome::Failed { touched: false } if created => {
+                // It is proven that nothing was made.
+                let identity = self.identity(id);
+                self.keep_owned(&identity, marked.flatten());
+                if outcome == Outcome::Unchanged {
+                    self.note_owned(id, Origin::Adopted);
+                }
+            }
+            Outcome::Unchanged => self.note_owned(id, Origin::Adopted),
+            Outcome::Failed { .. } | Outcome::Interrupted => {}
+        }
+    }
+
+    /// What was to be removed is gone: nothing of it is kept any more, and nobody looks at it again.
+    pub(super) fn bury(&mut self, id: VertexId) {
+        let identity = self.identity(id);
+        self.ownership.kept.remove(&identity);
+        self.table.bury(id);
+    }
+
+    /// What was removed is said to be, when that is durable.
+    pub(super) fn tell_removed(&mut self, id: VertexId) {
+        if self.table.is_buried(id) {
+            let identity = self.identity(id);
+            self.audience.hear(&News::Left { identity: &identity, says: "removed, and forgotten" });
+        }
+    }
+
+    /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.
+    pub(super) fn forget_owned(&mut self, id: VertexId, identity: &Arc<str>) {
+        self.ownership.sure.remove(&id);
+        self.ownership.marked.remove(&id);
+        let stays = self.ownership.stays(identity);
+        let owned = if stays { self.ownership.kept.get(identity).cloned() } else { None };
+        if owned.is_none() {
+            self.ownership.kept.remove(identity);
+        }
+        let Some(keeper) = &mut self.keeper else { return };
+        keeper.other(Entry::Forget(Arc::clone(identity)));
+        if owned.is_some() {
+            keeper.other(Entry::Own { identity: Arc::clone(identity), owned });
+        }
+    }
+}

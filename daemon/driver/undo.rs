@@ -1,0 +1,80 @@
+//! What a resource was before its last changes is put back: with a permit of its own, beside the engine, which hears of it as of any
+//! change from outside.
+
+use super::Driver;
+use crate::history::{History, HistoryError};
+use std::sync::Arc;
+use steadfast_engine::Standing;
+use steadfast_resources::host::files::printable;
+use steadfast_resources::{Host, MintKey, Trouble};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// What was put back, a line for each path; or why not.
+pub type Undone = Result<Vec<String>, Trouble>;
+
+/// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
+/// undo is a change like others: it is in the history too.
+pub fn undo(
+    key: &MintKey,
+    host: &Host,
+    history: &Arc<History>,
+    (resource, to): (&str, Option<u64>),
+) -> Undone {
+    let unknown = |error: HistoryError| Trouble::new(error.to_string());
+    let nothing = || Trouble::new(format!("nothing is kept of {resource}"));
+    let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
+    let steps = reader.undo(resource, to).map_err(unknown)?;
+    let keeper = history.keeper(resource, "undo");
+    let permit = key.mint(CancellationToken::new()).kept_by(keeper);
+    let mut lines = Vec::new();
+    for (path, former) in steps {
+        let name = printable(&path);
+        match host.files().restore(&permit, &path, &former) {
+            Ok(done) if done.is_empty() => lines.push(format!("{name}: as it was already")),
+            Ok(done) => lines.push(format!("{name}: {}", done.join(", "))),
+            Err(fault) => {
+                let mut trouble = host.files().trouble(fault, &path);
+                for line in lines {
+                    trouble.what.push_str(&format!("\nput back before that: {line}"));
+                }
+                return Err(trouble);
+            }
+        }
+    }
+    history.flush();
+    Ok(lines)
+}
+
+impl Driver {
+    /// The same beside what runs. The resource rests, or is in no graph.
+    pub(super) fn undo(&self, resource: String, to: Option<u64>, answer: oneshot::Sender<Undone>) {
+        let history = match self.may_undo(&resource) {
+            Ok(history) => history,
+            Err(why) => return drop(answer.send(Err(Trouble::new(why)))),
+        };
+        let (key, host) = (Arc::clone(&self.key), self.host.clone());
+        let presence = Arc::clone(&self.presence);
+        drop(tokio::task::spawn_blocking(move || {
+            let undone = undo(&key, &host, &history, (&resource, to));
+            drop(presence);
+            // Who asked may have gone meanwhile; what was done is in the history.
+            drop(answer.send(undone));
+        }));
+    }
+
+    fn may_undo(&self, resource: &str) -> Result<Arc<History>, String> {
+        if let Err(why) = &self.lease {
+            return Err(format!("nothing is changed without the lease: {why}"));
+        }
+        if let Some(id) = self.table.number(resource).filter(|id| self.table.get(*id).is_some()) {
+            if !self.is_parked(id) {
+                return Err(format!("{resource} is not paused: its graph would put it back"));
+            }
+            if matches!(self.standing(id), Some(Standing::Running(..) | Standing::Stuck(..))) {
+                return Err(format!("{resource} is being processed"));
+            }
+        }
+        self.history.clone().ok_or_else(|| "no history is kept".to_owned())
+    }
+}

@@ -1,0 +1,295 @@
+//! The database that is written: entries go in together, and what is too old or too much goes out with them.
+
+use super::row::{Stored, TABLES, content_seal};
+use super::{HistoryError, Limits, database, pack};
+use crate::store::{self, Fault, SqliteStore};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, Unkept};
+
+/// What this program writes, and the newest that it reads.
+pub(super) const SCHEMA: i64 = 1;
+
+/// So many free pages (4 KiB each) are given back together.
+const FREE_PAGES: u64 = 1024;
+
+/// Something that is to be written.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// What was there before a change.
+    Keep(Box<Kept>),
+    /// A change was made, or was not.
+    Settle(u64, bool),
+}
+
+/// What was there before a change, with its content.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) stored: Stored,
+    pub(super) content: Option<Vec<u8>>,
+    pub(super) secret: bool,
+}
+
+impl Kept {
+    /// Takes the content out of the state, so that it stands in one place only.
+    pub(super) fn new(mut stored: Stored, losing: Losing<'_>) -> Self {
+        let mut content = None;
+        if let Former::Thing(thing) = &mut stored.former
+            && let FormerShape::File(_, FormerContent::Bytes(bytes)) = &mut thing.shape
+        {
+            content = Some(std::mem::take(bytes));
+        }
+        Self { stored, content, secret: losing.secret }
+    }
+}
+
+/// The database, open for writing.
+pub(super) struct Book {
+    connection: Connection,
+    key: SealKey,
+    limits: Limits,
+    /// What all weighs.
+    total: u64,
+    /// The number of the next entry.
+    pub(super) next: u64,
+}
+
+impl Book {
+    /// Opens the history of a state directory; made where there is none. A damaged one is moved aside.
+    pub(super) fn open(state_directory: &Path, limits: Limits) -> Result<Self, HistoryError> {
+        let path = database(state_directory);
+        let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
+        let key = SqliteStore::key(state_directory).map_err(|error| refuse(error.to_string()))?;
+        let key = SealKey::new(key.0);
+        prepare(&path).map_err(|error| refuse(error.to_string()))?;
+        match Self::connect(&path, key.clone(), limits) {
+            Ok(book) => Ok(book),
+            Err(Fault::Refused(why)) => Err(refuse(why)),
+            Err(Fault::Damaged(why)) => {
+                let aside = store::move_aside(&path).map_err(|error| refuse(error.to_string()))?;
+                tracing::warn!(
+                    event = "history_lost",
+                    "the history could not be read and begins anew; kept at {}: {why}",
+                    aside.display()
+                );
+                Self::connect(&path, key, limits).map_err(|fault| refuse(fault.to_string()))
+            }
+        }
+    }
+
+    fn connect(path: &PathBuf, key: SealKey, limits: Limits) -> Result<Self, Fault> {
+        let refused = |error: std::io::Error| Fault::Refused(error.to_string());
+        let length = store::private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
+        if (1..512).contains(&length) {
+            return Err(Fault::Damaged(format!("it has only {length} bytes")));
+        }
+        if let Some(parent) = path.parent() {
+            store::sync(parent).map_err(refused)?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(2))?;
+        let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+        if version > SCHEMA {
+            return Err(Fault::Refused(format!(
+                "it was made by a newer steadfast (schema {version}, this one knows {SCHEMA})"
+            )));
+        }
+        connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
+        let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
+        }
+        connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
+        if version == 0 {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", SCHEMA)?;
+            transaction.commit()?;
+        }
+        let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
+        if answer != "ok" {
+            return Err(Fault::Damaged(answer));
+        }
+        let total = "SELECT (SELECT coalesce(sum(weight), 0) FROM entry)
+            + (SELECT coalesce(sum(stored), 0) FROM content)";
+        let total = connection.query_row(total, (), |row| row.get(0))?;
+        let next = connection.query_row("SELECT next FROM whole", (), |row| row.get(0))?;
+        Ok(Self { connection, key, limits, total, next })
+    }
+
+    /// Writes all of these, or nothing; durable when it returns.
+    pub(super) fn commit(&mut self, jobs: &[Job], now: Duration) -> Result<(), Fault> {
+        let (key, limits) = (&self.key, self.limits);
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        let mut work = Work { transaction: &transaction, key, total: self.total, freed: false };
+        let mut next = self.next;
+        for job in jobs {
+            match job {
+                Job::Keep(kept) => {
+                    work.keep(kept)?;
+                    next = next.max(kept.stored.number + 1);
+                }
+                Job::Settle(number, true) => work.made(*number)?,
+                Job::Settle(number, false) => work.not_made(*number)?,
+            }
+        }
+        if next != self.next {
+            transaction.prepare_cached("UPDATE whole SET next = ?1")?.execute([next])?;
+        }
+        work.drop_older_than(now.saturating_sub(limits.age))?;
+        work.drop_beyond(limits.total)?;
+        let (total, freed) = (work.total, work.freed);
+        transaction.commit()?;
+        (self.total, self.next) = (total, next);
+        if freed {
+            self.give_room_back();
+        }
+        Ok(())
+    }
+
+    /// Makes the file smaller, where that is worth it. That it cannot be done now is no loss.
+    fn give_room_back(&self) {
+        let free = self.connection.query_row("PRAGMA freelist_count", (), |row| row.get(0));
+        if free.is_ok_and(|pages: u64| pages >= FREE_PAGES)
+            && let Err(error) = self.connection.execute_batch("PRAGMA incremental_vacuum")
+        {
+            tracing::debug!(%error, "the history is not made smaller");
+        }
+    }
+}
+
+/// As they are kept.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX).unsigned_abs()
+}
+
+/// The directory is ours alone (S-7).
+fn prepare(database: &Path) -> std::io::Result<()> {
+    let Some(directory) = database.parent() else { return Ok(()) };
+    match std::fs::DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => directory.parent().map_or(Ok(()), store::sync),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// One transaction.
+struct Work<'a> {
+    transaction: &'a Transaction<'a>,
+    key: &'a SealKey,
+    total: u64,
+    /// There is room to be given back.
+    freed: bool,
+}
+
+impl Work<'_> {
+    fn keep(&mut self, kept: &Kept) -> Result<(), Fault> {
+        let mut stored = kept.stored.clone();
+        let mut content = kept.content.as_ref();
+        let path = stored.path.as_os_str().as_encoded_bytes().to_vec();
+        // What a run wrote there that was sensitive is that still, whatever is declared now.
+        if content.is_some() && self.is_secret(&path)? {
+            content = None;
+            if let Former::Thing(thing) = &mut stored.former {
+                if let FormerShape::File(_, content) = &mut thing.shape {
+                    *content = FormerContent::Unkept(Unkept::Secret);
+                }
+                thing.extended.retain(|(name, _)| name.starts_with(b"system.posix_acl"));
+            }
+        }
+        if kept.secret {
+            let sql = "INSERT INTO secret VALUES (?1, ?2)
+                ON CONFLICT (path) DO UPDATE SET number = excluded.number";
+            self.transaction.prepare_cached(sql)?.execute((&path, stored.number))?;
+        }
+        if let Some(bytes) = content {
+            let seal = content_seal(self.key, bytes);
+            self.total += self.put_content(&seal.to_hex(), bytes)?;
+            stored.content = Some(seal);
+        }
+        stored.insert(self.transaction, self.key)?;
+        self.total += stored.weight();
+        Ok(())
+    }
+
+    fn is_secret(&self, path: &[u8]) -> Result<bool, Fault> {
+        let sql = "SELECT 1 FROM secret WHERE path = ?1";
+        Ok(self.transaction.prepare_cached(sql)?.exists([path])?)
+    }
+
+    /// How much the content takes; nothing where it is there already.
+    fn put_content(&self, seal: &str, bytes: &[u8]) -> Result<u64, Fault> {
+        let sql = "SELECT 1 FROM content WHERE seal = ?1";
+        if self.transaction.prepare_cached(sql)?.exists([seal])? {
+            return Ok(0);
+        }
+        let packed = pack::pack(bytes).map_err(|error| Fault::Refused(error.to_string()))?;
+        let (size, stored) = (bytes.len() as u64, packed.len() as u64);
+        let sql = "INSERT INTO content VALUES (?1, ?2, ?3, ?4)";
+        self.transaction.prepare_cached(sql)?.execute((seal, size, stored, &packed))?;
+        Ok(stored)
+    }
+
+    /// What is there now was written by that change: it is as sensitive as that was.
+    fn made(&self, number: u64) -> Result<(), Fault> {
+        let sql = "DELETE FROM secret WHERE number < ?1 AND path =
+            (SELECT path FROM entry WHERE number = ?1 AND unkept IS NOT 'same')";
+        self.transaction.prepare_cached(sql)?.execute([number])?;
+        Ok(())
+    }
+
+    fn not_made(&mut self, number: u64) -> Result<(), Fault> {
+        self.drop_where("number = ?1", number).map(drop)
+    }
+
+    fn drop_older_than(&mut self, then: Duration) -> Result<(), Fault> {
+        let then = milliseconds(then);
+        while self.drop_where("number = (SELECT number FROM entry WHERE at < ?1 LIMIT 1)", then)? {}
+        Ok(())
+    }
+
+    /// Whoever has most gives up its oldest, so that nobody who changes one file again and again drives out all others.
+    fn drop_beyond(&mut self, most: u64) -> Result<(), Fault> {
+        while self.total > most {
+            let sql = "SELECT min(number), sum(weight + coalesce(stored, 0)) AS weighs
+                FROM entry LEFT JOIN content ON content.seal = entry.content
+                GROUP BY resource ORDER BY weighs DESC LIMIT 1";
+            let oldest: Option<u64> = self
+                .transaction
+                .prepare_cached(sql)?
+                .query_row((), |row| row.get(0))
+                .optional()?
+                .flatten();
+            let Some(oldest) = oldest else { return Ok(()) };
+            if !self.drop_where("number = ?1", oldest)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops one entry, and its content where nobody else has it.
+    fn drop_where(&mut self, which: &str, value: u64) -> Result<bool, Fault> {
+        let sql = format!("DELETE FROM entry WHERE {which} RETURNING weight, content");
+        let gone: Option<(u64, Option<String>)> = self
+            .transaction
+            .prepare_cached(&sql)?
+            .query_row([value], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((weight, content)) = gone else { return Ok(false) };
+        let sql = "DELETE FROM content WHERE seal = ?1
+            AND NOT EXISTS (SELECT 1 FROM entry WHERE content = ?1) RETURNING stored";
+        let stored: Option<u64> = self
+            .transaction
+            .prepare_cached(sql)?
+            .query_row([&content], |row| row.get(0))
+            .optional()?;
+        self.total = self.total.saturating_sub(weight + stored.unwrap_or_default());
+        self.freed = true;
+        Ok(true)
+    }
+}

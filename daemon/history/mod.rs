@@ -1,0 +1,61 @@
+//! What was there before each change: kept durably before it is made, bounded by size and age, and put back on request.
+//!
+//! [`History`] is the one writer, with a thread that commits together what waits; each run has a [`Keeper`] of it, which comes with the
+//! run's permit. [`Reader`] looks, beside a writer too. All is in one database of its own, so that whatever happens to it hurts
+//! nothing else (docs/decisions/0029-history-and-undo.md).
+//!
+//! [`Keeper`]: steadfast_resources::Keeper
+
+mod book;
+mod pack;
+mod reader;
+mod row;
+mod writer;
+
+pub use reader::{Entry, Reader, unkept};
+pub use writer::{Clock, History};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Larger files are not kept, in bytes.
+    pub file: u64,
+    /// All together, as stored, in bytes; 0: nothing is kept.
+    pub total: u64,
+    /// What is older goes.
+    pub age: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file: 10 << 20, total: 200 << 20, age: Duration::from_hours(90 * 24) }
+    }
+}
+
+/// Why the history cannot be used.
+#[derive(Debug, Error)]
+pub enum HistoryError {
+    /// The database.
+    #[error("cannot use the history in {path}: {why}")]
+    Database {
+        /// Its file.
+        path: String,
+        /// What it said.
+        why: String,
+    },
+    /// Asked for something that is not kept.
+    #[error("{0}")]
+    Unknown(String),
+    /// What was asked for is known, and cannot be put back: nothing of it is.
+    #[error("nothing is put back, because not all of it can be\n{}", .0.join("\n"))]
+    Unrestorable(Vec<String>),
+}
+
+/// The database of a state directory.
+fn database(state_directory: &Path) -> PathBuf {
+    state_directory.join("history").join("history.db")
+}

@@ -1,0 +1,272 @@
+//! The history for those who look: beside a writer too, without a lock.
+
+use super::book::SCHEMA;
+use super::row::{COLUMNS, Stored, content_seal};
+use super::{HistoryError, database, pack};
+use crate::store::SqliteStore;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steadfast_resources::{Former, FormerContent, FormerShape, Seal, SealKey, Unkept, printable};
+
+/// One change: when, why, of what, and what was there before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number. A later change has a higher one.
+    pub number: u64,
+    /// The number of the first change of the run that made it.
+    pub run: u64,
+    /// `kind[name]`.
+    pub resource: String,
+    /// Where.
+    pub path: PathBuf,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// Why there was a run.
+    pub cause: String,
+    /// What changed.
+    pub what: String,
+    /// What was there before, without its content.
+    pub former: Former,
+    content: Option<Seal>,
+}
+
+impl From<Stored> for Entry {
+    fn from(stored: Stored) -> Self {
+        let Stored { number, run, resource, path, at, cause, what, former, content } = stored;
+        Self { number, run, resource, path, at, cause, what, former, content }
+    }
+}
+
+impl Entry {
+    /// How many bytes the file had, where it was one.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        match &self.former {
+            Former::Thing(thing) => match thing.shape {
+                FormerShape::File(size, _) => Some(size),
+                _ => None,
+            },
+            Former::Nothing => None,
+        }
+    }
+
+    /// Why the content of the file is not in it, where it is not.
+    #[must_use]
+    pub const fn unkept(&self) -> Option<Unkept> {
+        match &self.former {
+            Former::Thing(thing) => match thing.shape {
+                FormerShape::File(_, FormerContent::Unkept(why)) => Some(why),
+                _ => None,
+            },
+            Former::Nothing => None,
+        }
+    }
+}
+
+/// The history of a state directory.
+#[derive(Debug)]
+pub struct Reader {
+    connection: Connection,
+    key: SealKey,
+    path: PathBuf,
+}
+
+impl Reader {
+    /// Opens it; none where nothing has been kept.
+    pub fn open(state_directory: &Path) -> Result<Option<Self>, HistoryError> {
+        let path = database(state_directory);
+        let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => return Err(refuse(error.to_string())),
+        }
+        let Some(key) = SqliteStore::peek_key(state_directory) else {
+            return Err(refuse("the key beside it is missing".to_owned()));
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connect = || -> rusqlite::Result<(Connection, i64)> {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(Duration::from_secs(2))?;
+            let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+            Ok((connection, version))
+        };
+        let (connection, version) = connect().map_err(|error| refuse(error.to_string()))?;
+        match version {
+            SCHEMA => Ok(Some(Self { connection, key: SealKey::new(key.0), path })),
+            0 => Ok(None),
+            other => Err(refuse(format!("schema {other}, and this program knows {SCHEMA}"))),
+        }
+    }
+
+    /// The last changes, the oldest first: of one resource, or of all; at most so many.
+    pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Entry>, HistoryError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM entry WHERE ?1 IS NULL OR resource = ?1
+             ORDER BY number DESC LIMIT ?2"
+        );
+        let mut found = self.read(&sql, params![resource, most])?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// One change of a resource.
+    pub fn entry(&self, resource: &str, number: u64) -> Result<Entry, HistoryError> {
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 AND number = ?2");
+        self.read(&sql, params![resource, number])?.pop().ok_or_else(|| {
+            HistoryError::Unknown(format!("the history of {resource} has no number {number}"))
+        })
+    }
+
+    /// What was there before a change, content included.
+    pub fn former(&self, entry: &Entry) -> Result<Former, HistoryError> {
+        let later = self.later(&entry.resource, entry.number)?;
+        let own = later.iter().filter(|one| one.path == entry.path);
+        let own: Vec<&Entry> = own.collect();
+        self.before(&own)
+    }
+
+    /// What was there before the last run that changed a resource, or before a change of it and all later ones: in the order in
+    /// which it is put back. Where something of it is not kept, nothing of it can be put back.
+    pub fn undo(
+        &self,
+        resource: &str,
+        to: Option<u64>,
+    ) -> Result<Vec<(PathBuf, Former)>, HistoryError> {
+        let from = if let Some(number) = to {
+            self.entry(resource, number)?.number
+        } else {
+            let last = self.entries(Some(resource), 1)?.pop();
+            let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
+            last.ok_or_else(nothing)?.run
+        };
+        let later = self.later(resource, from)?;
+        let mut paths: BTreeMap<&Path, Vec<&Entry>> = BTreeMap::new();
+        for entry in &later {
+            paths.entry(&entry.path).or_default().push(entry);
+        }
+        let (mut gone, mut directories, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unrestorable = Vec::new();
+        for (path, entries) in paths {
+            let former = self.before(&entries)?;
+            if let Some(why) = why_not(&former, &entries) {
+                unrestorable.push(format!("{}: {why}", printable(&path.to_string_lossy())));
+            }
+            let to = match &former {
+                Former::Nothing => &mut gone,
+                Former::Thing(thing) if thing.shape == FormerShape::Directory => &mut directories,
+                Former::Thing(_) => &mut others,
+            };
+            to.push((path.to_owned(), former));
+        }
+        if !unrestorable.is_empty() {
+            return Err(HistoryError::Unrestorable(unrestorable));
+        }
+        // What is below goes first; what is above comes first.
+        gone.reverse();
+        Ok(gone.into_iter().chain(directories).chain(others).collect())
+    }
+
+    /// All changes of a resource from a number on.
+    fn later(&self, resource: &str, from: u64) -> Result<Vec<Entry>, HistoryError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM entry WHERE resource = ?1 AND number >= ?2 ORDER BY number"
+        );
+        self.read(&sql, params![resource, from])
+    }
+
+    /// What was there before the first of these changes of one path, which are in order. What the first one left as it was is with
+    /// the next that did not.
+    fn before(&self, entries: &[&Entry]) -> Result<Former, HistoryError> {
+        let Some(first) = entries.first() else { return Ok(Former::Nothing) };
+        let mut former = first.former.clone();
+        let Former::Thing(thing) = &mut former else { return Ok(former) };
+        let FormerShape::File(_, content) = &mut thing.shape else { return Ok(former) };
+        let holder = entries.iter().find(|entry| entry.unkept() != Some(Unkept::Same));
+        match holder {
+            // Nobody of us has changed it since.
+            None => {}
+            Some(holder) => {
+                let Former::Thing(held) = &holder.former else {
+                    *content = FormerContent::Unkept(Unkept::Unreadable);
+                    return Ok(former);
+                };
+                match (&held.shape, &holder.content) {
+                    (FormerShape::File(_, FormerContent::Unkept(why)), _) => {
+                        *content = FormerContent::Unkept(*why);
+                    }
+                    (FormerShape::File(..), Some(seal)) => {
+                        *content = FormerContent::Bytes(self.content(seal)?);
+                        if *holder != *first {
+                            thing.extended.clone_from(&held.extended);
+                        }
+                    }
+                    _ => *content = FormerContent::Unkept(Unkept::Unreadable),
+                }
+            }
+        }
+        Ok(former)
+    }
+
+    fn content(&self, seal: &Seal) -> Result<Vec<u8>, HistoryError> {
+        let sql = "SELECT size, packed FROM content WHERE seal = ?1";
+        let found: Option<(u64, Vec<u8>)> = self
+            .connection
+            .query_row(sql, [seal.to_hex()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(|error| self.refuse(&error))?;
+        let bytes = found.and_then(|(size, packed)| pack::unpack(&packed, size));
+        let bytes = bytes.filter(|bytes| content_seal(&self.key, bytes) == *seal);
+        bytes.ok_or_else(|| self.refuse(&"a content is damaged; nothing is put back from it"))
+    }
+
+    fn read(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>, HistoryError> {
+        let mut entries = Vec::new();
+        let read = || -> rusqlite::Result<bool> {
+            let mut statement = self.connection.prepare(sql)?;
+            let mut rows = statement.query(params)?;
+            while let Some(row) = rows.next()? {
+                let Some(stored) = Stored::read(row, &self.key)? else { return Ok(false) };
+                entries.push(stored.into());
+            }
+            Ok(true)
+        };
+        match read() {
+            Ok(true) => Ok(entries),
+            Ok(false) => Err(self.refuse(&"an entry is damaged; nothing is put back from it")),
+            Err(error) => Err(self.refuse(&error)),
+        }
+    }
+
+    fn refuse(&self, why: &dyn ToString) -> HistoryError {
+        HistoryError::Database { path: self.path.display().to_string(), why: why.to_string() }
+    }
+}
+
+/// Why a state cannot be put back, if it cannot.
+fn why_not(former: &Former, entries: &[&Entry]) -> Option<String> {
+    let Former::Thing(thing) = former else { return None };
+    let why = match thing.shape {
+        FormerShape::Other => "it was a socket, fifo or device",
+        FormerShape::File(_, FormerContent::Unkept(Unkept::Same)) => return None,
+        FormerShape::File(_, FormerContent::Unkept(why)) => unkept(why),
+        FormerShape::File(_, FormerContent::Bytes(_))
+        | FormerShape::Directory
+        | FormerShape::Link(_) => return None,
+    };
+    let number = entries.first().map_or(0, |first| first.number);
+    Some(format!("{why} (number {number})"))
+}
+
+/// In words.
+#[must_use]
+pub fn unkept(why: Unkept) -> &'static str {
+    match why {
+        Unkept::Same => "its content was left as it was",
+        Unkept::Secret => "its content was not kept: it is sensitive",
+        Unkept::Large => "its content was not kept: it was too large",
+        Unkept::Unreadable => "its content was not kept: it could not be read",
+    }
+}

@@ -1,0 +1,279 @@
+//! An entry as a row: what was there before one change, sealed so that damage is noticed before anything is put back from it.
+
+use rusqlite::{Row, params};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing, Seal, SealKey, Unkept};
+
+/// What is kept of one change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) number: u64,
+    pub(super) run: u64,
+    pub(super) resource: String,
+    pub(super) path: PathBuf,
+    /// Milliseconds since 1970.
+    pub(super) at: u64,
+    pub(super) cause: String,
+    pub(super) what: String,
+    /// Its content is never in it: see `content`.
+    pub(super) former: Former,
+    /// The seal of the content that is kept.
+    pub(super) content: Option<Seal>,
+}
+
+pub(super) const TABLES: &str = "
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    resource TEXT NOT NULL,
+    path BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    cause TEXT NOT NULL,
+    what TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    mode INTEGER NOT NULL,
+    uid INTEGER NOT NULL,
+    gid INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    target BLOB NOT NULL,
+    extended BLOB NOT NULL,
+    unkept TEXT,
+    content TEXT,
+    weight INTEGER NOT NULL,
+    seal TEXT NOT NULL
+) STRICT;
+CREATE INDEX by_resource ON entry (resource, number, weight);
+CREATE INDEX by_content ON entry (content) WHERE content IS NOT NULL;
+CREATE INDEX by_age ON entry (at);
+CREATE TABLE content (
+    seal TEXT PRIMARY KEY NOT NULL,
+    size INTEGER NOT NULL,
+    stored INTEGER NOT NULL,
+    packed BLOB NOT NULL
+) STRICT;
+CREATE TABLE secret (
+    path BLOB PRIMARY KEY NOT NULL,
+    number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE whole (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    next INTEGER NOT NULL
+) STRICT;
+INSERT INTO whole VALUES (1, 1);
+";
+
+pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
+     target, extended, unkept, content, seal";
+
+/// The parts of a former state as columns.
+struct Parts<'a> {
+    shape: &'static str,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    size: u64,
+    target: &'a [u8],
+    extended: Vec<u8>,
+    unkept: Option<&'static str>,
+}
+
+fn parts(former: &Former) -> Parts<'_> {
+    let nothing = Parts {
+        shape: "nothing",
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        target: &[],
+        extended: Vec::new(),
+        unkept: None,
+    };
+    let Former::Thing(thing) = former else { return nothing };
+    let (mode, uid, gid) = (thing.mode, thing.uid, thing.gid);
+    let extended = flat(&thing.extended);
+    let base = Parts { mode, uid, gid, extended, ..nothing };
+    match &thing.shape {
+        FormerShape::File(size, content) => {
+            let unkept = match content {
+                FormerContent::Bytes(_) => None,
+                FormerContent::Unkept(why) => Some(word(*why)),
+            };
+            Parts { shape: "file", size: *size, unkept, ..base }
+        }
+        FormerShape::Directory => Parts { shape: "directory", ..base },
+        FormerShape::Link(target) => Parts { shape: "link", target, ..base },
+        FormerShape::Other => Parts { shape: "other", ..base },
+    }
+}
+
+const WORDS: [(Unkept, &str); 4] = [
+    (Unkept::Same, "same"),
+    (Unkept::Secret, "secret"),
+    (Unkept::Large, "large"),
+    (Unkept::Unreadable, "unreadable"),
+];
+
+fn word(unkept: Unkept) -> &'static str {
+    WORDS.iter().find(|(one, _)| *one == unkept).map_or("same", |(_, word)| word)
+}
+
+/// Each name and value, with its length before it.
+fn flat(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut flat = Vec::new();
+    for part in pairs.iter().flat_map(|(name, value)| [name, value]) {
+        flat.extend((part.len() as u64).to_le_bytes());
+        flat.extend(part);
+    }
+    flat
+}
+
+fn unflat(mut flat: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut parts = Vec::new();
+    while !flat.is_empty() {
+        let (length, rest) = flat.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (part, rest) = rest.split_at_checked(length)?;
+        parts.push(part.to_vec());
+        flat = rest;
+    }
+    let pairs = parts.chunks(2).map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone())));
+    pairs.collect()
+}
+
+/// The seal of a content. Keyed: a short secret cannot be guessed from it (B-26).
+pub(super) fn content_seal(key: &SealKey, bytes: &[u8]) -> Seal {
+    let mut all = Vec::with_capacity(bytes.len() + 16);
+    all.extend(b"history content:");
+    all.extend(bytes);
+    key.seal(&all)
+}
+
+impl Stored {
+    /// What this entry weighs besides a content.
+    pub(super) fn weight(&self) -> u64 {
+        let parts = parts(&self.former);
+        let sizes = [self.resource.len(), self.path.as_os_str().len(), parts.target.len()];
+        let texts = sizes.iter().sum::<usize>() + parts.extended.len() + 256;
+        texts as u64
+    }
+
+    fn seal(&self, key: &SealKey) -> Seal {
+        let parts = parts(&self.former);
+        let mut all = b"history entry:".to_vec();
+        let numbers = [self.number, self.run, self.at, parts.size];
+        let small = [parts.mode, parts.uid, parts.gid].map(u64::from);
+        all.extend(numbers.iter().chain(&small).flat_map(|number| number.to_le_bytes()));
+        let content = self.content.as_ref().map(Seal::to_hex).unwrap_or_default();
+        let texts = [
+            self.resource.as_bytes(),
+            self.path.as_os_str().as_encoded_bytes(),
+            self.cause.as_bytes(),
+            self.what.as_bytes(),
+            parts.shape.as_bytes(),
+            parts.target,
+            &parts.extended,
+            parts.unkept.unwrap_or_default().as_bytes(),
+            content.as_bytes(),
+        ];
+        for text in texts {
+            all.extend((text.len() as u64).to_le_bytes());
+            all.extend(text);
+        }
+        key.seal(&all)
+    }
+
+    /// Writes it as a row.
+    pub(super) fn insert(
+        &self,
+        connection: &rusqlite::Connection,
+        key: &SealKey,
+    ) -> rusqlite::Result<()> {
+        let parts = parts(&self.former);
+        let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17";
+        let sql = format!("INSERT INTO entry ({COLUMNS}, weight) VALUES ({values}, ?18)");
+        connection.prepare_cached(&sql)?.execute(params![
+            self.number,
+            self.run,
+            self.resource,
+            self.path.as_os_str().as_encoded_bytes(),
+            self.at,
+            self.cause,
+            self.what,
+            parts.shape,
+            parts.mode,
+            parts.uid,
+            parts.gid,
+            parts.size,
+            parts.target,
+            parts.extended,
+            parts.unkept,
+            self.content.as_ref().map(Seal::to_hex),
+            self.seal(key).to_hex(),
+            self.weight(),
+        ])?;
+        Ok(())
+    }
+
+    /// Reads a row; none where it is not what was written.
+    pub(super) fn read(row: &Row<'_>, key: &SealKey) -> rusqlite::Result<Option<Self>> {
+        let thing = |shape| -> rusqlite::Result<Option<Former>> {
+            let extended: Vec<u8> = row.get("extended")?;
+            let Some(extended) = unflat(&extended) else { return Ok(None) };
+            let (mode, uid, gid) = (row.get("mode")?, row.get("uid")?, row.get("gid")?);
+            Ok(Some(Former::Thing(FormerThing { shape, mode, uid, gid, extended })))
+        };
+        let shape: String = row.get("shape")?;
+        let former = match shape.as_str() {
+            "nothing" => Some(Former::Nothing),
+            "file" => {
+                let unkept: Option<String> = row.get("unkept")?;
+                let why = WORDS.iter().find(|(_, word)| Some(*word) == unkept.as_deref());
+                let content = match (why, unkept) {
+                    (Some((why, _)), _) => Some(FormerContent::Unkept(*why)),
+                    (None, None) => Some(FormerContent::Bytes(Vec::new())),
+                    (None, Some(_)) => None,
+                };
+                let size = row.get("size")?;
+                content
+                    .map(|content| thing(FormerShape::File(size, content)))
+                    .transpose()?
+                    .flatten()
+            }
+            "directory" => thing(FormerShape::Directory)?,
+            "link" => thing(FormerShape::Link(row.get("target")?))?,
+            "other" => thing(FormerShape::Other)?,
+            _ => None,
+        };
+        let Some(former) = former else { return Ok(None) };
+        let path: Vec<u8> = row.get("path")?;
+        let content: Option<String> = row.get("content")?;
+        let stored = Self {
+            number: row.get("number")?,
+            run: row.get("run")?,
+            resource: row.get("resource")?,
+            path: PathBuf::from(std::ffi::OsString::from_vec(path)),
+            at: row.get("at")?,
+            cause: row.get("cause")?,
+            what: row.get("what")?,
+            former,
+            content: content.as_deref().and_then(Seal::from_hex),
+        };
+        let seal: String = row.get("seal")?;
+        Ok(Some(stored).filter(|stored| Seal::from_hex(&seal) == Some(stored.seal(key))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{flat, unflat};
+
+    #[test]
+    fn attributes_survive_being_flat() {
+        let pairs = vec![(b"user.a".to_vec(), vec![0, 1, 255]), (b"b".to_vec(), Vec::new())];
+        assert_eq!(unflat(&flat(&pairs)), Some(pairs.clone()));
+        assert_eq!(unflat(&[]), Some(Vec::new()));
+        assert_eq!(unflat(&flat(&pairs)[1..]), None);
+        assert_eq!(unflat(&7_u64.to_le_bytes()), None);
+    }
+}

@@ -1,0 +1,336 @@
+//! The one writer: runs hand in what they are about to change, a thread commits together what waits.
+
+use super::book::{Book, Job, Kept, milliseconds};
+use super::row::Stored;
+use super::{HistoryError, Limits, Reader, database};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use steadfast_resources::{
+    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, printable,
+};
+
+/// The time since 1970.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// So much waits at most before who hands in more waits too.
+const QUEUE: usize = 256;
+
+/// How often it is looked for what has become too old.
+const TIDY: Duration = Duration::from_hours(1);
+
+/// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
+pub struct History {
+    state_directory: PathBuf,
+    limits: Limits,
+    clock: Clock,
+    front: Mutex<Front>,
+}
+
+#[derive(Default)]
+struct Front {
+    writer: Option<(SyncSender<Handed>, JoinHandle<()>)>,
+    /// The number of the next entry.
+    next: u64,
+    /// It was said that nothing can be kept.
+    has_warned: bool,
+}
+
+type Reply = SyncSender<Result<(), String>>;
+
+/// What a run hands in, and who waits for it.
+enum Handed {
+    Job(Job, Option<Reply>),
+    /// All before it is written.
+    Flush(SyncSender<()>),
+}
+
+impl std::fmt::Debug for History {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("History").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl History {
+    /// Of this state directory, which must be held.
+    #[must_use]
+    pub fn new(state_directory: PathBuf, limits: Limits) -> Arc<Self> {
+        let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::with_clock(state_directory, limits, Arc::new(wall))
+    }
+
+    /// The same, by another clock.
+    #[must_use]
+    pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
+        Arc::new(Self { state_directory, limits, clock, front: Mutex::default() })
+    }
+
+    /// Who keeps for one run of a resource; none where nothing is kept.
+    #[must_use]
+    pub fn keeper(self: &Arc<Self>, resource: &str, cause: &str) -> Option<Arc<dyn Keeper>> {
+        (self.limits.total > 0).then(|| {
+            Arc::new(OfRun {
+                history: Arc::clone(self),
+                resource: resource.to_owned(),
+                cause: cause.to_owned(),
+                run: AtomicU64::new(0),
+            }) as Arc<dyn Keeper>
+        })
+    }
+
+    /// Drops what has become too old, now and from time to time, where anything is kept.
+    pub fn tend(&self) {
+        if database(&self.state_directory).exists()
+            && let Err(error) = self.open(&mut self.lock())
+        {
+            tracing::warn!(event = "history_unkept", "{error}");
+        }
+    }
+
+    /// What is kept, as of now; none where nothing is.
+    pub fn read(&self) -> Result<Option<Reader>, HistoryError> {
+        self.flush();
+        Reader::open(&self.state_directory)
+    }
+
+    /// Waits until all that was handed in is written.
+    pub fn flush(&self) {
+        let Some(sender) = self.lock().writer.as_ref().map(|(sender, _)| sender.clone()) else {
+            return;
+        };
+        let (told, written) = sync_channel(1);
+        if sender.send(Handed::Flush(told)).is_ok() {
+            // Where the thread has ended, nothing more is written.
+            written.recv().unwrap_or_default();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Front> {
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, front: &mut Front) -> Result<(), HistoryError> {
+        if front.writer.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
+            return Ok(());
+        }
+        let (sender, handed) = sync_channel(QUEUE);
+        let (told, opened) = sync_channel(1);
+        let mut writer = Writer {
+            state_directory: self.state_directory.clone(),
+            limits: self.limits,
+            clock: Arc::clone(&self.clock),
+            book: None,
+        };
+        let refuse = |why: String| {
+            let path = database(&self.state_directory).display().to_string();
+            HistoryError::Database { path, why }
+        };
+        let thread = std::thread::Builder::new().name("history".to_owned());
+        let thread =
+            thread.spawn(move || match Book::open(&writer.state_directory, writer.limits) {
+                Ok(book) => {
+                    told.send(Ok(book.next)).unwrap_or_default();
+                    writer.book = Some(book);
+                    writer.run(&handed);
+                }
+                Err(error) => told.send(Err(error)).unwrap_or_default(),
+            });
+        let thread = thread.map_err(|error| refuse(error.to_string()))?;
+        let next = opened.recv().map_err(|_ended| refuse("its thread has ended".to_owned()))??;
+        front.next = next.max(front.next);
+        front.writer = Some((sender, thread));
+        Ok(())
+    }
+
+    /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
+    fn hand_in(&self, mut kept: Kept, run: &AtomicU64, wait: bool) -> Result<u64, String> {
+        let mut front = self.lock();
+        self.open(&mut front).map_err(|error| error.to_string())?;
+        let number = front.next;
+        front.next += 1;
+        kept.stored.number = number;
+        // A run has the number of its first entry.
+        kept.stored.run = run
+            .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst)
+            .map_or_else(|first| first, |_| number);
+        let (reply, answer) = sync_channel(1);
+        let job = Handed::Job(Job::Keep(Box::new(kept)), wait.then_some(reply));
+        let sender = front.writer.as_ref().map(|(sender, _)| sender);
+        let ended = || "the thread that keeps the history has ended".to_owned();
+        sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
+        drop(front);
+        if wait {
+            answer.recv().map_err(|_ended| ended())??;
+        }
+        Ok(number)
+    }
+
+    fn settle(&self, number: u64, made: bool) {
+        let front = self.lock();
+        if let Some((sender, _)) = &front.writer {
+            // A thread that has ended has said so, and what it has not undone does no harm.
+            sender.send(Handed::Job(Job::Settle(number, made), None)).unwrap_or_default();
+        }
+    }
+
+    fn warn(&self, why: &str) {
+        let first = !std::mem::replace(&mut self.lock().has_warned, true);
+        if first {
+            tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
+        }
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        let front = self.front.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((sender, thread)) = front.writer.take() {
+            drop(sender);
+            if thread.join().is_err() {
+                tracing::error!("the thread of the history panicked");
+            }
+        }
+    }
+}
+
+/// Keeps for one run.
+#[derive(Debug)]
+struct OfRun {
+    history: Arc<History>,
+    resource: String,
+    cause: String,
+    /// The number of its first entry; 0 before that.
+    run: AtomicU64,
+}
+
+impl Keeper for OfRun {
+    fn largest(&self) -> u64 {
+        // Nothing takes all the room there is.
+        self.history.limits.file.min(self.history.limits.total / 4)
+    }
+
+    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
+        let wait = former != Former::Nothing;
+        let loses = loses(&former);
+        let stored = Stored {
+            number: 0,
+            run: 0,
+            resource: self.resource.clone(),
+            path: path.to_owned(),
+            at: milliseconds((self.history.clock)()),
+            cause: self.cause.clone(),
+            what: losing.what.to_owned(),
+            former,
+            content: None,
+        };
+        match self.history.hand_in(Kept::new(stored, losing), &self.run, wait) {
+            Ok(number) => Ok(number),
+            // What is only a mode, or nothing, is no reason to leave a host as it should not be.
+            Err(why) if !loses => {
+                self.history.warn(&why);
+                Ok(0)
+            }
+            Err(why) => Err(refused(path, &why)),
+        }
+    }
+
+    fn settle(&self, number: u64, made: bool) {
+        if number > 0 {
+            self.history.settle(number, made);
+        }
+    }
+}
+
+/// Whether something would be gone that is nowhere else.
+fn loses(former: &Former) -> bool {
+    match former {
+        Former::Nothing => false,
+        Former::Thing(FormerThing { shape, .. }) => match shape {
+            FormerShape::File(_, FormerContent::Bytes(bytes)) => !bytes.is_empty(),
+            FormerShape::Link(_) => true,
+            FormerShape::File(..) | FormerShape::Directory | FormerShape::Other => false,
+        },
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Trouble {
+    let path = printable(&path.to_string_lossy()).into_owned();
+    let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
+    Trouble::new(what).hint("make room for the history, or turn it off: history: {max_total: 0}")
+}
+
+/// The thread.
+struct Writer {
+    state_directory: PathBuf,
+    limits: Limits,
+    clock: Clock,
+    /// None after it has failed.
+    book: Option<Book>,
+}
+
+impl Writer {
+    fn run(mut self, handed: &Receiver<Handed>) {
+        self.write(&[]).unwrap_or_else(|why| tracing::debug!(why, "the history is not tidied"));
+        loop {
+            let first = match handed.recv_timeout(TIDY) {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let (mut jobs, mut replies, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
+            for one in first.into_iter().chain(handed.try_iter().take(QUEUE)) {
+                match one {
+                    Handed::Job(job, reply) => {
+                        jobs.push(job);
+                        replies.push(reply);
+                    }
+                    Handed::Flush(told) => flushed.push(told),
+                }
+            }
+            self.write_batch(&jobs, &replies);
+            for told in flushed {
+                told.send(()).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Together; where that fails, each by itself: one that is too much must not take the others with it.
+    fn write_batch(&mut self, jobs: &[Job], replies: &[Option<Reply>]) {
+        let together = self.write(jobs);
+        for (job, reply) in jobs.iter().zip(replies) {
+            let alone = match &together {
+                Err(_) if jobs.len() > 1 => self.write(std::slice::from_ref(job)),
+                other => other.clone(),
+            };
+            match (reply, alone) {
+                // Who gave up waiting will not change anything.
+                (Some(reply), result) => reply.send(result).unwrap_or_default(),
+                (None, Ok(())) => {}
+                (None, Err(why)) => tracing::warn!(event = "history_unkept", "{why}"),
+            }
+        }
+    }
+
+    fn write(&mut self, jobs: &[Job]) -> Result<(), String> {
+        let now = (self.clock)();
+        if let Some(book) = &mut self.book {
+            match book.commit(jobs, now) {
+                Ok(()) => return Ok(()),
+                Err(error) => tracing::debug!(%error, "the history is opened anew"),
+            }
+        }
+        // After a failed sync nothing is asked of the old handle again; a damaged one is moved aside.
+        self.book = None;
+        let mut book =
+            Book::open(&self.state_directory, self.limits).map_err(|error| error.to_string())?;
+        let written = book.commit(jobs, now).map_err(|error| {
+            let path = database(&self.state_directory).display().to_string();
+            HistoryError::Database { path, why: error.to_string() }.to_string()
+        });
+        self.book = Some(book);
+        written
+    }
+}

@@ -1,0 +1,210 @@
+//! What was kept is put back: content, owner, group, mode, extended attributes, or that there was nothing.
+
+use super::attributes::Attributes;
+use super::content::Content;
+use super::fault::{Fault, Why, said};
+use super::former::denies_others;
+use super::spot::{Seen, Spot};
+use super::write::Draft;
+use super::{Files, remove::Reach};
+use crate::former::{Former, FormerContent, FormerShape, FormerThing, Losing};
+use crate::permit::Permit;
+use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is begun anew where somebody else is at work.
+const ATTEMPTS: usize = 3;
+
+/// What was done to put something back; empty where it was so already.
+type Done = Vec<&'static str>;
+
+impl Files {
+    /// Puts back what was at a path. What is there now is kept before, as for any change.
+    pub fn restore(&self, permit: &Permit, path: &Path, former: &Former) -> Result<Done, Fault> {
+        let mut tried = 1;
+        loop {
+            let result = match self.spot(path)? {
+                Some(spot) => self.restore_at(permit, &spot, former),
+                None if *former == Former::Nothing => Ok(Vec::new()),
+                None => Err(Fault::refused(Self::no_directory(path))),
+            };
+            match result {
+                Err(fault)
+                    if matches!(fault.why, Why::Moved) && !fault.touched && tried < ATTEMPTS =>
+                {
+                    tried += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn restore_at(&self, permit: &Permit, spot: &Spot<'_>, former: &Former) -> Result<Done, Fault> {
+        let found = spot.look()?;
+        match (former, found) {
+            (Former::Nothing, None) => Ok(Vec::new()),
+            (Former::Nothing, Some(found)) => self.take_away(permit, spot, &found),
+            (Former::Thing(thing), found) => self.bring_back(permit, spot, thing, found),
+        }
+    }
+
+    fn take_away(&self, permit: &Permit, spot: &Spot<'_>, found: &Seen) -> Result<Done, Fault> {
+        if found.kind == FileType::Directory && !spot.is_empty()? {
+            return Err(refused(spot, "take away", "the directory is not empty"));
+        }
+        let noted = spot.note(permit, Some(found), losing(Some(found), "removed"))?;
+        noted.after(self.remove(permit, spot, found, Reach::One))?;
+        Ok(vec!["removed"])
+    }
+
+    fn bring_back(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        thing: &FormerThing,
+        found: Option<Seen>,
+    ) -> Result<Done, Fault> {
+        let there = found.as_ref();
+        let is = |kind| there.is_some_and(|seen| seen.kind == kind);
+        let mut done = Vec::new();
+        match &thing.shape {
+            FormerShape::File(_, FormerContent::Unkept(_)) if is(FileType::RegularFile) => {}
+            FormerShape::File(_, FormerContent::Unkept(_)) => {
+                return Err(refused(spot, "put back", "its content was not kept"));
+            }
+            FormerShape::File(_, FormerContent::Bytes(bytes)) => {
+                let content = Content::of(bytes);
+                if !is(FileType::RegularFile) || !holds(spot, there, &content)? {
+                    self.make_way(permit, spot, there)?;
+                    let still = there.filter(|seen| seen.kind != FileType::Directory);
+                    self.put_file(permit, spot, thing, (&content, still))?;
+                    return Ok(vec!["content"]);
+                }
+            }
+            FormerShape::Directory if is(FileType::Directory) => {}
+            FormerShape::Directory => {
+                if let Some(found) = there {
+                    self.take_away(permit, spot, found)?;
+                }
+                let noted = spot.note(permit, None, losing(None, "created"))?;
+                noted.after(self.make_directory(permit, spot, all_of(thing)))?;
+                return Ok(vec!["directory"]);
+            }
+            FormerShape::Link(target) => {
+                if !is(FileType::Symlink) || spot.target()? != *target {
+                    self.make_way(permit, spot, there)?;
+                    let still = there.filter(|seen| seen.kind != FileType::Directory);
+                    let wanted = Attributes { mode: None, ..all_of(thing) };
+                    let noted = spot.note(permit, still, losing(still, word(still, "symlink")))?;
+                    let target = OsStr::from_bytes(target);
+                    noted.after(self.put_link(permit, spot, target, (wanted, still)))?;
+                    return Ok(vec!["link"]);
+                }
+            }
+            FormerShape::Other => {
+                return Err(refused(spot, "put back", "sockets, fifos and devices are not kept"));
+            }
+        }
+        if let Some(found) = there {
+            done.extend(self.give_back(permit, spot, thing, found)?);
+        }
+        Ok(done)
+    }
+
+    /// A directory cannot be replaced in one step.
+    fn make_way(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        there: Option<&Seen>,
+    ) -> Result<(), Fault> {
+        match there {
+            Some(found) if found.kind == FileType::Directory => {
+                self.take_away(permit, spot, found).map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn put_file(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        thing: &FormerThing,
+        (content, instead_of): (&Content<'_>, Option<&Seen>),
+    ) -> Result<(), Fault> {
+        let draft = Draft {
+            content,
+            owner: Some(thing.uid),
+            group: Some(thing.gid),
+            mode: thing.mode,
+            instead_of,
+            acceptance: None,
+            extended: Some(&thing.extended),
+        };
+        let secret = denies_others(thing.mode) || is_secret(instead_of);
+        let what = word(instead_of, "content");
+        let noted = spot.note(permit, instead_of, Losing { content: true, secret, what })?;
+        noted.after(self.put(permit, spot, &draft)).map(drop)
+    }
+
+    /// Owner, group and mode, where they differ.
+    fn give_back(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        thing: &FormerThing,
+        found: &Seen,
+    ) -> Result<Done, Fault> {
+        let owner = Some(thing.uid).filter(|uid| *uid != found.uid);
+        let group = Some(thing.gid).filter(|gid| *gid != found.gid);
+        let changes_hands = owner.is_some() || group.is_some();
+        // A change of hands takes set-id bits away.
+        let mode = Some(thing.mode).filter(|mode| *mode != found.mode || changes_hands);
+        let mode = mode.filter(|_| found.kind != FileType::Symlink);
+        if owner.is_none() && group.is_none() && mode.is_none() {
+            return Ok(Vec::new());
+        }
+        let words = [
+            (owner.is_some(), "owner"),
+            (group.is_some(), "group"),
+            (mode.is_some_and(|mode| mode != found.mode), "mode"),
+        ];
+        let done: Done = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+        let (secret, what) = (is_secret(Some(found)), done.join(", "));
+        let losing = Losing { content: false, secret, what: &what };
+        let noted = spot.note(permit, Some(found), losing)?;
+        let wanted = Attributes { owner, group, mode };
+        noted.after(self.set_attributes(permit, spot, found, wanted))?;
+        Ok(done)
+    }
+}
+
+fn holds(spot: &Spot<'_>, there: Option<&Seen>, content: &Content<'_>) -> Result<bool, Fault> {
+    let same_size = there.is_some_and(|seen| seen.size == content.size());
+    Ok(same_size && spot.holds(content, &CancellationToken::new())?)
+}
+
+fn all_of(thing: &FormerThing) -> Attributes {
+    Attributes { owner: Some(thing.uid), group: Some(thing.gid), mode: Some(thing.mode) }
+}
+
+/// The whole of what is there goes.
+fn losing<'a>(found: Option<&Seen>, what: &'a str) -> Losing<'a> {
+    Losing { content: true, secret: is_secret(found), what }
+}
+
+fn is_secret(found: Option<&Seen>) -> bool {
+    found.is_some_and(|seen| seen.kind == FileType::RegularFile && denies_others(seen.mode))
+}
+
+fn word<'a>(found: Option<&Seen>, replaced: &'a str) -> &'a str {
+    if found.is_some() { replaced } else { "created" }
+}
+
+fn refused(spot: &Spot<'_>, doing: &str, why: &str) -> Fault {
+    Fault::refused(said(doing, spot.path(), why))
+}

@@ -1,0 +1,421 @@
+//! What leaves the graph: forgotten, removed in order, left alone, protected, taken over, renamed.
+
+use crate::host::Host;
+use nix::sys::signal::Signal::SIGHUP;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+
+const DELETE: &str = "meta: {on_remove: delete}";
+
+fn graph(resources: &str) -> String {
+    format!("graph: g\nresources:\n  noop: [{{name: stays}}]\n{resources}\n")
+}
+
+fn files(all: &[(&str, &str)]) -> String {
+    let mut text = "  file:\n".to_owned();
+    for (name, more) in all {
+        writeln!(text, "  - {{name: {name}, path: $DIR/{name}, content: \"{name}\\n\", {more}}}")
+            .expect("written");
+    }
+    text
+}
+
+/// B-17: by default what leaves is forgotten; with `on_remove: delete` it is removed, but only what we made.
+#[test]
+fn what_we_made_is_removed_and_what_was_there_is_not() {
+    let host = Host::with(&graph(&files(&[("kept", ""), ("made", DELETE), ("found", DELETE)])));
+    host.write("found", "found\n");
+    host.apply().exits(0);
+    assert!(host.exists("kept") && host.exists("made"));
+    host.graph(&graph(""));
+    let planned = host.plan();
+    planned.exits(0).prints("1 to be removed").prints("- file[made]");
+    planned.prints_nothing_of("file[kept]").prints_nothing_of("file[found]");
+    let state = host.full("$DIR/state");
+    let shown = host.ask(&["graph", "--state-dir", &state]);
+    shown.exits(0).prints("1 resource to be removed, for it has left:\n  - file[made]\n");
+    let applied = host.apply();
+    applied.exits(0).prints("changed file[made]").prints("left file[made]: removed");
+    applied.prints("left file[found]").prints("left alone");
+    assert!(host.exists("kept") && host.exists("found") && !host.exists("made"));
+    // It is gone for good: whoever makes it now, keeps it, and it is theirs when it comes back.
+    host.write("made", "theirs\n");
+    host.apply().exits(0).prints_nothing_of("file[made]");
+    assert!(host.exists("made"));
+    host.graph(&graph(&files(&[("made", DELETE)])));
+    host.apply().exits(0);
+    host.graph(&graph(""));
+    host.apply().exits(0);
+    assert!(host.exists("made"), "adopted, so it is not removed");
+}
+
+/// B-17: dependents first, and after all that stays and came after it; `plan` lists removals last, by name.
+#[test]
+fn removals_come_last_and_in_reverse_order() {
+    let before = format!(
+        "{}{}",
+        files(&[
+            ("one", DELETE),
+            ("two", &format!("{DELETE}, after: \"exec[between]\"")),
+            ("three", &format!("{DELETE}, after: \"file[two]\"")),
+            ("live", "after: \"file[three]\""),
+        ]),
+        "  exec: [{name: between, args: [\"true\"], after: \"file[one]\"}]\n"
+    );
+    let host = Host::with(&graph(&before));
+    host.apply().exits(0);
+    host.graph(&graph(&files(&[("live", ""), ("new", "")]).replace("live\\n", "changed\\n")));
+    let planned = host.plan();
+    planned.exits(0).prints_in_order(&[
+        "file[live]",
+        "file[new]",
+        "- file[three]",
+        "- file[two]",
+        "- file[one]",
+    ]);
+    let applied = host.apply();
+    applied.exits(0).prints_in_order(&[
+        "changed file[live]",
+        "changed file[three]",
+        "changed file[two]",
+        "changed file[one]",
+    ]);
+    for name in ["one", "two", "three"] {
+        assert!(!host.exists(name), "{name}");
+    }
+    host.plan().exits(0).prints("0 resources to change");
+}
+
+/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
+#[test]
+fn an_automatic_reload_never_deletes() {
+    let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
+    let host = Host::with(&whole);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph(&graph(&files(&[("a", DELETE)])));
+    daemon.wait_for_of("left", "file[b]");
+    daemon.wait_for("converged");
+    assert!(host.exists("b"));
+    host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
+    daemon.wait_for("refused");
+    daemon.signal(SIGHUP).wait_for("refused");
+    assert!(host.exists("a") && host.exists("b"));
+    host.graph(&graph(""));
+    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for("loaded");
+    daemon.skip_to_now();
+    daemon.signal(SIGHUP);
+    daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
+    host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
+    // What is removed is not held: it is made again by somebody and stays.
+    daemon.wait_for("converged");
+    host.write("a", "theirs\n");
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    assert!(host.exists("a"));
+}
+
+/// B-16: what left while an automatic reload ran is removed at the next start, with the record kept across `kill -9`.
+#[test]
+fn a_start_removes_what_left_before() {
+    let host = Host::with(&graph(&files(&[("a", DELETE)])));
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph(&graph(""));
+    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for("converged");
+    daemon.kill();
+    assert!(host.exists("a"));
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("changed", "file[a]");
+    daemon.wait_for_of("left", "file[a]");
+    assert!(!host.exists("a"));
+}
+
+/// B-10, B-17: the record goes last: where only it was lost, the removal is done once more and does no harm.
+#[test]
+fn a_removal_whose_end_was_lost_is_done_again() {
+    let host = Host::with(&graph(&files(&[
+        ("a", DELETE),
+        ("b", &format!("{DELETE}, after: \"file[a]\"")),
+    ])));
+    host.apply().exits(0);
+    let database = std::fs::read(host.path("state/state.db")).expect("the state");
+    host.graph(&graph(""));
+    host.apply().exits(0);
+    for log in ["state/state.db-wal", "state/state.db-shm"] {
+        if host.exists(log) {
+            host.remove(log);
+        }
+    }
+    host.write("state/state.db", database);
+    host.write("a", "somebody else\n").remove("a");
+    host.apply().exits(0).prints_nothing_of("failed");
+    host.plan().exits(0).prints_nothing_of("file[a]").prints_nothing_of("file[b]");
+}
+
+/// B-17: all that is protected is named at once, the graph is refused, and the old one goes on.
+#[test]
+fn what_is_protected_never_leaves() {
+    let protect = "meta: {on_remove: delete, protect: true}";
+    let whole = graph(&files(&[("a", protect), ("b", "meta: {protect: true}"), ("c", DELETE)]));
+    let host = Host::with(&whole);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(&graph(""));
+    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    assert!(refused.contains("file[a]") && refused.contains("file[b]"), "{refused}");
+    assert!(host.exists("a") && host.exists("b") && host.exists("c"));
+    host.write("c", "drift\n");
+    daemon.wait_for_of("changed", "file[c]");
+    daemon.kill();
+    host.apply().exits(65).says("file[a], file[b]");
+    host.graph(&graph(&files(&[("a", DELETE), ("b", ""), ("c", DELETE)])));
+    host.apply().exits(0);
+    host.graph(&graph(""));
+    host.apply().exits(0);
+    assert!(!host.exists("a") && host.exists("b") && !host.exists("c"));
+}
+
+/// B-16: a thing that any resource claims is not removed, it has another owner; nor is a directory that holds one.
+#[test]
+fn what_another_resource_has_stays() {
+    let directory = "{name: d, path: $DIR/d/, meta: {on_remove: delete}}";
+    let inside = "{name: i, path: $DIR/d/i, content: i, meta: {on_remove: delete}}";
+    let first = format!("{}  - {directory}\n  - {inside}\n", files(&[("a", DELETE)]));
+    let host = Host::with(&graph(&first));
+    host.apply().exits(0);
+    let moved = format!(
+        "  file:\n  - {{name: other, path: $DIR/a, content: \"other\\n\"}}\n  - {inside}\n"
+    );
+    host.graph(&graph(&moved));
+    host.apply().exits(0).prints("left file[a]").prints("it stays as long as file[i] is in it");
+    assert_eq!(host.read("a"), "other\n");
+    host.graph(&graph(""));
+    host.apply().exits(0).prints_in_order(&["changed file[i]", "changed file[d]"]);
+    assert!(host.exists("a") && !host.exists("d"));
+}
+
+/// B-18: a rename moves what is kept: nothing is removed and made again, what has run is not run again, and it is ours still.
+#[test]
+fn a_rename_moves_the_record() {
+    let of = |exec: &str, file: &str| {
+        format!(
+            "  exec: [{{{exec}, shell: /bin/sh, cmd: \"echo x >> $DIR/ran\"}}]\n  file: [{{{file}, path: $DIR/f, content: \"f\\n\", {DELETE}}}]\n"
+        )
+    };
+    let host = Host::with(&graph(&of("name: one", "name: one")));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(&graph(&of("name: two, aliases: one", "name: two, aliases: [one]")));
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("ran").len(), 1, "while it runs");
+    host.graph(&graph(&of("name: two", "name: two")));
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    daemon.kill();
+    assert_eq!(host.lines("ran").len(), 1);
+    host.graph(&graph(&of("name: three, aliases: [two]", "name: three, aliases: [two]")));
+    host.apply().exits(0).prints("0 changed");
+    host.graph(&graph(&of("name: three", "name: three")));
+    host.apply().exits(0).prints("0 changed");
+    assert_eq!((host.lines("ran").len(), host.exists("f")), (1, true));
+    host.graph(&graph(""));
+    host.apply().exits(0).prints("changed file[three]");
+    assert!(!host.exists("f"));
+}
+
+/// B-16: a graph without a single resource is not taken by mistake.
+#[test]
+fn an_empty_graph_needs_an_override() {
+    const EMPTY: &str = "graph: g\nresources: {}\n";
+    let host = Host::with(&graph(&files(&[("a", DELETE)])));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(EMPTY);
+    let refused = daemon.signal(SIGHUP).wait_for("refused").message;
+    assert!(refused.contains("no resources") && refused.contains("--allow-empty"), "{refused}");
+    assert!(host.exists("a"));
+    let state = host.full("$DIR/state");
+    host.finish(host.bare(&["reload", "--allow-empty", "--state-dir", &state])).exits(0);
+    daemon.wait_for_of("left", "file[a]");
+    assert!(!host.exists("a"));
+    // There is nothing more to be lost.
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.kill();
+    host.apply().exits(65).says("--allow-empty");
+    host.ask(&["apply", "--allow-empty"]).exits(0);
+}
+
+/// B-16: a selection removes nothing, and what another graph has made is none of a single apply's business.
+#[test]
+fn selections_and_other_graphs_remove_nothing() {
+    let host = Host::with(&graph(&files(&[("a", DELETE), ("b", DELETE)])));
+    host.apply().exits(0);
+    host.graph(&graph(&files(&[("b", DELETE)])));
+    host.ask(&["apply", "--only", "noop"]).exits(0);
+    assert!(host.exists("a"));
+    host.graph("graph: other\nresources: {noop: [{name: n}]}\n");
+    host.apply().exits(0);
+    assert!(host.exists("a") && host.exists("b"));
+    host.graph(&graph(&files(&[("b", DELETE)])));
+    host.apply().exits(0);
+    assert!(!host.exists("a") && host.exists("b"));
+}
+
+/// E-11, B-17: `--noop` only looks: it neither removes, nor changes what a later apply removes.
+#[test]
+fn noop_removes_nothing() {
+    let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
+    let host = Host::with(&whole);
+    host.apply().exits(0);
+    host.ask(&["apply", "--noop"]).exits(0);
+    host.graph(&graph(&files(&[("b", DELETE)])));
+    host.ask(&["apply", "--noop"]).exits(0).prints("held file[a]");
+    assert!(host.exists("a") && host.exists("b"));
+    host.graph(&graph(""));
+    host.apply().exits(0);
+    assert!(!host.exists("a") && !host.exists("b"));
+}
+
+/// A removal that fails stays, is shown, and is tried again.
+#[test]
+fn a_removal_that_fails_is_tried_again() {
+    let host =
+        Host::with(&graph("  file: [{name: d, path: $DIR/d/, meta: {on_remove: delete}}]\n"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.write("d/theirs", "");
+    host.graph(&graph(""));
+    daemon.signal(SIGHUP).wait_for_of("failed", "file[d]");
+    host.remove("d/theirs");
+    daemon.signal(SIGHUP).wait_for_of("changed", "file[d]");
+    daemon.wait_for_of("left", "file[d]");
+    assert!(!host.exists("d"));
+}
+
+const SLOTS: usize = 3;
+
+/// One resource of a graph of the random test: under its first or its second name, maybe with the other one as its former.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct Declared {
+    second: bool,
+    alias: bool,
+    delete: bool,
+    protect: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Apply([Option<Declared>; SLOTS]),
+    Make(usize),
+    Take(usize),
+}
+
+/// What should be kept of a path.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+struct Record {
+    second: bool,
+    created: bool,
+    delete: bool,
+    protect: bool,
+}
+
+fn declared() -> impl Strategy<Value = Option<Declared>> {
+    let one = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.7), prop::bool::weighted(0.15));
+    prop::option::of(one.prop_map(|(second, alias, delete, protect)| Declared {
+        second,
+        alias,
+        delete,
+        protect,
+    }))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => [declared(), declared(), declared()].prop_map(Step::Apply),
+        1 => (0..SLOTS).prop_map(Step::Make),
+        1 => (0..SLOTS).prop_map(Step::Take),
+    ]
+}
+
+fn text(all: &[Option<Declared>; SLOTS]) -> String {
+    let mut text = "  file:\n".to_owned();
+    for (slot, one) in all.iter().enumerate() {
+        let Some(one) = one else { continue };
+        let names = [format!("n{slot}"), format!("m{slot}")];
+        let (name, other) = (&names[usize::from(one.second)], &names[usize::from(!one.second)]);
+        let alias = if one.alias { format!("aliases: [{other}], ") } else { String::new() };
+        let remove = if one.delete { "delete" } else { "forget" };
+        let protect = one.protect;
+        writeln!(
+            text,
+            "  - {{name: {name}, path: $DIR/f{slot}, {alias}meta: {{on_remove: {remove}, protect: {protect}}}}}"
+        ).expect("written");
+    }
+    if all.iter().all(Option::is_none) { graph("") } else { graph(&text) }
+}
+
+/// Whether the graph is to be taken; then what is there and kept follows.
+fn expect(
+    all: &[Option<Declared>; SLOTS],
+    there: &mut [bool; SLOTS],
+    kept: &mut [Option<Record>; SLOTS],
+) -> bool {
+    let stays = |record: &Record, one: &Option<Declared>| {
+        one.is_some_and(|one| one.second == record.second || one.alias)
+    };
+    let leaves = |slot: usize| kept[slot].filter(|record| !stays(record, &all[slot]));
+    if (0..SLOTS).any(|slot| leaves(slot).is_some_and(|record| record.protect)) {
+        return false;
+    }
+    for slot in 0..SLOTS {
+        if let Some(record) = kept[slot].filter(|record| !stays(record, &all[slot])) {
+            if record.delete && record.created && all[slot].is_none() {
+                there[slot] = false;
+            }
+            kept[slot] = None;
+        }
+        if let Some(Declared { second, delete, protect, .. }) = all[slot] {
+            let created = kept[slot].map_or(!there[slot], |record| record.created);
+            there[slot] = true;
+            kept[slot] = Some(Record { second, created, delete, protect });
+        }
+    }
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// B-16, B-17, B-18, B-23: whatever graphs follow each other, and whatever others do meanwhile.
+    #[test]
+    fn random_graphs_leave_what_they_should(steps in prop::collection::vec(step(), 1..7)) {
+        let host = Host::with(&graph(""));
+        let (mut there, mut kept) = ([false; SLOTS], [None; SLOTS]);
+        for step in steps {
+            match step {
+                Step::Make(slot) => {
+                    host.write(&format!("f{slot}"), "theirs\n");
+                    there[slot] = true;
+                }
+                Step::Take(slot) if there[slot] => {
+                    host.remove(&format!("f{slot}"));
+                    there[slot] = false;
+                }
+                Step::Take(_) => {}
+                Step::Apply(all) => {
+                    let taken = expect(&all, &mut there, &mut kept);
+                    host.graph(&text(&all));
+                    host.apply().exits(if taken { 0 } else { 65 });
+                }
+            }
+            let found: Vec<bool> = (0..SLOTS).map(|slot| host.exists(&format!("f{slot}"))).collect();
+            prop_assert_eq!(&found[..], &there[..], "{:?}", kept);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has recorded it.
+
+use futures_util::FutureExt as _;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use steadfast::driver::undo;
+use steadfast::history::{Entry, History, Limits, Reader};
+use steadfast_resources::{
+    Ask, FieldType, Fields, Former, Host, MintKey, Outcome, Place, Unkept, Value, Verdict, registry,
+};
+use tokio_util::sync::CancellationToken;
+
+const DAY: u64 = 86_400;
+
+/// There is one key in a process.
+fn key() -> &'static MintKey {
+    static KEY: OnceLock<MintKey> = OnceLock::new();
+    KEY.get_or_init(|| MintKey::take().expect("nobody else takes it"))
+}
+
+/// A state directory, files beside it, and a clock that stands.
+struct Stage {
+    folder: tempfile::TempDir,
+    history: Arc<History>,
+    limits: Limits,
+    clock: Arc<AtomicU64>,
+    host: Host,
+}
+
+impl Stage {
+    fn new(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("state")).expect("made");
+        let clock = Arc::new(AtomicU64::new(1000 * DAY));
+        let history = open(folder.path(), limits, &clock);
+        Self { folder, history, limits, clock, host: Host::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// As after the end of a process.
+    fn open_again(&mut self) {
+        self.history = open(self.folder.path(), self.limits, &self.clock);
+    }
+
+    /// Declares a file, and makes it so.
+    fn apply(&self, name: &str, given: &[(&str, &str)]) -> Outcome {
+        let spec = registry::find("file").expect("a kind");
+        let mut fields = Fields::default();
+        for (key, text) in given {
+            let field = spec.fields.iter().find(|field| field.name == *key).expect("a field");
+            fields.insert(
+                field.name,
+                match field.takes {
+                    FieldType::Bool => Value::Bool(*text == "true"),
+                    _ => Value::Text((*text).to_owned()),
+                },
+            );
+        }
+        let path = self.path(name);
+        let place = Place { base: PathBuf::from("/") };
+        let file = (spec.build)(path.to_str().expect("text"), fields, &place).expect("valid");
+        let ask = Ask { refresh: false, run: false, cancel: CancellationToken::new() };
+        match file.check(&self.host, ask).now_or_never().expect("at once") {
+            Verdict::Same => Outcome::Unchanged,
+            Verdict::Unknown(trouble) => panic!("{trouble}"),
+            Verdict::Differs(change) => {
+                let keeper = self.history.keeper(&resource(name), "event");
+                let permit = key().mint(CancellationToken::new()).kept_by(keeper);
+                file.apply(&self.host, &permit, change).now_or_never().expect("at once")
+            }
+        }
+    }
+
+    fn reader(&self) -> Reader {
+        self.history.read().expect("readable").expect("something is kept")
+    }
+
+    fn entries(&self, name: &str) -> Vec<Entry> {
+        self.reader().entries(Some(&resource(name)), 1000).expect("readable")
+    }
+
+    fn undo(&self, name: &str, to: Option<u64>) -> Result<Vec<String>, String> {
+        let done = undo(key(), &self.host, &self.history, (&resource(name), to));
+        done.map_err(|trouble| trouble.what)
+    }
+}
+
+fn open(folder: &Path, limits: Limits, clock: &Arc<AtomicU64>) -> Arc<History> {
+    let clock = Arc::clone(clock);
+    let clock = move || Duration::from_secs(clock.load(Ordering::SeqCst));
+    History::with_clock(folder.join("state"), limits, Arc::new(clock))
+}
+
+fn resource(name: &str) -> String {
+    format!("file[{name}]")
+}
+
+/// What an oracle sees of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sight {
+    Nothing,
+    File(Vec<u8>, u32, (u32, u32)),
+    Link(PathBuf),
+    Directory(u32),
+}
+
+fn sight(path: &Path) -> Sight {
+    let Ok(meta) = path.symlink_metadata() else { return Sight::Nothing };
+    let mode = meta.permissions().mode() & 0o7777;
+    if meta.is_symlink() {
+        Sight::Link(std::fs::read_link(path).expect("a link"))
+    } else if meta.is_dir() {
+        Sight::Directory(mode)
+    } else {
+        Sight::File(std::fs::read(path).expect("readable"), mode, (meta.uid(), meta.gid()))
+    }
+}
+
+fn is_changed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Changed(_))
+}
+
+/// Something that is declared, or done by somebody else.
+#[derive(Clone, Debug)]
+enum Step {
+    Content(String, &'static str),
+    Mode(&'static str),
+    Link(&'static str),
+    Directory,
+    Absent,
+    Foreign(String),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Those that deny others are sensitive, and not kept.
+    let mode = prop::sample::select(vec!["0644", "0755", "0604", "0664", "0444"]);
+    let content = prop_oneof!["[a-c]{0,4}", "[a-z\n]{200,3000}"];
+    prop_oneof![
+        4 => (content.clone(), mode.clone()).prop_map(|(text, mode)| Step::Content(text, mode)),
+        2 => mode.prop_map(Step::Mode),
+        1 => prop::sample::select(vec!["a", "b/c"]).prop_map(Step::Link),
+        1 => Just(Step::Directory),
+        1 => Just(Step::Absent),
+        1 => content.prop_map(Step::Foreign),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Whatever was declared in whatever order: going back to before any change gives just what was there then, in any order of going
+    /// back and forth, also after a restart.
+    #[test]
+    fn every_state_can_be_gone_back_to(
+        steps in prop::collection::vec(step(), 1..12),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 6),
+    ) {
+        let mut place = Stage::new(Limits::default());
+        let path = place.path("f");
+        let mut seen: BTreeMap<u64, Sight> = BTreeMap::new();
+        let mut last = 0;
+        let mut last_left_content = false;
+        for step in steps {
+            let before = sight(&path);
+            let outcome = match &step {
+                Step::Content(text, mode) => {
+                    place.apply("f", &[("content", text), ("mode", mode), ("force", "true")])
+                }
+                Step::Mode(mode) if matches!(before, Sight::File(..)) => {
+                    place.apply("f", &[("mode", mode)])
+                }
+                Step::Link(target) => place.apply("f", &[("symlink", target), ("force", "true")]),
+                Step::Directory => place.apply("f/", &[("force", "true")]),
+                Step::Absent => place.apply("f", &[("state", "absent"), ("force", "true")]),
+                // A change that only sets a mode does not look at the content.
+                Step::Foreign(text) if matches!(before, Sight::File(..)) && !last_left_content => {
+                    std::fs::write(&path, text).expect("written");
+                    continue;
+                }
+                Step::Mode(_) | Step::Foreign(_) => continue,
+            };
+            prop_assert!(!matches!(outcome, Outcome::Failed { .. }), "{step:?}: {outcome:?}");
+            if !is_changed(&outcome) {
+                continue;
+            }
+            let name = if matches!(step, Step::Directory) { "f/" } else { "f" };
+            // One resource is meant, however its path is written.
+            let entries = place.entries(name);
+            let new: Vec<&Entry> = entries.iter().filter(|entry| entry.number > last).collect();
+            prop_assert_eq!(new.len(), 1, "one change of one path is one entry");
+            if name == "f" {
+                seen.insert(new[0].number, before);
+                last_left_content = new[0].unkept() == Some(Unkept::Same);
+            } else {
+                // Of the other name there is no way back to here: begin anew.
+                seen.clear();
+                last_left_content = false;
+            }
+            last = new[0].number;
+        }
+        place.open_again();
+        let numbers: Vec<u64> = seen.keys().copied().collect();
+        for pick in picks.iter().filter(|_| !numbers.is_empty()) {
+            let number = *pick.get(&numbers);
+            let now = sight(&path);
+            place.undo("f", Some(number)).expect("undone");
+            prop_assert_eq!(&sight(&path), &seen[&number], "before number {}", number);
+            if now != seen[&number] {
+                // And an undo can be undone.
+                place.undo("f", None).expect("undone");
+                prop_assert_eq!(&sight(&path), &now);
+                place.undo("f", Some(number)).expect("undone");
+            }
+        }
+    }
+}
+
+/// Retention by age, on a clock of ours.
+#[test]
+fn what_is_too_old_goes() {
+    let mut place = Stage::new(Limits::default());
+    place.apply("f", &[("content", "one")]);
+    place.apply("f", &[("content", "two")]);
+    place.clock.fetch_add(80 * DAY, Ordering::SeqCst);
+    place.apply("f", &[("content", "three")]);
+    assert_eq!(place.entries("f").len(), 3);
+    place.clock.fetch_add(11 * DAY, Ordering::SeqCst);
+    place.open_again();
+    place.history.tend();
+    place.history.flush();
+    let left = place.entries("f");
+    assert_eq!(left.len(), 1, "{left:?}");
+    place.undo("f", Some(left[0].number)).expect("what is left can be put back");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");
+}
+
+/// Text that cannot be compressed much.
+fn noise(seed: u64, length: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'!' + u8::try_from(state % 90).expect("small"))
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+/// Retention by size: who is changed again and again pays for it, nobody else.
+#[test]
+fn what_is_too_much_goes_from_who_has_most() {
+    let limits = Limits { total: 1 << 20, ..Limits::default() };
+    let place = Stage::new(limits);
+    place.apply("quiet", &[("content", "one")]);
+    place.apply("quiet", &[("content", "two")]);
+    for seed in 0..60 {
+        place.apply("loud", &[("content", &noise(seed, 60_000))]);
+    }
+    assert_eq!(place.entries("quiet").len(), 2);
+    let loud = place.entries("loud");
+    assert!((5..25).contains(&loud.len()), "{} of 60 are left", loud.len());
+    place.undo("loud", Some(loud[0].number)).expect("the oldest that is left");
+    place.undo("quiet", None).expect("it is there");
+    assert_eq!(std::fs::read(place.path("quiet")).unwrap(), b"one");
+    let bytes: u64 = std::fs::read_dir(place.state().join("history"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(bytes < 12 << 20, "{bytes} bytes on disk");
+    // One that is a quarter of all, or more, is not kept at all, and said to be.
+    place.apply("large", &[("content", &noise(99, 300_000))]);
+    place.apply("large", &[("content", "small")]);
+    let unkept = place.entries("large").last().and_then(Entry::unkept);
+    assert_eq!(unkept, Some(Unkept::Large));
+    let refused = place.undo("large", None).expect_err("it was not kept");
+    assert!(refused.contains("too large"), "{refused}");
+    assert_eq!(std::fs::read(place.path("large")).unwrap(), b"small");
+}
+
+/// S-6, B-26: what is sensitive is in no entry, not under a later definition either.
+#[test]
+fn no_secret_is_kept() {
+    const CANARY: &str = "canary-77a1";
+    let mut place = Stage::new(Limits::default());
+    let one = format!("{CANARY} one");
+    for (name, secrecy) in [("declared", ("sensitive", "true")), ("denied", ("mode", "0600"))] {
+        place.apply(name, &[("content", &one), secrecy]);
+        place.apply(name, &[("content", &format!("{CANARY} two")), secrecy]);
+        // The file was widened by somebody, and the secrecy is not declared any more; with a restart between.
+        std::fs::set_permissions(place.path(name), Permissions::from_mode(0o644)).unwrap();
+        place.open_again();
+        place.apply(name, &[("content", "harmless")]);
+        place.apply(name, &[("content", "harmless too")]);
+        let reader = place.reader();
+        let entries = place.entries(name);
+        assert_eq!(entries.len(), 4, "{entries:?}");
+        for entry in &entries {
+            let former = reader.former(entry).expect("readable");
+            let Former::Thing(thing) = &former else { continue };
+            let shape = format!("{:?}", thing.shape);
+            let is_last = entry.number == entries[3].number;
+            assert_eq!(shape.contains("Secret"), !is_last, "{shape}");
+        }
+        let refused = place.undo(name, Some(entries[1].number)).expect_err("not kept");
+        assert!(refused.contains("sensitive"), "{refused}");
+        place.undo(name, None).expect("what is harmless is kept");
+        assert_eq!(std::fs::read(place.path(name)).unwrap(), b"harmless");
+    }
+}
+
+/// A damaged history hurts nothing else, and nothing is put back from it.
+#[test]
+fn a_damaged_history_begins_anew() {
+    let mut place = Stage::new(Limits::default());
+    place.apply("f", &[("content", "one")]);
+    place.apply("f", &[("content", "two")]);
+    place.history.flush();
+    place.open_again();
+    let database = place.state().join("history/history.db");
+    let intact = std::fs::read(&database).unwrap();
+    // A bit in a page: of the rows, of the contents, of an index, wherever.
+    let mut noticed = 0;
+    for at in (100..intact.len()).step_by(397) {
+        std::fs::write(&database, &intact).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
+        file.write_all_at(&[intact[at] ^ 0x10], at as u64).unwrap();
+        match place.undo("f", None) {
+            Ok(_) => assert_eq!(std::fs::read(place.path("f")).unwrap(), b"one", "byte {at}"),
+            Err(_) => noticed += 1,
+        }
+        place.open_again();
+        std::fs::write(place.path("f"), "two").unwrap();
+        for suffix in ["-wal", "-shm"] {
+            drop(std::fs::remove_file(format!("{}{suffix}", database.display())));
+        }
+    }
+    assert!(noticed > 0, "some damage must have been noticed");
+    std::fs::write(&database, "no database at all, and that at length".repeat(40)).unwrap();
+    assert!(is_changed(&place.apply("f", &[("content", "three")])));
+    place.undo("f", None).expect("it goes on");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");
+    let aside = std::fs::read_dir(place.state().join("history")).unwrap();
+    let aside =
+        aside.filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().contains(".bad-"));
+    assert!(aside.count() > 0, "what was damaged is kept for who looks into it");
+}
+
+/// B-6: what cannot be kept is not taken away; what takes nothing away goes on; all heals by itself.
+#[test]
+fn a_history_that_cannot_be_written_takes_nothing_away() {
+    let place = Stage::new(Limits::default());
+    std::fs::write(place.path("f"), "mine").unwrap();
+    std::fs::write(place.path("g"), "mode").unwrap();
+    std::fs::set_permissions(place.path("g"), Permissions::from_mode(0o666)).unwrap();
+    let history = place.state().join("history");
+    std::fs::write(&history, "in the way").unwrap();
+    for given in [("content", "declared"), ("state", "absent")] {
+        match place.apply("f", &[given]) {
+            Outcome::Failed { trouble, touched: false } => {
+                assert!(trouble.what.starts_with("nothing is changed: "), "{trouble}");
+                assert!(trouble.hint.is_some());
+            }
+            other => panic!("expected a refusal, found {other:?}"),
+        }
+        assert_eq!(std::fs::read(place.path("f")).unwrap(), b"mine");
+    }
+    assert!(is_changed(&place.apply("new", &[("content", "new")])));
+    assert!(is_changed(&place.apply("g", &[("mode", "0644")])));
+    std::fs::remove_file(&history).unwrap();
+    assert!(is_changed(&place.apply("f", &[("content", "declared")])));
+    place.undo("f", None).expect("kept");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"mine");
+}
+
+/// Extended attributes come back, also where the file was gone.
+#[test]
+fn extended_attributes_come_back() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let place = Stage::new(Limits::default());
+    let path = place.path("f");
+    std::fs::write(&path, "mine").unwrap();
+    setxattr(&path, "user.colour", b"blue", XattrFlags::empty()).expect("a file system with them");
+    assert!(is_changed(&place.apply("f", &[("state", "absent"), ("force", "true")])));
+    place.undo("f", None).expect("undone");
+    let mut value = [0; 8];
+    let length = getxattr(&path, "user.colour", &mut value).expect("there again");
+    assert_eq!(&value[..length], b"blue");
+}
+
+/// S-7: ours alone.
+#[test]
+fn others_cannot_read_it() {
+    let place = Stage::new(Limits::default());
+    place.apply("f", &[("content", "one")]);
+    place.apply("f", &[("content", "two")]);
+    place.history.flush();
+    let history = place.state().join("history");
+    assert_eq!(std::fs::metadata(&history).unwrap().mode() & 0o7777, 0o700);
+    for entry in std::fs::read_dir(&history).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode, 0o600, "{}", entry.path().display());
+    }
+}

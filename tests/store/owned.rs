@@ -1,0 +1,123 @@
+//! Whose a thing is, as both stores keep it.
+
+use super::{begin, end};
+use proptest::prelude::*;
+use std::sync::Arc;
+use steadfast::store::{
+    Ended, Entry, MemoryStore, Origin, Owned, Recalled, SqliteStore, Store as _,
+};
+
+pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
+    let origin = prop::sample::select(vec![None, Some(Origin::Created), Some(Origin::Adopted)]);
+    let names = prop::sample::subsequence(vec!["a", "b[\"]", "c"], 0..=3);
+    let removal = prop::option::of("[a-z\"{}]{0,6}");
+    let marks = (any::<bool>(), any::<bool>(), any::<bool>());
+    (origin, "[a-z]{0,3}", marks, any::<u64>(), removal, names).prop_map(
+        |(origin, graph, (delete, protect, pinned), thing, removal, names)| Owned {
+            origin,
+            graph: graph.into(),
+            delete,
+            protect,
+            pinned,
+            thing,
+            removal: removal.map(Into::into),
+            after: names.into_iter().map(Into::into).collect(),
+        },
+    )
+}
+
+fn created() -> Arc<Owned> {
+    let removal = Some(r#"{"fields":{"path":"/a"}}"#.into());
+    let (origin, after) = (Some(Origin::Created), vec!["file[b]".into()]);
+    Arc::new(Owned { origin, graph: "g".into(), delete: true, removal, after, ..Owned::default() })
+}
+
+fn own(identity: &str, owned: Option<Arc<Owned>>) -> Entry {
+    Entry::Own { identity: identity.into(), owned }
+}
+
+/// After these entries, by a store that is opened anew; and by the one in memory, which says the same.
+fn kept(entries: &[Entry]) -> Recalled {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut store = SqliteStore::open(directory.path()).expect("opened");
+    store.commit(entries).expect("kept");
+    drop(store);
+    let told = SqliteStore::open(directory.path()).and_then(|mut store| store.recall());
+    let mut memory = MemoryStore::default();
+    memory.commit(entries).expect("kept");
+    assert_eq!(memory.recall().expect("told"), *told.as_ref().expect("told"));
+    told.expect("told")
+}
+
+/// B-17: whose a thing is outlives the store, runs leave it alone, and it ends with the identity. One that says nothing is none.
+#[test]
+fn whose_a_thing_is_outlives_runs() {
+    let ran =
+        [own("a", Some(created())), begin("a", 1, &[]), end("a", 1, Ended::Failed, &[], None)];
+    assert_eq!(kept(&ran).resources["a"].owned, Some(created()));
+    let gone = [own("a", Some(created())), Entry::Forget("a".into())];
+    assert!(kept(&gone).resources.is_empty());
+    let nothing = Arc::new(Owned { graph: "g".into(), delete: true, ..Owned::default() });
+    assert!(kept(&[own("a", Some(nothing))]).resources.is_empty());
+    assert!(kept(&[own("a", Some(created())), own("a", None)]).resources.is_empty());
+}
+
+/// B-17, B-24: the operator protects what is kept, and ends every protection of it.
+#[test]
+fn the_operator_protects() {
+    let protect = |protect| Entry::Protect { identity: "a".into(), protect };
+    let both = kept(&[own("a", Some(created())), protect(true)]).resources["a"].owned.clone();
+    let both = both.expect("kept");
+    assert!(both.is_protected() && both.pinned && !both.protect);
+    let graphs = Arc::new(Owned { protect: true, ..Owned::clone(&created()) });
+    let none = kept(&[own("a", Some(graphs)), protect(true), protect(false)]);
+    assert_eq!(none.resources["a"].owned, Some(created()));
+    assert!(
+        kept(&[protect(true)]).resources.is_empty(),
+        "of what is not kept nothing is protected"
+    );
+}
+
+/// B-18: all that is kept moves, what was done under the old definition is done under the new one; what is owed is never lost.
+#[test]
+fn a_rename_moves_all_that_is_kept() {
+    let before = [
+        own("a", Some(created())),
+        end("a", 1, Ended::Well, &[], None),
+        end("x", 2, Ended::Well, &["a"], None),
+    ];
+    let rename = |definition| Entry::Rename { from: "a".into(), to: "b".into(), definition };
+    let moved = kept(&[&before[..], &[rename(Some((1001, 7)))]].concat());
+    assert!(!moved.resources.contains_key("a"));
+    let record = &moved.resources["b"];
+    assert_eq!((record.done, &record.owned), (Some(7), &Some(created())));
+    assert_eq!(record.owed, Some((2, "x".to_owned())));
+    let other = kept(&[&before[..], &[rename(Some((5, 7)))]].concat());
+    assert_eq!(other.resources["b"].done, Some(1001), "another definition stays what it is");
+    let taken = [&before[..], &[end("b", 9, Ended::Well, &[], None), rename(None)]].concat();
+    let taken = kept(&taken);
+    assert_eq!(taken.resources["b"].done, Some(1009), "one that has a record keeps it");
+    assert_eq!(taken.resources["b"].owed, Some((2, "x".to_owned())));
+    assert_eq!(taken.resources["a"].owned, Some(created()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// B-18: what is told back and renamed then is what is renamed and told back.
+    #[test]
+    fn renaming_what_was_told_is_the_same(
+        owned in prop::option::of(any_owned()),
+        (done, owes, has_new) in (any::<bool>(), any::<bool>(), any::<bool>()),
+    ) {
+        let mut entries = vec![own("a", owned.map(Arc::new))];
+        entries.extend(done.then(|| end("a", 1, Ended::Well, &[], None)));
+        entries.extend(owes.then(|| end("x", 2, Ended::Well, &["a", "b"], None)));
+        entries.extend(has_new.then(|| end("b", 3, Ended::Well, &[], None)));
+        let mut told = kept(&entries);
+        told.rename("a", "b", Some((1001, 7)));
+        let definition = Some((1001, 7));
+        entries.push(Entry::Rename { from: "a".into(), to: "b".into(), definition });
+        prop_assert_eq!(told, kept(&entries));
+    }
+}
