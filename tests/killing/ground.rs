@@ -134,28 +134,12 @@ impl Ground {
     /// Copies of them are looked at: who opens a database changes it.
     #[track_caller]
     fn databases_are_valid(&self, at: &str) {
-        for name in ["state.db", "events.db"] {
-            if self.host.exists(&format!("state/{name}")) {
-                self.database_is_valid(name, at);
+        for database in DATABASES {
+            let path = self.host.path("state").join(database);
+            if path.exists() {
+                is_valid(&path, at);
             }
         }
-    }
-
-    #[track_caller]
-    fn database_is_valid(&self, name: &str, at: &str) {
-        let copy = tempfile::tempdir().expect("a folder");
-        for suffix in ["", "-wal", "-shm"] {
-            let from = self.host.path(&format!("state/{name}{suffix}"));
-            if from.exists() {
-                let to = copy.path().join(format!("{name}{suffix}"));
-                std::fs::copy(from, to).expect("copied");
-            }
-        }
-        let database = rusqlite::Connection::open(copy.path().join(name)).expect("opened");
-        let answer: String = database
-            .query_row("PRAGMA integrity_check", (), |row| row.get(0))
-            .unwrap_or_else(|error| panic!("{at}: {name}: {error}"));
-        assert_eq!(answer, "ok", "{at}: {name}");
     }
 
     /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it must
@@ -221,12 +205,32 @@ impl Ground {
     }
 }
 
+#[track_caller]
+fn is_valid(path: &Path, at: &str) {
+    let copy = tempfile::tempdir().expect("a folder");
+    for suffix in ["", "-wal", "-shm"] {
+        let with = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+        let (from, to) = (with(path), with(&copy.path().join("database")));
+        if from.exists() {
+            std::fs::copy(from, to).expect("copied");
+        }
+    }
+    let database = rusqlite::Connection::open(copy.path().join("database")).expect("opened");
+    let answer: String = database
+        .query_row("PRAGMA integrity_check", (), |row| row.get(0))
+        .unwrap_or_else(|error| panic!("{at}: {}: {error}", path.display()));
+    assert_eq!(answer, "ok", "{at}: {}", path.display());
+}
+
 fn is_secret(text: &str) -> bool {
     text.len() == "pw=\n".len() + 24 && text.starts_with("pw=") && text.ends_with('\n')
 }
 
+/// All that are kept, below the state directory.
+const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
+
 /// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 27] = [
     "began",
     "conf",
     "edited",
@@ -243,6 +247,10 @@ const KNOWN: [&str; 23] = [
     "state",
     "state.db",
     "events.db",
+    "history",
+    "history.db",
+    "history.db-wal",
+    "history.db-shm",
     "t",
     "told",
     "values.key",
