@@ -271,7 +271,7 @@ impl Audience for Screen {
     fn hear(&mut self, news: &News<'_>) {
         match news {
             News::Progress(progress) => self.draw(progress),
-            News::Changed { identity, differences, notes, took, class } => {
+            News::Changed { identity, differences, notes, took, class, .. } => {
                 let words = changed(differences, notes, *took, *class);
                 self.line(&format!("changed {}{words}", plain(identity)));
             }

@@ -3,7 +3,7 @@
 use super::args::Log;
 pub(super) use super::sinks::{filter, set_up};
 use super::text::{graph_change, plain};
-use crate::driver::{Audience, News, Undoer};
+use crate::driver::{Audience, News, Ran, Undoer};
 use crate::events::{self, Happening};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -32,8 +32,8 @@ struct Line<'a> {
     resource: Option<&'a str>,
     words: String,
     level: Level,
-    /// Of a change: what sort it was.
-    class: Option<&'static str>,
+    /// Of a change: what sort it was, and which run.
+    change: Option<(&'static str, Ran)>,
 }
 
 #[derive(Clone, Copy)]
@@ -90,10 +90,10 @@ impl Journal {
         };
         macro_rules! log {
             ($level:ident) => {
-                match (self.form, line.resource, line.class) {
+                match (self.form, line.resource, line.change) {
                     (Log::Human, ..) => tracing::$level!("{message}"),
-                    (_, Some(_), Some(class)) => {
-                        tracing::$level!(event, resource, class, "{message}");
+                    (_, Some(_), Some((class, Ran { number, cause }))) => {
+                        tracing::$level!(event, resource, class, run = number, cause, "{message}");
                     }
                     (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
                     (_, None, _) => tracing::$level!(event, "{message}"),
@@ -129,7 +129,8 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
         Level::Error => events::Level::Error,
     };
     let says = line.words.trim_start_matches([':', ' ']).to_owned();
-    let (resource, class) = (line.resource.map(str::to_owned), line.class);
+    let resource = line.resource.map(str::to_owned);
+    let class = line.change.map(|(class, _)| class);
     Some(Happening { resource, class, ..Happening::new(line.event, says, level) })
 }
 
@@ -137,18 +138,18 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
 fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
-            let class = match news {
-                News::Changed { class, .. } => Some(class_word(*class)),
+            let change = match news {
+                News::Changed { class, run, .. } => Some((class_word(*class), *run)),
                 _ => None,
             };
-            Some(Line { event, resource: Some(name), words, level, class })
+            Some(Line { event, resource: Some(name), words, level, change })
         }
         None => of_whole(news).map(|(event, words, level)| Line {
             event,
             resource: None,
             words,
             level,
-            class: None,
+            change: None,
         }),
     }
 }
@@ -159,7 +160,7 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
     Some(match news {
         News::Started(name) => ("started", name, String::new(), Debug),
         News::Same(name) => ("same", name, String::new(), Debug),
-        News::Changed { identity, differences, notes, took, class } => {
+        News::Changed { identity, differences, notes, took, class, .. } => {
             let words = changed(differences, notes, *took, *class);
             // In a fight a line for each repair says nothing new.
             let fights = matches!(class, Class::Contended | Class::NotIdempotent);

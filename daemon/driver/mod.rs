@@ -45,7 +45,7 @@ pub use farewell::removals;
 pub use graph_change::{GraphChange, Sort};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
-pub use news::{Audience, News, Progress, Undoer};
+pub use news::{Audience, News, Progress, Ran, Undoer};
 use tokio::time::Instant;
 pub use undo::{Undone, undo};
 pub use windows::{LocalMinute, local_minute};

@@ -40,6 +40,15 @@ pub enum Undoer<'a> {
     Unknown,
 }
 
+/// A run, as lines of the log name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Its number in this life of the daemon.
+    pub number: u64,
+    /// Why it was started, in a word.
+    pub cause: &'static str,
+}
+
 /// One piece of news. Names are identities, `kind[name]`.
 #[derive(Debug)]
 pub enum News<'a> {
@@ -75,6 +84,8 @@ pub enum News<'a> {
         took: Duration,
         /// What sort of change it was.
         class: Class,
+        /// Which run it was.
+        run: Ran,
     },
     /// A run could not make it as declared; a retry may follow.
     Trouble {

@@ -2,7 +2,7 @@
 
 use super::runs::{Live, Runs, guarded};
 use super::times::Moment;
-use super::{Driver, Input, News};
+use super::{Driver, Input, News, Ran};
 use std::sync::Arc;
 use steadfast_engine::{Holding, RunId, Standing, VertexId};
 use steadfast_resources::{
@@ -186,8 +186,9 @@ impl Driver {
     }
 
     /// Tells how each part of a run ended.
-    pub(super) fn tell_parts(&mut self, live: &Live) {
+    pub(super) fn tell_parts(&mut self, run: RunId, live: &Live) {
         let (took, class) = (live.took, live.class);
+        let run = Ran { number: run.0, cause: live.cause };
         let parts = &live.parts;
         for part in parts {
             match &part.outcome {
@@ -203,6 +204,7 @@ impl Driver {
                         notes,
                         took,
                         class,
+                        run,
                     });
                     self.tell_removed(part.id);
                 }

@@ -29,6 +29,8 @@ pub(super) struct Live {
     /// What went wrong in it.
     pub(super) trouble: Option<Trouble>,
     pub(super) look: bool,
+    /// Why it was started, in a word.
+    pub(super) cause: &'static str,
     /// It was told of a refresh.
     refresh: bool,
     started: Instant,
@@ -100,6 +102,7 @@ impl Driver {
             identity: Arc::clone(&entry.identity),
             trouble: None,
             look: start.look,
+            cause: self.cause(start.vertex),
             refresh: start.refresh,
             started: Instant::now(),
             cancel,
@@ -140,9 +143,8 @@ impl Driver {
     /// What every line that is logged from within a run carries.
     pub(super) fn span(&self, run: RunId) -> tracing::Span {
         let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
-        let cause = self.cause(live.vertex);
         // Of the highest level, so that it is there whatever is filtered.
-        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause)
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause = live.cause)
     }
 
     /// Why a vertex runs, in a word.

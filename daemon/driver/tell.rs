@@ -1,7 +1,7 @@
 //! The engine's notices in words: names for numbers, and what was found and done.
 
 use super::times::Moment;
-use super::{Driver, News, Progress, Undoer};
+use super::{Driver, News, Progress, Ran, Undoer};
 use std::time::Duration;
 use steadfast_engine::{
     Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
@@ -154,7 +154,7 @@ impl Driver {
             self.troubles.insert(id, trouble);
         }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
-            self.tell_parts(live);
+            self.tell_parts(run, live);
             return;
         }
         match outcome {
@@ -172,7 +172,15 @@ impl Driver {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.audience.hear(&News::Changed { identity, differences, notes, took, class });
+                let cause = live.as_ref().map_or("", |live| live.cause);
+                self.audience.hear(&News::Changed {
+                    identity,
+                    differences,
+                    notes,
+                    took,
+                    class,
+                    run: Ran { number: run.0, cause },
+                });
                 self.tell_removed(id);
             }
             Outcome::Unchanged => self.tell_same(id),

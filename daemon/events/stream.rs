@@ -97,7 +97,7 @@ pub enum Next {
     Missed(u64),
 }
 
-/// A stream with its two ends. It moves once somebody records it ([`super::Recording`]).
+/// A stream with its two ends. It moves once somebody records it ([`super::Scribe`]).
 #[must_use]
 pub fn stream() -> (Teller, Stream) {
     let (followers, _) = broadcast::channel(AHEAD);

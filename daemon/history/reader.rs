@@ -135,6 +135,7 @@ impl Reader {
         resource: &str,
         to: Option<u64>,
     ) -> Result<Vec<(PathBuf, Former)>, HistoryError> {
+        self.is_sound()?;
         let from = if let Some(number) = to {
             self.entry(resource, number)?.number
         } else {
@@ -167,6 +168,19 @@ impl Reader {
         // What is below goes first; what is above comes first.
         gone.reverse();
         Ok(gone.into_iter().chain(directories).chain(others).collect())
+    }
+
+    /// An index that has lost a row would put back less than was asked for.
+    fn is_sound(&self) -> Result<(), HistoryError> {
+        let refuse =
+            |why: String| HistoryError::Database { path: self.path.display().to_string(), why };
+        let asked = "PRAGMA integrity_check(1)";
+        let said: rusqlite::Result<String> = self.connection.query_row(asked, (), |row| row.get(0));
+        match said {
+            Ok(said) if said == "ok" => Ok(()),
+            Ok(said) => Err(refuse(said)),
+            Err(error) => Err(refuse(error.to_string())),
+        }
     }
 
     /// All changes of a resource from a number on.

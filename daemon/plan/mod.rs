@@ -1,6 +1,6 @@
 //! A plan as data: what a pass that changes nothing has found, kept in a file, and held against the pass that then does it.
 //!
-//! Who planned is told no other thing than what is done, or nothing is done: [`Plan`] is a [`Guard`] of the driver, and a check that
+//! Who planned is told no other thing than what is done, or nothing is done: [`Plan`] is a [`Guard`](crate::driver::Guard) of the driver, and a check that
 //! finds anything else than was planned counts as one that failed, with the aspect that moved.
 
 mod file;

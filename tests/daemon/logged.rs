@@ -54,3 +54,29 @@ fn so_does_the_log_for_people() {
     );
     assert!(lines[1].contains("cause=\"operator\"}"), "{lines:?}");
 }
+
+/// What a run has changed is logged with its number and why it was started.
+#[test]
+fn a_change_says_which_run_it_was_and_why() {
+    let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
+    let log = std::fs::File::create(host.path("log")).expect("a log");
+    let mut command = host.command(&["run", "--log", "json"]);
+    let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("started");
+    let changes = || -> Vec<Value> {
+        let lines = host.lines("log");
+        let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        values.filter(|line| line["event"] == "changed").collect()
+    };
+    host.wait_until("it is made", || changes().len() == 1);
+    host.remove("f");
+    host.wait_until("it is made again", || changes().len() == 2);
+    let changes = changes();
+    for (change, causes) in changes.iter().zip([["load"; 2], ["event", "look"]]) {
+        assert_eq!(change["resource"], "file[f]");
+        // Where it may be the echo of the run before, it is looked at first.
+        assert!(causes.iter().any(|cause| change["cause"] == *cause), "{change}");
+    }
+    assert!(changes[1]["run"].as_u64() > changes[0]["run"].as_u64(), "{changes:?}");
+    child.kill().expect("killed");
+    child.wait().expect("a child of ours");
+}

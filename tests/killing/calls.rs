@@ -22,7 +22,7 @@ pub(crate) fn report(words: &str) {
 /// alone, and once with all that it has started.
 #[track_caller]
 fn killed_at_each(scenario: Scenario) {
-    const FEW: usize = 4;
+    const FEW: usize = 7;
     let mut struck: BTreeMap<&str, usize> = BTreeMap::new();
     // From a number on that is another one for each.
     let (step, mut number) = if is_whole() { (1, 1) } else { (FEW, 1 + scenario as usize % FEW) };

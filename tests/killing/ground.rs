@@ -128,27 +128,18 @@ impl Ground {
             assert_eq!(*before, secret, "{at}: the password was made anew");
         }
         self.secret = Some(secret).filter(|secret| !secret.is_empty());
-        self.database_is_valid(at);
+        self.databases_are_valid(at);
     }
 
-    /// A copy of it is looked at: who opens it changes it.
+    /// Copies of them are looked at: who opens a database changes it.
     #[track_caller]
-    fn database_is_valid(&self, at: &str) {
-        if !self.host.exists("state/state.db") {
-            return;
-        }
-        let copy = tempfile::tempdir().expect("a folder");
-        for entry in std::fs::read_dir(self.host.path("state")).expect("listed") {
-            let entry = entry.expect("an entry");
-            if entry.file_type().expect("known").is_file() {
-                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copied");
+    fn databases_are_valid(&self, at: &str) {
+        for database in DATABASES {
+            let path = self.host.path("state").join(database);
+            if path.exists() {
+                is_valid(&path, at);
             }
         }
-        let database = rusqlite::Connection::open(copy.path().join("state.db")).expect("opened");
-        let answer: String = database
-            .query_row("PRAGMA integrity_check", (), |row| row.get(0))
-            .unwrap_or_else(|error| panic!("{at}: {error}"));
-        assert_eq!(answer, "ok", "{at}");
     }
 
     /// Starts it again as ever, waits until all is as declared, stops it, and looks at everything. `paused`: whether it must
@@ -201,7 +192,7 @@ impl Ground {
         let mut left = Vec::new();
         strays(&host.path(""), &mut left);
         assert!(left.is_empty(), "{at}: {left:?}");
-        self.database_is_valid(at);
+        self.databases_are_valid(at);
         let kept = SqliteStore::peek(&host.path("state")).expect("told back");
         for (identity, kept) in &kept.resources {
             // A state is looked at anew at each start; it is cleared by the next run that has something to do (B-5).
@@ -214,12 +205,32 @@ impl Ground {
     }
 }
 
+#[track_caller]
+fn is_valid(path: &Path, at: &str) {
+    let copy = tempfile::tempdir().expect("a folder");
+    for suffix in ["", "-wal", "-shm"] {
+        let with = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+        let (from, to) = (with(path), with(&copy.path().join("database")));
+        if from.exists() {
+            std::fs::copy(from, to).expect("copied");
+        }
+    }
+    let database = rusqlite::Connection::open(copy.path().join("database")).expect("opened");
+    let answer: String = database
+        .query_row("PRAGMA integrity_check", (), |row| row.get(0))
+        .unwrap_or_else(|error| panic!("{at}: {}: {error}", path.display()));
+    assert_eq!(answer, "ok", "{at}: {}", path.display());
+}
+
 fn is_secret(text: &str) -> bool {
     text.len() == "pw=\n".len() + 24 && text.starts_with("pw=") && text.ends_with('\n')
 }
 
+/// All that are kept, below the state directory.
+const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
+
 /// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 27] = [
     "began",
     "conf",
     "edited",
@@ -235,6 +246,11 @@ const KNOWN: [&str; 22] = [
     "sleep",
     "state",
     "state.db",
+    "events.db",
+    "history",
+    "history.db",
+    "history.db-wal",
+    "history.db-shm",
     "t",
     "told",
     "values.key",

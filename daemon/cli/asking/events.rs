@@ -98,8 +98,13 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<()
         from = last + 1;
         let is_wanted =
             |event: &&Event| wanted.resource.is_none() || event.resource == wanted.resource;
-        for event in page.iter().filter(is_wanted) {
-            if args.json { out(event.json()) } else { out(words(event, now())) }
+        let line = |event: &Event| {
+            if args.json { event.json().to_owned() } else { words(event, now()) }
+        };
+        // A page at a time: there may be a million.
+        let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
+        if !lines.is_empty() {
+            out(lines.join("\n"));
         }
     }
 }

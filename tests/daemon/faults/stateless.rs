@@ -28,7 +28,7 @@ fn fill(host: &Host, name: &str) {
 #[test]
 fn a_full_state_directory_holds_back_what_could_be_lost() {
     let host = Host::with(GRAPH);
-    let mount = Mount::new(&host, "state", "size=256k,mode=0700");
+    let mount = Mount::new(&host, "state", "size=2m,mode=0700");
     let mut daemon = host.run(&["--sweep", "1"]);
     daemon.wait_for("converged");
     fill(&host, "state/filler");
@@ -54,7 +54,7 @@ fn a_full_state_directory_holds_back_what_could_be_lost() {
 fn a_start_in_a_full_state_directory_is_refused_in_words() {
     for is_new in [true, false] {
         let host = Host::with(GRAPH);
-        let mount = Mount::new(&host, "state", "size=256k,mode=0700");
+        let mount = Mount::new(&host, "state", "size=2m,mode=0700");
         let runs = usize::from(!is_new);
         if !is_new {
             host.apply().exits(0);
