@@ -282,7 +282,7 @@ mod tests {
         let (journal, mut writer) = Journal::by_hand(Box::new(store));
         let answers = Answers::default();
         let own = Arc::clone(&answers);
-        let mut keeper = Keeper::new(journal.clone(), move |tickets, refused| {
+        let mut keeper = Keeper::new(journal, move |tickets, refused| {
             own.lock().expect("sound").push((tickets, refused));
         });
         let protect = |name: &str| Entry::Own {
