@@ -1,5 +1,6 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
+use super::Taken;
 use super::status::Verdict;
 use super::status::{
     Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
@@ -41,6 +42,8 @@ pub enum Question {
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Put back what this one was before its last run, or before this change of its history and all later ones.
     Undo(String, Option<u64>, oneshot::Sender<Undone>),
+    /// What became of the graph that was handed over last: taken, or why not.
+    Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -63,6 +66,11 @@ impl Driver {
                 self.turn(Event::Wake);
             }
             Question::Undo(name, from, to) => self.undo(name, from, to),
+            Question::Taken(all) => {
+                for to in all {
+                    drop(to.send(self.fate.clone()));
+                }
+            }
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
