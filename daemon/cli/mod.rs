@@ -12,7 +12,9 @@ mod edges;
 mod explain;
 mod graph;
 mod history;
+mod kept;
 mod log;
+mod ordered;
 mod past;
 mod plan;
 mod read;
@@ -28,6 +30,7 @@ mod top;
 mod undo;
 
 use crate::signals::Signals;
+use crate::store::Order;
 use args::{Cli, Command};
 use clap::FromArgMatches as _;
 use exit::Exit;
@@ -79,6 +82,10 @@ pub fn main() -> Exit {
         Command::Resume(args) => asking::resume(&args),
         Command::Reload(args) => asking::reload(&args),
         Command::Retry(args) => asking::retry(&args),
+        Command::Protect(args) => with_signals(|_| ordered::order(Order::Protect, &args)),
+        Command::Unprotect(args) => with_signals(|_| ordered::order(Order::Unprotect, &args)),
+        Command::Forget(args) => with_signals(|_| ordered::order(Order::Forget, &args)),
+        Command::State(args) => kept::of_kept(&args),
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),

@@ -22,6 +22,12 @@ impl Kinds {
         Self { here, elsewhere }
     }
 
+    /// Whether a graph may use this kind, here or elsewhere.
+    #[must_use]
+    pub fn is_known(&self, kind: &str) -> bool {
+        self.find(kind).is_some() || self.is_elsewhere(kind)
+    }
+
     pub(super) fn find(&self, kind: &str) -> Option<&'static Spec> {
         self.here.iter().copied().find(|spec| spec.kind == kind)
     }

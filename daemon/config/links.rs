@@ -136,7 +136,7 @@ impl Checker<'_> {
 }
 
 /// Kind and name of `kind[name]`; the name may hold brackets.
-pub(super) fn parts(identity: &str) -> Option<(&str, &str)> {
+pub(crate) fn parts(identity: &str) -> Option<(&str, &str)> {
     let (kind, rest) = identity.split_once('[')?;
     let name = rest.strip_suffix(']')?;
     (!kind.is_empty() && !name.is_empty()).then_some((kind, name))

@@ -48,6 +48,8 @@ mod window;
 
 pub use code::Code;
 pub use kinds::Kinds;
+pub(crate) use links::parts;
+pub(crate) use near::with_nearest;
 pub use problem::{Place, Problem, Severity};
 pub use recorders::{Recorder, recorders};
 pub use render::Rejected;

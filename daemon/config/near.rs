@@ -14,6 +14,14 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     best.map(|(_, candidate)| candidate)
 }
 
+/// A name that nobody has, with the one that may have been meant.
+pub(crate) fn with_nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("{word} (did you mean {near}?)"),
+        None => word.to_owned(),
+    }
+}
+
 /// How many insertions, deletions, replacements and swaps of neighbours lie between; `None` from `limit` on.
 fn distance(word: &[char], candidate: &str, limit: usize) -> Option<usize> {
     // A character has at most four bytes: most candidates are ruled out by their length alone.

@@ -1,5 +1,6 @@
 //! What is asked and answered: closed lists.
 
+use crate::store::Order;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -102,6 +103,13 @@ pub enum Ask {
         /// `kind[name]`, each.
         resources: Vec<String>,
     },
+    /// Protect these, end that, or forget of them whose they are and whether they have run.
+    Order {
+        /// Which of that.
+        order: Order,
+        /// `kind[name]`, each.
+        resources: Vec<String>,
+    },
     /// Put back what a resource was before its last change, and pause it by itself.
     Undo {
         /// `kind[name]`.
@@ -161,6 +169,7 @@ impl Ask {
             | Self::Resume { .. }
             | Self::Reload { .. }
             | Self::Retry { .. }
+            | Self::Order { .. }
             | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }

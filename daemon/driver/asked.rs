@@ -1,6 +1,7 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
 use super::Taken;
+use super::ordered::Ordered;
 use super::status::Verdict;
 use super::status::{
     Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
@@ -8,7 +9,7 @@ use super::status::{
 };
 use super::times::Moment;
 use super::{Driver, Undone};
-use crate::store::Origin;
+use crate::store::{Order, Origin};
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
@@ -44,6 +45,8 @@ pub enum Question {
     Undo(String, Option<u64>, oneshot::Sender<Undone>),
     /// What became of the graph that was handed over last: taken, or why not.
     Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
+    /// What the operator orders about what is kept of these: answered when it is durable.
+    Order(Order, Vec<String>, oneshot::Sender<Ordered>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -71,6 +74,7 @@ impl Driver {
                     drop(to.send(self.fate.clone()));
                 }
             }
+            Question::Order(order, names, to) => self.order(order, &names, to),
             Question::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);

@@ -3,11 +3,14 @@
 //! A begin that cannot be kept is refused, and nothing is changed. An end that cannot be kept is kept for later, and while one
 //! waits no begin is accepted: the log stays in order.
 
+use super::ordered::{Declined, Ordered};
 use crate::store::Entry;
 use crate::store::Journal;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long to wait before an end that could not be kept is tried again.
@@ -34,6 +37,36 @@ enum Asked {
     /// One of several; the last of them answers.
     Part,
     Other(Entry),
+    Order(Entry, Awaited),
+}
+
+/// What waits until several entries are durable: the last of them answers, or the first that could not be kept.
+type Awaited = Arc<Mutex<Option<Promise>>>;
+
+/// Who waits, and for what answer.
+#[derive(Debug)]
+pub(super) struct Promise {
+    pub(super) to: oneshot::Sender<Ordered>,
+    pub(super) says: Vec<String>,
+}
+
+impl Promise {
+    fn keep(awaited: Awaited) {
+        let last = Arc::into_inner(awaited).map(Mutex::into_inner);
+        if let Some(Self { to, says }) =
+            last.and_then(|last| last.unwrap_or_else(PoisonError::into_inner))
+        {
+            // Who asked may have gone; it is done all the same.
+            drop(to.send(Ok(says)));
+        }
+    }
+
+    fn put_off(awaited: &Awaited, why: &str) {
+        if let Some(promise) = awaited.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let says = format!("it holds now, and is kept as soon as that is possible: {why}");
+            drop(promise.to.send(Err(Declined::Later(says))));
+        }
+    }
 }
 
 impl Keeper {
@@ -100,6 +133,15 @@ impl Keeper {
         self.write(entry.clone(), true, Asked::Other(entry));
     }
 
+    /// Records what an operator waits for.
+    pub(super) fn order(&mut self, entries: Vec<Entry>, promise: Promise) {
+        let awaited: Awaited = Arc::new(Mutex::new(Some(promise)));
+        for entry in entries {
+            self.write(entry.clone(), true, Asked::Order(entry, Arc::clone(&awaited)));
+        }
+        Promise::keep(awaited);
+    }
+
     fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
         let ticket = self.next;
         self.next += 1;
@@ -117,19 +159,19 @@ impl Keeper {
     }
 
     /// What the journal's answer means for the engine.
-    pub(super) fn answered(&mut self, tickets: &[u64], kept: bool) -> Vec<Event> {
+    pub(super) fn answered(&mut self, tickets: &[u64], refused: Option<&str>) -> Vec<Event> {
         for ticket in tickets {
             self.retrying.remove(ticket);
         }
         if self.retrying.is_empty() && !self.stalled.is_empty() && self.retry_at.is_none() {
             self.retry_at = Some(Instant::now());
         }
-        tickets.iter().filter_map(|ticket| self.answer(*ticket, kept)).collect()
+        tickets.iter().filter_map(|ticket| self.answer(*ticket, refused)).collect()
     }
 
-    fn answer(&mut self, ticket: u64, kept: bool) -> Option<Event> {
+    fn answer(&mut self, ticket: u64, refused: Option<&str>) -> Option<Event> {
         let asked = self.asked.remove(&ticket)?;
-        match (asked, kept) {
+        match (asked, refused.is_none()) {
             (Asked::Begin(run), true) => Some(Event::Begun(run)),
             (Asked::Begin(run), false) => {
                 // Nothing else may be waiting: this finds out when state can be kept again.
@@ -142,6 +184,15 @@ impl Keeper {
             (Asked::End(run, _), true) => Some(Event::Durable(run)),
             (Asked::Pause(_), true) => Some(Event::PauseSaved),
             (Asked::Other(_), true) | (Asked::Part, _) => None,
+            (Asked::Order(_, awaited), true) => {
+                Promise::keep(awaited);
+                None
+            }
+            (Asked::Order(entry, awaited), false) => {
+                Promise::put_off(&awaited, refused.unwrap_or_default());
+                self.stall(ticket, entry.clone(), Asked::Other(entry));
+                None
+            }
             (Asked::End(run, entry), false) => {
                 self.stall(ticket, entry.clone(), Asked::End(run, entry));
                 None
@@ -184,5 +235,80 @@ impl Keeper {
     /// Waits until everything written is answered.
     pub(super) fn close(self) {
         self.journal.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keeper, Promise};
+    use crate::driver::ordered::Declined;
+    use crate::store::{Entry, Journal, MemoryStore, Recalled, Store, StoreError, Writer};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    struct Full(MemoryStore, Arc<AtomicBool>);
+
+    impl Store for Full {
+        fn recall(&mut self) -> Result<Recalled, StoreError> {
+            self.0.recall()
+        }
+
+        fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+            if self.1.load(Ordering::SeqCst) {
+                return Err(StoreError::Ended);
+            }
+            self.0.commit(batch)
+        }
+    }
+
+    type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<String>)>>>;
+
+    fn deliver(keeper: &mut Keeper, writer: &mut Writer, answers: &Answers) {
+        writer.write_next();
+        let all = std::mem::take(&mut *answers.lock().expect("sound"));
+        for (tickets, refused) in all {
+            assert!(keeper.answered(&tickets, refused.as_deref()).is_empty());
+        }
+    }
+
+    /// B-24: who orders is answered when all of it is durable, not before; where it cannot be kept that is said, and it is tried again.
+    #[test]
+    fn an_order_is_answered_when_it_is_durable() {
+        let full = Arc::new(AtomicBool::new(false));
+        let store = Full(MemoryStore::default(), Arc::clone(&full));
+        let (journal, mut writer) = Journal::by_hand(Box::new(store));
+        let answers = Answers::default();
+        let own = Arc::clone(&answers);
+        let mut keeper = Keeper::new(journal, move |tickets, refused| {
+            own.lock().expect("sound").push((tickets, refused));
+        });
+        let protect = |name: &str| Entry::Own {
+            identity: name.into(),
+            owned: Some(Arc::new(crate::store::Owned { pinned: true, ..Default::default() })),
+        };
+        let both = || vec![protect("a"), protect("b")];
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(both(), Promise { to, says: vec!["done".to_owned()] });
+        assert!(answer.try_recv().is_err(), "nothing is durable yet");
+        deliver(&mut keeper, &mut writer, &answers);
+        assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])));
+
+        full.store(true, Ordering::SeqCst);
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(both(), Promise { to, says: Vec::new() });
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(matches!(answer.try_recv(), Ok(Err(Declined::Later(_)))));
+        assert!(!keeper.is_sound());
+        full.store(false, Ordering::SeqCst);
+        keeper.retry(Instant::now() + Duration::from_mins(1));
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(keeper.is_sound(), "kept in the end");
+
+        let (to, mut answer) = oneshot::channel();
+        keeper.order(Vec::new(), Promise { to, says: Vec::new() });
+        assert_eq!(answer.try_recv(), Ok(Ok(Vec::new())), "nothing to keep");
     }
 }

@@ -1,5 +1,6 @@
 //! Values in the form in which they are kept: secrets as keyed hashes, unless they are declared as `saved`.
 
+use crate::store::{Hidden, Remembered};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
 use steadfast_resources::{Datum, Seal, SealKey, Sent, Value};
@@ -35,6 +36,18 @@ pub(super) struct Taken {
     pub(super) origins: Seal,
     /// What they made, by slot.
     pub(super) fields: HashMap<String, Seal>,
+}
+
+/// What of this cannot be read, if anything.
+#[must_use]
+pub fn unreadable(kept: &Remembered) -> Option<&'static str> {
+    let sent = kept.sent.as_ref().is_none_or(|Hidden(text)| Snapshot::parse(text).is_some());
+    let taken = kept.taken.as_ref().is_none_or(|text| Taken::parse(text).is_some());
+    match (sent, taken) {
+        (true, true) => None,
+        (false, _) => Some("what it has sent cannot be read"),
+        (true, false) => Some("what it has received cannot be read"),
+    }
 }
 
 impl Snapshot {

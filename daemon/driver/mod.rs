@@ -15,11 +15,12 @@ mod groups;
 mod inbox;
 mod inspect;
 mod keeper;
-mod kept;
+pub mod kept;
 mod lines;
 mod listing;
 mod machinery;
 mod news;
+pub mod ordered;
 mod ownership;
 mod parking;
 mod parts;
@@ -349,7 +350,7 @@ impl Driver {
     fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
         let Some(keeper) = &mut self.keeper else { return };
         let was_sound = keeper.is_sound();
-        let events = keeper.answered(tickets, refused.is_none());
+        let events = keeper.answered(tickets, refused);
         let sound = keeper.is_sound();
         if let Some(why) = refused
             && was_sound

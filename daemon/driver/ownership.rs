@@ -4,7 +4,7 @@ use super::farewell::{Farewell, KeptOwned, Terms, take_leave};
 use super::table::Entry as Row;
 use super::{Driver, News};
 use crate::config::{Loaded, Vertex};
-use crate::store::{Entry, Origin, Owned, Recalled};
+use crate::store::{Entry, Order, Origin, Owned, Recalled};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
@@ -57,6 +57,26 @@ impl Ownership {
     pub(super) fn waiting(&self, most: usize) -> Vec<String> {
         let keep = self.farewell.keep.iter().filter(|name| self.kept.contains_key(*name));
         keep.take(most).map(ToString::to_string).collect()
+    }
+
+    /// Of whom anything is kept.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.kept.keys().map(AsRef::as_ref)
+    }
+
+    /// The name of the graph that runs.
+    pub(super) fn graph(&self) -> &Arc<str> {
+        &self.graph
+    }
+
+    /// What the operator orders holds from now on. What is forgotten is noted again as soon as it is found as declared.
+    pub(super) fn order(&mut self, order: Order, identity: &Arc<str>, running: Option<VertexId>) {
+        let owned = order.owned(self.of(identity), &self.graph);
+        self.put(identity, owned.map(Arc::new));
+        if let (Order::Forget, Some(id)) = (order, running) {
+            self.sure.remove(&id);
+            self.marked.remove(&id);
+        }
     }
 
     fn put(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
@@ -143,7 +163,7 @@ impl Driver {
         let farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             format!(
-                "protected, and not in the new graph: {names}\nhint: declare them again; or first load them with `protect: false`"
+                "protected, and not in the new graph: {names}\nhint: declare them again; or first load them with `protect: false`, or `steadfast unprotect` them"
             )
         })?;
         (self.ownership.farewell, self.ownership.renamed) = (farewell, renamed);

@@ -131,6 +131,10 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             settle(identity, rows)?;
             rows.save(identity, Record::default());
         }
+        Entry::Anew(identity) => {
+            let record = rows.load(identity)?;
+            rows.save(identity, Record { done: None, interrupted: None, owned: None, ..record });
+        }
         Entry::Park { identity, pause } => {
             let mut record = rows.load(identity)?;
             record.parked.clone_from(pause);

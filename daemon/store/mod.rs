@@ -8,16 +8,20 @@ mod directory;
 mod fold;
 mod journal;
 mod memory;
+mod order;
 mod owned;
+mod rules;
 mod sqlite;
 
 pub use directory::Hold;
 pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
+pub use order::Order;
 pub use owned::{Origin, Owned};
-pub use sqlite::SqliteStore;
+pub use rules::{Readers, violations};
 pub(crate) use sqlite::{Fault, move_aside};
+pub use sqlite::{SqliteStore, Verified};
 
 /// What every database of ours has in common.
 pub(crate) mod database {
@@ -76,6 +80,9 @@ pub enum Entry {
     },
     /// The identity has left the graph; only this ends what is owed to it.
     Forget(Arc<str>),
+    /// It is treated as if it was declared for the first time: whether it has run, and whose it is, is forgotten. What is owed to it,
+    /// what it has sent and received, its pause and a run under way stay.
+    Anew(Arc<str>),
     /// Whose a thing is from now on; nobody's where none is given.
     Own {
         /// Of which identity.
@@ -182,6 +189,13 @@ pub struct Remembered {
     pub parked: Option<PauseRecord>,
     /// Whose it is.
     pub owned: Option<Arc<Owned>>,
+}
+
+impl Remembered {
+    /// The same after [`Entry::Anew`].
+    pub fn anew(&mut self) {
+        (self.done, self.interrupted, self.owned) = (None, None, None);
+    }
 }
 
 impl Recalled {

@@ -3,10 +3,13 @@
 use super::graph::Asker;
 use super::telling::Telling;
 use super::{Shared, surroundings};
+use crate::config::with_nearest;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
+use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;
+use crate::store::Order;
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -80,8 +83,7 @@ impl Clerk {
                 replies.data(&found.map_err(Reply::Unknown)?).await;
             }
             Ask::Names { prefix, most } => {
-                let names = self.of_driver(|to| Question::Names(prefix, most, to)).await?;
-                replies.data(&names).await;
+                replies.data(&self.of_driver(|to| Question::Names(prefix, most, to)).await?).await;
             }
             Ask::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
@@ -109,8 +111,10 @@ impl Clerk {
             Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
             Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
             Ask::Undo { resource, to, seconds } => {
-                let limit = Duration::from_secs(seconds);
-                replies.data(&self.undo(resource, to, limit).await?).await;
+                replies.data(&self.undo(resource, to, seconds).await?).await;
+            }
+            Ask::Order { order, resources } => {
+                replies.data(&self.of_state(order, resources).await?).await;
             }
             Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
@@ -189,12 +193,7 @@ impl Clerk {
     }
 
     /// Puts back what a resource was, at rest. Where its graph would undo that, it is paused.
-    async fn undo(
-        &self,
-        resource: String,
-        to: Option<u64>,
-        limit: Duration,
-    ) -> Result<Undone, Reply> {
+    async fn undo(&self, resource: String, to: Option<u64>, seconds: u64) -> Result<Undone, Reply> {
         let history = Arc::clone(&self.shared.history);
         let name = resource.clone();
         // Refused before anything is paused.
@@ -208,7 +207,7 @@ impl Clerk {
         let before = self.of_driver(question).await?;
         if before.is_some() {
             let reason = "undone by command".to_owned();
-            let limit = Some(limit);
+            let limit = Some(Duration::from_secs(seconds));
             let names = vec![resource.clone()];
             self.order(names, |names, to| Question::Park { names, limit, reason, to }).await?;
         }
@@ -258,6 +257,19 @@ impl Clerk {
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
         if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }
+    }
+
+    /// Orders something about what is kept: answered when it is durable.
+    async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
+        let ordered = self.of_driver(|to| Question::Order(order, resources, to)).await?;
+        ordered.map_err(|declined| match declined {
+            Declined::Unknown { names, known } => {
+                let all = || known.iter().map(String::as_str);
+                Reply::Unknown(names.iter().map(|name| with_nearest(name, all())).collect())
+            }
+            Declined::Later(why) => Reply::Unavailable(why),
+            Declined::Refused(why) => Reply::Refused(why),
+        })
     }
 
     /// Reads the graph again, and answers what became of just that.

@@ -27,6 +27,7 @@ mod failures;
 mod faults;
 mod fights;
 mod journald;
+mod kept;
 mod logged;
 mod malformed;
 mod noticed;

@@ -6,6 +6,7 @@ mod damage;
 mod directory;
 mod journal;
 mod owned;
+mod rules;
 
 use std::sync::Arc;
 use steadfast::store::{Ended, Entry};

@@ -4,7 +4,7 @@ use super::{begin, end};
 use proptest::prelude::*;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, MemoryStore, Origin, Owned, Recalled, SqliteStore, Store as _,
+    Ended, Entry, MemoryStore, Order, Origin, Owned, Recalled, Remembered, SqliteStore, Store as _,
 };
 
 pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
@@ -119,5 +119,42 @@ proptest! {
         let definition = Some((1001, 7));
         entries.push(Entry::Rename { from: "a".into(), to: "b".into(), definition });
         prop_assert_eq!(told, kept(&entries));
+    }
+}
+
+/// B-24: what is forgotten of the operator's will is as if it was declared for the first time; what is owed to it is owed, a run under way
+/// ends as its own.
+#[test]
+fn what_is_forgotten_is_as_new_and_owed_all_the_same() {
+    let before = [
+        own("a", Some(created())),
+        end("a", 1, Ended::Well, &[], None),
+        end("x", 2, Ended::Well, &["a"], None),
+    ];
+    let anew = [&before[..], &[Entry::Anew("a".into())]].concat();
+    let anew = kept(&anew);
+    let expected = Remembered { owed: Some((2, "x".to_owned())), ..Default::default() };
+    assert_eq!(anew.resources["a"], expected);
+    let mut told = kept(&before).resources["a"].clone();
+    told.anew();
+    assert_eq!(told, expected, "what was told back and forgotten is the same");
+    let under_way = [&before[..], &[begin("a", 3, &["y"]), Entry::Anew("a".into())]].concat();
+    let cut_off = kept(&under_way);
+    assert_eq!(cut_off.resources["y"].owed, Some((3, "a".to_owned())));
+    assert!(cut_off.resources["a"].interrupted.is_some());
+}
+
+/// B-24: an order means the same where it is recorded as where it is foreseen.
+#[test]
+fn an_order_is_recorded_as_it_is_foreseen() {
+    let graph = "g".into();
+    let graphs = Arc::new(Owned { protect: true, ..Owned::clone(&created()) });
+    for before in [None, Some(created()), Some(graphs)] {
+        for order in [Order::Protect, Order::Unprotect, Order::Forget] {
+            let entry = order.entry(&"a".into(), before.as_deref(), &graph);
+            let after = kept(&[own("a", before.clone()), entry]).resources.remove("a");
+            let foreseen = order.owned(before.as_deref(), &graph).map(Arc::new);
+            assert_eq!(after.and_then(|kept| kept.owned), foreseen, "{order:?} of {before:?}");
+        }
     }
 }

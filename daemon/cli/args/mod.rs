@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod kept;
 mod passes;
 
 pub use super::past::{Diff, History, Show, Undo};
@@ -10,6 +11,7 @@ use crate::config::{self, Defaults, Recorder};
 use crate::events::Retention;
 use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use kept::{Kept, OfKept, ShowKept, VerifyKept};
 pub use passes::{Apply, Drift, Plan};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,6 +68,14 @@ pub enum Command {
     Undo(Undo),
     /// Run resources again, also what has failed or runs once
     Retry(Resources),
+    /// Refuse every graph that leaves these out, until `unprotect`
+    Protect(Resources),
+    /// End the protection of resources
+    Unprotect(Resources),
+    /// Forget whose resources are and that they have run: what is there is adopted, what runs once runs again
+    Forget(Resources),
+    /// Show what is kept of resources between runs, or verify it
+    State(Kept),
     /// Wait until the host is as declared
     Wait(Wait),
     /// End the daemon
@@ -246,7 +256,7 @@ pub struct Reload {
     pub socket: Socket,
 }
 
-/// `steadfast retry`.
+/// `steadfast retry`, `protect`, `unprotect`, `forget`.
 #[derive(Debug, Args)]
 pub struct Resources {
     /// Which: `kind[name]`

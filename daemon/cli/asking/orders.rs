@@ -7,6 +7,8 @@ use super::{PATIENCE, address, ask, ask_for, ask_for_within, asking, differences
 use crate::control::{Ask, Client, Unanswered};
 use crate::driver::Taken;
 use crate::driver::status::{Inspections, Status, Undone, Verdict};
+use crate::store::Order;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// What a reload may take, or a look at what is to be changed.
@@ -82,20 +84,37 @@ fn plan(found: &Inspections) {
 /// `steadfast undo`, where a daemon runs; none where that is not so.
 pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
     let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
-    let what = Ask::Undo { resource, to, seconds };
+    ask_any(&args.socket, &Ask::Undo { resource, to, seconds }, UNDO)
+}
+
+/// `steadfast protect`, `unprotect`, `forget`, where a daemon runs: what it says; none where that is not so.
+pub(in crate::cli) fn of_state(
+    order: Order,
+    args: &args::Resources,
+) -> Result<Option<Vec<String>>, Exit> {
+    let resources = args.resources.clone();
+    ask_any(&args.socket, &Ask::Order { order, resources }, PATIENCE)
+}
+
+/// Asks the daemon, if there is any, and takes the first piece of its answer.
+fn ask_any<T: DeserializeOwned>(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<Option<T>, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| {
         error(format!("cannot start: {why}"), None);
         Exit::Failed
     })?;
     runtime.block_on(async {
-        match Client::ask(&address(&args.socket), &what).await {
+        match Client::ask(&address(socket), what).await {
             Err(Unanswered::NoDaemon(_)) => Ok(None),
             Err(why) => Err(refuse(&why)),
             Ok(mut client) => {
-                let first = client.next(Some(UNDO)).await.map_err(|why| refuse(&why))?;
-                let undone = serde_json::from_value(first.unwrap_or_default());
-                undone.map(Some).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+                let first = client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+                let answer = serde_json::from_value(first.unwrap_or_default());
+                answer.map(Some).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
             }
         }
     })

@@ -67,6 +67,9 @@ pub(super) fn with_names(command: Command) -> Command {
         ("diff", "resource"),
         ("undo", "resource"),
         ("retry", "resources"),
+        ("protect", "resources"),
+        ("unprotect", "resources"),
+        ("forget", "resources"),
         ("pause", "resources"),
         ("resume", "resources"),
     ];

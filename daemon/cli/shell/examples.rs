@@ -137,6 +137,26 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("reload", &[("steadfast reload", "read the graph again; a broken one changes nothing")]),
     ("retry", &[("steadfast retry 'pkg[nginx]'", "run it again, also if it has failed")]),
+    (
+        "protect",
+        &[("steadfast protect 'file[data]'", "no graph without it is taken, whatever it removes")],
+    ),
+    ("unprotect", &[("steadfast unprotect 'file[data]'", "that is over")]),
+    (
+        "forget",
+        &[
+            ("steadfast forget 'exec[migrate]'", "it runs once more"),
+            ("steadfast forget 'file[made]'", "it is adopted: it stays when it leaves the graph"),
+        ],
+    ),
+    (
+        "state",
+        &[
+            ("steadfast state show", "all that is kept between runs"),
+            ("steadfast state show 'file[motd]' --json", "of one resource, for a program"),
+            ("steadfast state verify", "is any of it damaged?"),
+        ],
+    ),
     ("wait", &[("steadfast wait --timeout 300", "in a script: until the host is as declared")]),
     (
         "stop",

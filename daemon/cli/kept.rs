@@ -1,0 +1,163 @@
+//! `steadfast state`: what is kept, and whether it is sound. Takes no lock, beside a daemon too.
+
+use super::args::{self, OfKept};
+use super::exit::Exit;
+use super::text::{count, error, out, out_json, plain};
+use super::{settings, state};
+use crate::config::{Kinds, parts, with_nearest};
+use crate::driver::kept::unreadable;
+use crate::store::{
+    Origin, Owned, PauseRecord, Readers, Recalled, Remembered, SqliteStore, violations,
+};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Shows it, or looks for damage.
+pub(super) fn of_kept(args: &args::Kept) -> Exit {
+    let done = match &args.what {
+        OfKept::Show(args) => show(args),
+        OfKept::Verify(args) => verify(args),
+    };
+    done.unwrap_or_else(|exit| exit)
+}
+
+fn directory(said: Option<&Path>) -> PathBuf {
+    let said = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
+    state::directory(said.as_deref())
+}
+
+/// One generation: all that was durable at one moment (B-25).
+fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
+    let directory = directory(args.state.state_dir.as_deref());
+    let mut recalled = SqliteStore::peek(&directory).map_err(|why| state::refuse(&why))?;
+    if let Some(name) = &args.resource {
+        let Some(kept) = recalled.resources.remove(name) else {
+            let known = recalled.resources.keys().map(String::as_str);
+            let what = format!("nothing is kept of {}", with_nearest(name, known));
+            error(what, Some("`steadfast state show` shows all that is kept"));
+            return Err(Exit::Usage);
+        };
+        recalled.resources = [(name.clone(), kept)].into();
+    }
+    if args.json {
+        out_json(&to_json(&recalled));
+        return Ok(Exit::Well);
+    }
+    if let Some(pause) = &recalled.pause {
+        out(format!("paused until {}: {}", time(pause), plain(&pause.reason)));
+    }
+    for (identity, kept) in &recalled.resources {
+        out(plain(identity));
+        for line in lines(kept) {
+            out(format!("  {}", plain(&line)));
+        }
+    }
+    if args.resource.is_none() {
+        let resources = count(recalled.resources.len(), "resource");
+        out(format!("{resources} in {}", plain(&directory.display().to_string())));
+    }
+    Ok(Exit::Well)
+}
+
+/// What is kept of one, for people. What was sent may be secret: of that only that there is something.
+fn lines(kept: &Remembered) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines
+        .extend(kept.done.map(|definition| format!("has run well (definition {definition:016x})")));
+    if kept.interrupted.is_some() {
+        lines.push("its run was begun, and has not ended or was cut off".to_owned());
+    }
+    lines.extend(kept.owed.as_ref().map(|(_, cause)| format!("owed a refresh by {cause}")));
+    lines
+        .extend(kept.parked.as_ref().map(|it| format!("paused until {}: {}", time(it), it.reason)));
+    if kept.sent.is_some() {
+        lines.push("has sent values".to_owned());
+    }
+    if kept.taken.is_some() {
+        lines.push("has received values".to_owned());
+    }
+    lines.extend(kept.owned.iter().flat_map(|owned| of_owned(owned)));
+    lines
+}
+
+fn of_owned(owned: &Owned) -> Vec<String> {
+    let whose = owned.origin.map(|origin| match origin {
+        Origin::Created => format!("made by us, under the graph `{}`", owned.graph),
+        Origin::Adopted => format!("adopted, under the graph `{}`", owned.graph),
+    });
+    let leaves = owned.delete.then(|| "deleted when it leaves, if made by us".to_owned());
+    let protected = owned.protect.then(|| "protected by its graph".to_owned());
+    let pinned = owned.pinned.then(|| "protected by the operator".to_owned());
+    let after =
+        (!owned.after.is_empty()).then(|| format!("comes after {}", owned.after.join(", ")));
+    [whose, leaves, protected, pinned, after].into_iter().flatten().collect()
+}
+
+fn time(pause: &PauseRecord) -> String {
+    let time =
+        i64::try_from(pause.until_unix).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
+}
+
+fn to_json(recalled: &Recalled) -> Value {
+    let each = recalled.resources.iter().map(|(identity, kept)| (identity.clone(), one(kept)));
+    let resources: Map<String, Value> = each.collect();
+    json!({"stamp": recalled.stamp, "pause": pause(recalled.pause.as_ref()), "resources": resources})
+}
+
+fn pause(pause: Option<&PauseRecord>) -> Value {
+    pause.map_or(Value::Null, |it| json!({"reason": it.reason, "until": it.until_unix}))
+}
+
+fn one(kept: &Remembered) -> Value {
+    let definition = |definition: u64| format!("{definition:016x}");
+    let owned = kept.owned.as_ref().map(|owned| {
+        json!({
+            "origin": owned.origin.map(|origin| match origin {
+                Origin::Created => "created",
+                Origin::Adopted => "adopted",
+            }),
+            "graph": *owned.graph,
+            "on_remove": if owned.delete { "delete" } else { "forget" },
+            "protected_by_graph": owned.protect,
+            "protected_by_operator": owned.pinned,
+            "after": owned.after.iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
+        })
+    });
+    json!({
+        "done": kept.done.map(definition),
+        "interrupted": kept.interrupted.map(definition),
+        "owed": kept.owed.as_ref().map(|(stamp, cause)| json!({"stamp": stamp, "by": cause})),
+        "sent": kept.sent.is_some(),
+        "received": kept.taken.is_some(),
+        "pause": pause(kept.parked.as_ref()),
+        "owned": owned,
+    })
+}
+
+/// The database by its own means, each row and the whole by their sums, and what all that means by our rules.
+fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
+    let directory = directory(args.state.state_dir.as_deref());
+    let verified = SqliteStore::verify(&directory).map_err(|why| state::refuse(&why))?;
+    let kinds = Kinds::of_this_build();
+    let identity = |name: &str| match parts(name) {
+        None => Some("it is no identity: expected kind[name]".to_owned()),
+        Some((kind, _)) if kinds.is_known(kind) => None,
+        Some((kind, _)) => Some(format!("this steadfast knows no kind `{kind}`")),
+    };
+    let values = |kept: &Remembered| unreadable(kept).map(str::to_owned);
+    let mut wrong = verified.damage;
+    wrong.extend(violations(&verified.recalled, &Readers { identity: &identity, values: &values }));
+    for line in &wrong {
+        out(plain(line));
+    }
+    let place = plain(&directory.display().to_string());
+    if wrong.is_empty() {
+        let resources = count(verified.recalled.resources.len(), "resource");
+        out(format!("sound: {resources} in {place}"));
+        return Ok(Exit::Well);
+    }
+    let hint = "nothing was changed; the next start moves a damaged state aside and keeps it";
+    error(format!("{} in {place}", count(wrong.len(), "problem")), Some(hint));
+    Ok(Exit::Failed)
+}

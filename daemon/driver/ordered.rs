@@ -1,0 +1,148 @@
+//! What the operator orders about what is kept of resources (B-24): what runs learns of it in the same turn, the answer waits until it
+//! is durable.
+
+use super::Driver;
+use super::keeper::Promise;
+use crate::store::{Entry, Order, Owned};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steadfast_engine::{Event, VertexId};
+use tokio::sync::oneshot;
+
+/// What was done, a line for each resource; or why not.
+pub type Ordered = Result<Vec<String>, Declined>;
+
+/// Why an order is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// Some are no names of resources.
+    Unknown {
+        /// Which.
+        names: Vec<String>,
+        /// All that are.
+        known: Vec<String>,
+    },
+    /// Not now.
+    Later(String),
+    /// Not at all.
+    Refused(String),
+}
+
+impl Driver {
+    /// Carries an order out for all of these, or for none.
+    pub(super) fn order(&mut self, order: Order, names: &[String], to: oneshot::Sender<Ordered>) {
+        if let Err(declined) = self.consider(order, names) {
+            return drop(to.send(Err(declined)));
+        }
+        let names: BTreeSet<Arc<str>> = names.iter().map(|name| name.as_str().into()).collect();
+        let (mut entries, mut says) = (Vec::new(), Vec::new());
+        for name in &names {
+            let (entry, words) = self.carry_out(order, name);
+            entries.extend(entry);
+            says.push(words);
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.order(entries, Promise { to, says });
+        }
+        if order == Order::Forget {
+            let running = names.iter().filter_map(|name| self.runs_as(name));
+            let leaders: BTreeSet<VertexId> =
+                running.map(|id| self.table.groups().leader(id)).collect();
+            for id in leaders {
+                self.turn(Event::Redo(id));
+            }
+        }
+    }
+
+    fn runs_as(&self, name: &str) -> Option<VertexId> {
+        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+    }
+
+    fn consider(&self, order: Order, names: &[String]) -> Result<(), Declined> {
+        if self.keeper.is_none() {
+            return Err(Declined::Refused("nothing is kept here".to_owned()));
+        }
+        if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
+            let says = "state cannot be kept now, and nothing was changed; see `steadfast events`";
+            return Err(Declined::Later(says.to_owned()));
+        }
+        if self.table.change().is_some() {
+            let says = "a new graph waits for some resources to come to rest; try again then";
+            return Err(Declined::Later(says.to_owned()));
+        }
+        let strangers = names.iter().filter(|name| !self.is_known(name));
+        let strangers: Vec<String> = strangers.cloned().collect();
+        if !strangers.is_empty() {
+            let known = self.all_known().map(str::to_owned).collect();
+            return Err(Declined::Unknown { names: strangers, known });
+        }
+        let refusals = names.iter().filter_map(|name| self.refusal(order, name));
+        let refusals: Vec<String> = refusals.collect();
+        if refusals.is_empty() { Ok(()) } else { Err(Declined::Refused(refusals.join("\n"))) }
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.runs_as(name).is_some()
+            || self.ownership.of(name).is_some()
+            || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
+    }
+
+    fn all_known(&self) -> impl Iterator<Item = &str> {
+        let recalled = self.recalled.iter().flat_map(|it| it.resources.keys().map(String::as_str));
+        let running = self.table.ids().map(|id| self.table.name(id));
+        running.chain(self.ownership.names()).chain(recalled)
+    }
+
+    fn refusal(&self, order: Order, name: &str) -> Option<String> {
+        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        if entry.is_some_and(|entry| entry.removes) {
+            return Some(format!("{name} has left the graph and is being removed"));
+        }
+        let is_declared = entry.is_some_and(|entry| entry.protect);
+        match order {
+            Order::Unprotect if is_declared => Some(format!(
+                "{name} is protected by its graph: load one that says `protect: false`"
+            )),
+            Order::Protect if entry.is_none() && self.ownership.of(name).is_none() => Some(
+                format!("nothing is kept of whose {name} is: say `protect: true` in its graph"),
+            ),
+            Order::Protect | Order::Unprotect | Order::Forget => None,
+        }
+    }
+
+    /// What is to be recorded, if anything, and what is to be said.
+    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> (Option<Entry>, String) {
+        let running = self.runs_as(name);
+        let before = self.ownership.of(name).cloned();
+        let was = before.as_ref().is_some_and(|owned| owned.pinned);
+        let is_protected = before.as_ref().is_some_and(Owned::is_protected);
+        let says = match order {
+            Order::Protect if was => return (None, format!("{name} is protected already")),
+            Order::Unprotect if !is_protected => {
+                return (None, format!("{name} was not protected"));
+            }
+            Order::Protect => "is protected: a graph without it is refused",
+            Order::Unprotect => "is not protected any more",
+            Order::Forget if running.is_some() => {
+                "is forgotten, and processed anew: what is there is adopted, what runs once runs again"
+            }
+            Order::Forget => "is forgotten: what there is of it stays, and is nobody's",
+        };
+        let entry = order.entry(name, before.as_ref(), self.ownership.graph());
+        self.ownership.order(order, name, running);
+        // Of what is in no graph nothing else is needed either.
+        let left = order == Order::Forget && running.is_none() && self.recalled.is_none();
+        let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
+        if let Some(kept) =
+            self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
+        {
+            match order {
+                Order::Forget => kept.anew(),
+                Order::Protect | Order::Unprotect => {
+                    kept.owned = self.ownership.of(name).cloned().map(Arc::new);
+                }
+            }
+        }
+        (Some(entry), format!("{name} {says}"))
+    }
+}

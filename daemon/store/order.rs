@@ -1,0 +1,46 @@
+//! What an operator orders about what is kept of a resource (B-24): the same whether a daemon does it or a command alone.
+
+use super::{Entry, Owned};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An order of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// It must not leave its graph.
+    Protect,
+    /// That is over.
+    Unprotect,
+    /// Whose it is, and whether it has run, is forgotten.
+    Forget,
+}
+
+impl Order {
+    /// What is kept of whose a thing is after this order. Of what nothing was kept, nothing is known but the graph that declares it.
+    #[must_use]
+    pub fn owned(self, before: Option<&Owned>, graph: &Arc<str>) -> Option<Owned> {
+        let unknown = || Owned { graph: Arc::clone(graph), ..Owned::default() };
+        let after = match self {
+            Self::Protect => Some(before.cloned().unwrap_or_else(unknown).protected(true)),
+            Self::Unprotect => before.map(|owned| owned.protected(false)),
+            Self::Forget => None,
+        };
+        after.filter(Owned::says_something)
+    }
+
+    /// The entry by which that is kept.
+    #[must_use]
+    pub fn entry(self, identity: &Arc<str>, before: Option<&Owned>, graph: &Arc<str>) -> Entry {
+        let identity = Arc::clone(identity);
+        match (self, before) {
+            (Self::Forget, _) => Entry::Anew(identity),
+            (Self::Protect | Self::Unprotect, Some(_)) => {
+                Entry::Protect { identity, protect: self == Self::Protect }
+            }
+            (Self::Protect | Self::Unprotect, None) => {
+                Entry::Own { identity, owned: self.owned(None, graph).map(Arc::new) }
+            }
+        }
+    }
+}
