@@ -1,5 +1,6 @@
 //! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
 
+use super::Taken;
 use super::ordered::Ordered;
 use super::status::Verdict;
 use super::status::{
@@ -42,6 +43,8 @@ pub enum Question {
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Put back what this one was before its last run, or before this change of its history and all later ones.
     Undo(String, Option<u64>, oneshot::Sender<Undone>),
+    /// What became of the graph that was handed over last: taken, or why not.
+    Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
     /// What the operator orders about what is kept of these: answered when it is durable.
     Order(Order, Vec<String>, oneshot::Sender<Ordered>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
@@ -66,6 +69,11 @@ impl Driver {
                 self.turn(Event::Wake);
             }
             Question::Undo(name, from, to) => self.undo(name, from, to),
+            Question::Taken(all) => {
+                for to in all {
+                    drop(to.send(self.fate.clone()));
+                }
+            }
             Question::Order(order, names, to) => self.order(order, &names, to),
             Question::Look(names, to) => {
                 let ids = self.named(&names);

@@ -1,6 +1,8 @@
 //! What a new graph means for the one that ran before it, by name.
 
 use super::table::{Entry, Table};
+use super::{Driver, News};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -9,7 +11,7 @@ use steadfast_engine::VertexId;
 const NAMED: usize = 20;
 
 /// What differs between two graphs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphChange {
     /// Resources that only the new one has.
     pub added: Sort,
@@ -23,13 +25,24 @@ pub struct GraphChange {
     pub again: bool,
 }
 
+/// A graph that was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Its name.
+    pub graph: String,
+    /// What it means for the one before.
+    pub change: GraphChange,
+    /// It runs as soon as these rest; at once where there is none.
+    pub waits: Vec<String>,
+}
+
 /// Resources of one sort: how many, and the first of them by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sort {
     /// How many in all.
     pub count: usize,
     /// Some of them, in order: the others come after these.
-    pub names: Vec<Arc<str>>,
+    pub names: Vec<String>,
 }
 
 impl Sort {
@@ -37,7 +50,26 @@ impl Sort {
         names.sort_unstable();
         let count = names.len();
         names.truncate(NAMED);
-        Self { count, names }
+        Self { count, names: names.iter().map(ToString::to_string).collect() }
+    }
+}
+
+impl Driver {
+    /// A graph is not taken: the one that runs goes on.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.audience.hear(&News::Refused(&why));
+        if self.settings.one_shot {
+            (self.recalled, self.refused) = (None, Some(why.clone()));
+        }
+        self.fate = Err(why);
+    }
+
+    /// The graph that waits to run is taken; it runs when these rest.
+    pub(super) fn note_taken(&mut self, waits: &[VertexId]) {
+        if let Some((graph, change)) = self.table.change() {
+            let (graph, change) = (graph.to_owned(), change.clone());
+            self.fate = Ok(Taken { graph, change, waits: self.names(waits) });
+        }
     }
 }
 

@@ -42,7 +42,7 @@ mod windows;
 pub use asked::Question;
 pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand};
 pub use farewell::removals;
-pub use graph_change::{GraphChange, Sort};
+pub use graph_change::{GraphChange, Sort, Taken};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
@@ -115,6 +115,8 @@ pub struct Driver {
     looks_back: bool,
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
+    /// What became of the last graph: taken, or why not.
+    fate: Result<Taken, String>,
     /// What the last load means for the graph before it.
     graph_change: GraphChange,
     pause_reason: String,
@@ -190,6 +192,7 @@ impl Driver {
             looks_back: false,
             moved: Vec::new(),
             graph_change: GraphChange::default(),
+            fate: Err("there was none yet".to_owned()),
             pause_reason: String::new(),
             pause_until: Tick(0),
             parking: Parking::default(),
@@ -303,7 +306,7 @@ impl Driver {
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => self.load(*graph, operator),
-            Input::Graph { graph: Err(why), .. } => self.audience.hear(&News::Refused(&why)),
+            Input::Graph { graph: Err(why), .. } => self.refuse(why),
             Input::Pause { reason, limit } => {
                 self.pause_reason = reason;
                 let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
@@ -399,14 +402,8 @@ impl Driver {
         }
         self.look_at_clock();
         self.tell_parked(true);
+        self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
-    }
-
-    fn refuse(&mut self, why: String) {
-        self.audience.hear(&News::Refused(&why));
-        if self.settings.one_shot {
-            (self.recalled, self.refused) = (None, Some(why));
-        }
     }
 
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.

@@ -95,9 +95,9 @@ impl Table {
         self.pending.as_ref()?.entries.get(&id)
     }
 
-    /// What the graph that waits means for the one that runs.
-    pub(super) fn change(&self) -> Option<&GraphChange> {
-        self.pending.as_ref().map(|pending| &pending.change)
+    /// The name of the graph that waits, and what it means for the one that runs.
+    pub(super) fn change(&self) -> Option<(&str, &GraphChange)> {
+        self.pending.as_ref().map(|pending| (pending.name.as_str(), &pending.change))
     }
 
     /// What stands behind all vertices of the graph that waits.

@@ -23,15 +23,16 @@ impl Driver {
                 self.audience.hear(&News::Loaded { graph, change: &change });
             }
             Notice::SwapWaits(ids) => {
+                self.note_taken(&ids);
                 let ids = self.all_concerned(&ids);
-                if let Some(change) = self.table.change() {
+                if let Some((_, change)) = self.table.change() {
                     let waits = names(&self.table, &ids);
                     self.audience.hear(&News::SwapWaits { waits, change });
                 }
             }
             Notice::SwapRefused => {
                 self.table.drop_pending();
-                self.audience.hear(&News::Refused("the daemon is stopping"));
+                self.refuse("the daemon is stopping".to_owned());
             }
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, _) => self.tell_trouble(id),

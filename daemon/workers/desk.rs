@@ -8,7 +8,7 @@ use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Undone};
 use crate::driver::{Input, Question};
-use crate::events::{Next, Wanted};
+use crate::events::Wanted;
 use crate::store::Order;
 use crate::supervisor::State;
 use std::collections::BTreeSet;
@@ -272,29 +272,20 @@ impl Clerk {
         })
     }
 
-    /// Reads the graph again, and answers what became of it.
+    /// Reads the graph again, and answers what became of just that.
     async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
-        let (_, mut follower) = self.shared.stream.follow(|_| false);
-        self.shared.graph.reload(if allow_empty { Asker::Emptying } else { Asker::Operator });
-        let told = timeout(RELOAD, async {
-            loop {
-                match follower.next().await? {
-                    Next::Event(event) => match event.what.as_str() {
-                        "loaded" | "loading" => return Some(Ok(event)),
-                        "refused" => return Some(Err(event)),
-                        _ => {}
-                    },
-                    Next::Missed(_) => {}
-                }
-            }
-        });
-        match told.await {
-            Ok(Some(Ok(event))) => {
-                replies.data(&*event).await;
+        let (to, answer) = oneshot::channel();
+        let asker = if allow_empty { Asker::Emptying } else { Asker::Operator };
+        self.shared.graph.ask(asker, Some(to));
+        match timeout(RELOAD, answer).await {
+            Ok(Ok(Ok(taken))) => {
+                replies.data(&taken).await;
                 Ok(())
             }
-            Ok(Some(Err(event))) => Err(Reply::Refused(event.says.clone())),
-            Ok(None) | Err(_) => {
+            Ok(Ok(Err(why))) => {
+                Err(Reply::Refused(format!("the graph that runs goes on\n{}", why.trim_end())))
+            }
+            Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("it is not known yet what became of it".to_owned()))
             }
         }

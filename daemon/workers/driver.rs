@@ -1,6 +1,7 @@
 //! The worker that drives: a thread of its own for the driver's loop, started anew where it breaks.
 
 use super::Shared;
+use super::ending::Ending;
 use super::store::Kept;
 use crate::driver::{Answer, Driver, Inbox, Input, Parts};
 use crate::lease::Standing;
@@ -19,6 +20,10 @@ const LEFTOVERS: Duration = Duration::from_secs(30);
 
 /// How long a stopping driver's loop may stand still.
 const HANGS: Duration = Duration::from_secs(10);
+/// The same once it is to end at once.
+const AT_ONCE: Duration = Duration::from_millis(800);
+/// How often that is looked at.
+const STEP: Duration = Duration::from_millis(100);
 
 /// How much that matters beside other fatal failures.
 const RANK: u8 = 2;
@@ -50,7 +55,11 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
             }
             tokio::select! {
                 ended = &mut running.ended => if ended.is_ok() { Ok(()) } else { running.broken() },
-                () = hangs(&inbox) => Err(Failure::again("the driver hangs: it is left behind")),
+                () = hangs(&inbox, &shared.ending) => {
+                    let what = "the driver hangs: it is left behind";
+                    tracing::error!(event = "late", "{what}");
+                    Err(Failure::again(what))
+                }
             }
         }
     });
@@ -58,18 +67,25 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
-async fn hangs(inbox: &Inbox<Input>) {
+/// Who asks for the end a second time waits no longer than a moment.
+async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
     loop {
-        let (turned, answer) = oneshot::channel();
+        let (turned, mut answer) = oneshot::channel();
         // Nobody listens any more: it was too late, or has ended.
         let ping = Answer(Box::new(move |_| turned.send(()).unwrap_or_default()));
         inbox.put(Input::Ping(ping));
-        match tokio::time::timeout(HANGS, answer).await {
-            Err(_) => return,
-            // It has ended, or broke: that is heard elsewhere.
-            Ok(Err(_)) => return std::future::pending().await,
-            Ok(Ok(())) => tokio::time::sleep(HANGS).await,
+        let asked = Instant::now();
+        loop {
+            let patience = if ending.is_now() { AT_ONCE } else { HANGS };
+            match tokio::time::timeout(STEP, &mut answer).await {
+                Ok(Ok(())) => break,
+                // It has ended, or broke: that is heard elsewhere.
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) if asked.elapsed() >= patience => return,
+                Err(_) => {}
+            }
         }
+        tokio::time::sleep(STEP).await;
     }
 }
 

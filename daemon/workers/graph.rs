@@ -4,17 +4,17 @@
 use super::requests::Requests;
 use super::{Shared, systemd};
 use crate::config::{self, Loaded, Options};
-use crate::driver::Input;
 use crate::driver::watch::{Hub, Signal};
+use crate::driver::{Input, Question, Taken};
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::{Source, printable};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// How long to wait for the watch of the graph, or for its files to be left alone, before it is read all the same.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -70,6 +70,8 @@ struct Asked {
     is_empty: AtomicBool,
     /// Who has asked for the reload that has not begun yet.
     who: AtomicU8,
+    /// Where those who wait for an answer are told.
+    answers: Mutex<Vec<oneshot::Sender<Result<Taken, String>>>>,
     /// How often anybody has.
     events: AtomicU64,
     wake: Notify,
@@ -96,8 +98,8 @@ impl Reloader {
     pub(super) fn new(graph: GraphSource, requests: Requests) -> Self {
         let (who, events) = (AtomicU8::new(0), AtomicU64::new(0));
         let (had_one, is_empty) = (AtomicBool::new(false), AtomicBool::new(false));
-        let wake = Notify::new();
-        Self(Arc::new(Asked { graph, requests, had_one, is_empty, who, events, wake }))
+        let (wake, answers) = (Notify::new(), Mutex::default());
+        Self(Arc::new(Asked { graph, requests, had_one, is_empty, who, answers, events, wake }))
     }
 
     /// Where the graph lies.
@@ -107,6 +109,12 @@ impl Reloader {
 
     /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
     pub(super) fn reload(&self, asker: Asker) {
+        self.ask(asker, None);
+    }
+
+    /// The same, with where it is answered what became of it: of a reading that begins after this.
+    pub(super) fn ask(&self, asker: Asker, answer: Option<oneshot::Sender<Result<Taken, String>>>) {
+        self.0.answers().extend(answer);
         let who = match asker {
             Asker::Nobody => AUTOMATIC,
             Asker::Operator => OPERATOR,
@@ -144,7 +152,11 @@ impl Reloader {
             }
             this.left_alone().await;
             let who = this.who.swap(0, Ordering::SeqCst);
+            let answers = std::mem::take(&mut *this.answers());
             this.hand_over(who).await;
+            if !answers.is_empty() {
+                this.requests.put(Input::Ask(Question::Taken(answers)));
+            }
             life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
         }
     }
@@ -182,6 +194,10 @@ impl Reloader {
 }
 
 impl Asked {
+    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<Taken, String>>>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until the files have been left alone for a while: the beginning of a graph is a graph, with fewer resources (F-20).
     /// An operator has said that they are complete.
     async fn left_alone(&self) {

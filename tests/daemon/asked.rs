@@ -2,6 +2,7 @@
 
 use crate::host::{Host, is_root};
 use crate::output::Output;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
@@ -222,6 +223,24 @@ fn a_reload_says_what_became_of_it() {
     host.wait_until("the new one runs", || host.read("c") == "new");
     ask(&host, &["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
     ask(&host, &["check", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");
+}
+
+/// Each reload is answered for itself, and for no other one that comes at the same time.
+#[test]
+fn a_reload_answers_for_itself() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for _ in 0..10 {
+        for _ in 0..3 {
+            daemon.signal(Signal::SIGHUP);
+        }
+        host.graph("graph: [");
+        ask(&host, &["reload"]).exits(1).says("graph.yaml:");
+        daemon.signal(Signal::SIGHUP);
+        host.graph(&GRAPH.replace("later/b", "b"));
+        ask(&host, &["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+    }
 }
 
 /// Who follows hears what happens, each once and in order, and the log tells more when it is asked to.

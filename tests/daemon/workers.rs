@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 const GRAPH: &str = r#"
 graph: workers
@@ -144,4 +145,18 @@ fn who_hangs_is_left_behind() {
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
     daemon.wait_for("late");
+}
+
+/// F-12, P-1: a driver whose loop hangs is named; who asks for the end twice does not wait the ten seconds that it has otherwise.
+#[test]
+fn a_driver_that_hangs_is_named_and_a_second_stop_is_at_once() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    fault(&host, "driver", "hang");
+    ask(&host, &["stop"]).exits(0);
+    ask(&host, &["stop", "--now"]).exits(0);
+    assert_eq!(daemon.ends_within(Duration::from_secs(8)), 0);
+    let line = daemon.wait_for("late");
+    assert!(line.message.contains("the driver hangs"), "{line:?}");
 }

@@ -46,7 +46,16 @@ async fn ask(socket: &Socket, what: &Ask, within: Duration) -> Result<Option<Val
 
 /// The same for an answer of one shape.
 async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Result<T, Exit> {
-    let value = ask(socket, what, PATIENCE).await?.unwrap_or_default();
+    ask_for_within(socket, what, PATIENCE).await
+}
+
+/// The same for what takes its time.
+async fn ask_for_within<T: serde::de::DeserializeOwned>(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<T, Exit> {
+    let value = ask(socket, what, within).await?.unwrap_or_default();
     serde_json::from_value(value).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
 }
 

@@ -2,11 +2,11 @@
 
 use super::super::args::{self, Socket};
 use super::super::exit::Exit;
-use super::super::text::{count, error, out, plain};
-use super::{PATIENCE, address, ask, ask_for, asking, differences, refuse, span};
+use super::super::text::{count, error, graph_change, out, plain};
+use super::{PATIENCE, address, ask, ask_for, ask_for_within, asking, differences, refuse, span};
 use crate::control::{Ask, Client, Unanswered};
+use crate::driver::Taken;
 use crate::driver::status::{Inspections, Status, Undone, Verdict};
-use crate::events::Event;
 use crate::store::Order;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -145,14 +145,15 @@ pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
 /// `steadfast reload`.
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
-        let value = ask(&args.socket, &Ask::Reload { allow_empty: args.allow_empty }, RELOAD)
-            .await?
-            .unwrap_or_default();
-        let event: Result<Event, _> = serde_json::from_value(value);
-        out(event.map_or_else(
-            |_| "taken".to_owned(),
-            |event| format!("{}: {}", event.what, event.says),
-        ));
+        let ask = Ask::Reload { allow_empty: args.allow_empty };
+        let taken: Taken = ask_for_within(&args.socket, &ask, RELOAD).await?;
+        let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
+        if taken.waits.is_empty() {
+            out(format!("loaded: graph {graph}: {change}"));
+        } else {
+            let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
+            out(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
+        }
         Ok(Exit::Well)
     })
 }

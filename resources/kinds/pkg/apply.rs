@@ -171,6 +171,10 @@ impl Work<'_> {
         let members: Vec<&Declared> = members.iter().map(|at| &*self.all[*at]).collect();
         let mut argv = apt(&["install"]);
         argv.extend(options(&members, packages).into_iter().map(ToOwned::to_owned));
+        if self.all.iter().all(|declared| declared.is_to_be_there()) {
+            // What was simulated removes nothing, and another may have had the lock since.
+            argv.push("--no-remove".to_owned());
+        }
         argv.push("--".to_owned());
         argv.extend(members.iter().filter_map(|declared| operand(declared, packages)));
         self.call(argv, None).await
