@@ -110,10 +110,13 @@ fn reloads_that_come_together_are_one() {
     let (fake, _) = with(Fate::Done);
     let permit = permit(&CancellationToken::new());
     let systemd = fake.host.systemd();
+    // The bus is there first: who waits for it may come to it one after the other.
+    assert_eq!(wait(systemd.reload(Bus::System, &permit)), Ok(Applied::Yes));
+    let before = fake.asked().len();
     let all = (0..20).map(|_| systemd.reload(Bus::System, &permit));
     for applied in wait(futures_util::future::join_all(all)) {
         assert_eq!(applied, Ok(Applied::Yes));
     }
-    let count = fake.asked().len();
+    let count = fake.asked().len() - before;
     assert!((1..=2).contains(&count), "{count} reloads");
 }

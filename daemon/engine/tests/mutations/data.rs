@@ -129,8 +129,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e11-noop-applies", "E-11", "a vertex in noop is changed"),
         "runs.rs",
-        "if vertex.meta.noop {\n            self.hold(id, Holding::WouldChange);",
-        "if vertex.meta.noop && definition == 0 {\n            self.hold(id, Holding::WouldChange);",
+        "if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {",
+        "if vertex.meta.noop && definition == 0 {",
     ),
     broken(
         ("e11-noop-blocks", "E-11", "what would change blocks its descendants"),
