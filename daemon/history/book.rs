@@ -2,10 +2,11 @@
 
 use super::row::{Stored, TABLES, content_seal};
 use super::{HistoryError, Limits, database, pack};
-use crate::store::{self, Fault, SqliteStore};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
+use crate::store::SqliteStore;
+use crate::store::database::{self as store, Fault};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, Unkept};
 
@@ -79,40 +80,20 @@ impl Book {
         }
     }
 
-    fn connect(path: &PathBuf, key: SealKey, limits: Limits) -> Result<Self, Fault> {
-        let refused = |error: std::io::Error| Fault::Refused(error.to_string());
-        let length = store::private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
-        if (1..512).contains(&length) {
-            return Err(Fault::Damaged(format!("it has only {length} bytes")));
-        }
-        if let Some(parent) = path.parent() {
-            store::sync(parent).map_err(refused)?;
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(2))?;
-        let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    fn connect(path: &Path, key: SealKey, limits: Limits) -> Result<Self, Fault> {
+        let (mut connection, version) = store::open(path)?;
         if version > SCHEMA {
-            return Err(Fault::Refused(format!(
-                "it was made by a newer steadfast (schema {version}, this one knows {SCHEMA})"
-            )));
+            return Err(Fault::Refused(store::newer(version, SCHEMA)));
         }
         connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
-        let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
-        }
-        connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
+        store::hold(&connection)?;
         if version == 0 {
             let transaction = connection.transaction()?;
-            transaction.execute_batch(TABLES)?;
+            store::make(&transaction, TABLES)?;
             transaction.pragma_update(None, "user_version", SCHEMA)?;
             transaction.commit()?;
         }
-        let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
-        if answer != "ok" {
-            return Err(Fault::Damaged(answer));
-        }
+        store::check(&connection)?;
         let total = "SELECT (SELECT coalesce(sum(weight), 0) FROM entry)
             + (SELECT coalesce(sum(stored), 0) FROM content)";
         let total = connection.query_row(total, (), |row| row.get(0))?;

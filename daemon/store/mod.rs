@@ -4,6 +4,7 @@
 //! [`SqliteStore`] for the daemon. The [`Journal`] is the one writer: it commits together whatever waits (group commit), and
 //! answers each ticket when its entry is durable.
 
+pub(crate) mod database;
 mod directory;
 mod fold;
 mod journal;
@@ -14,20 +15,12 @@ mod rules;
 mod sqlite;
 
 pub use directory::Hold;
-pub(crate) use directory::{private, sync};
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
 pub use order::Order;
 pub use owned::{Origin, Owned};
 pub use rules::{Readers, violations};
-pub(crate) use sqlite::{Fault, move_aside};
 pub use sqlite::{SqliteStore, Verified};
-
-/// What every database of ours has in common.
-pub(crate) mod database {
-    pub(crate) use super::directory::{private, sync};
-    pub(crate) use super::sqlite::{Fault, move_aside, unused};
-}
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

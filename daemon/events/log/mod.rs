@@ -7,8 +7,8 @@ pub(in super::super) mod rows;
 pub use reader::{Place, Reader, Unreadable, Wanted};
 
 use super::event::{Happening, Level, unix_ms, what};
-use crate::store::database::{Fault, move_aside, private, sync};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use crate::store::database::{self, Fault, move_aside};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -245,38 +245,18 @@ fn write(connection: &Connection, mark: &Mark) -> Result<(), Unwritable> {
 
 /// Opens the database, makes its tables where it is new, and sees whether it is sound.
 fn connect(path: &Path) -> Result<Connection, Fault> {
-    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
-    let new = !path.exists();
-    let length = private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
-    if (1..512).contains(&length) {
-        return Err(Fault::Damaged(format!("it has only {length} bytes")));
-    }
-    if new && let Some(parent) = path.parent() {
-        sync(parent).map_err(refused)?;
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(2))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    let (mut connection, version) = database::open(path)?;
     if version > rows::SCHEMA {
         // Not refused, as the state is: a log that is begun anew is better than none.
-        return Err(Fault::Damaged(format!("it was made by a newer steadfast (schema {version})")));
+        return Err(Fault::Damaged(database::newer(version, rows::SCHEMA)));
     }
-    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
-    }
-    // A number that somebody was told must not be used again after a loss of power: hence FULL.
-    connection.execute_batch(
-        "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON; PRAGMA journal_size_limit=4194304",
-    )?;
+    // A number that somebody was told must not be used again after a loss of power: hence to the disk.
+    database::hold(&connection)?;
+    connection.execute_batch("PRAGMA journal_size_limit=4194304")?;
     if version == 0 {
         rows::create(&mut connection, unix_ms())?;
     }
-    let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
-    if answer != "ok" {
-        return Err(Fault::Damaged(answer));
-    }
+    database::check(&connection)?;
     Ok(connection)
 }
 

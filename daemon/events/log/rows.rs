@@ -1,7 +1,7 @@
 //! The tables of the event log, and an event as a row.
 
 use super::super::event::{Event, Happening, Level, what};
-use crate::store::database::Fault;
+use crate::store::database::{self, Fault};
 use rusqlite::{Connection, Row, Statement, params};
 
 /// What this program writes, and the newest that it reads.
@@ -38,12 +38,7 @@ const COLUMNS: &str = "number, at, what, resource, class, count, run, level, say
 /// Makes the tables.
 pub(super) fn create(connection: &mut Connection, born: u64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
-    let tables: i64 =
-        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
-    if tables != 0 {
-        return Err(Fault::Damaged("it has tables but no version".to_owned()));
-    }
-    transaction.execute_batch(TABLES)?;
+    database::make(&transaction, TABLES)?;
     transaction.execute("INSERT INTO log (id, born) VALUES (1, ?1)", [born.cast_signed()])?;
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     Ok(transaction.commit()?)

@@ -6,16 +6,15 @@
 mod owned;
 mod rows;
 
+use super::database::{self, Fault, move_aside, unused};
 use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::{Entry, Key, Recalled, Store, StoreError};
 use rows::Batch;
-pub(crate) use rows::Fault;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
-use std::ffi::OsString;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What this program writes, and the newest that it reads.
 const SCHEMA: i64 = 4;
@@ -175,24 +174,6 @@ fn look<T>(
     }
 }
 
-/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: its log is empty or gone.
-pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
-    let log = PathBuf::from(format!("{}-wal", path.to_str()?));
-    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
-        return None;
-    }
-    let mut name = "file:".to_owned();
-    for character in path.to_str()?.chars() {
-        match character {
-            '%' => name.push_str("%25"),
-            '?' => name.push_str("%3f"),
-            '#' => name.push_str("%23"),
-            other => name.push(other),
-        }
-    }
-    Some(PathBuf::from(name + "?immutable=1"))
-}
-
 impl Store for SqliteStore {
     fn recall(&mut self) -> Result<Recalled, StoreError> {
         let mut kept = match self.verified.take() {
@@ -261,72 +242,20 @@ fn write_settled(
 
 /// Opens the database, makes its tables where it is new, and verifies everything in it.
 fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
-    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
-    let new = !path.exists();
-    let length = directory::private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
-    // SQLite takes a file of one byte for a new database.
-    if (1..512).contains(&length) {
-        return Err(Fault::Damaged(format!("it has only {length} bytes")));
-    }
-    if new && let Some(parent) = path.parent() {
-        directory::sync(parent).map_err(refused)?;
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(2))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    let (mut connection, version) = database::open(path)?;
     if version > SCHEMA {
-        return Err(Fault::Refused(format!(
-            "it was made by a newer steadfast (schema {version}, this one knows {SCHEMA})"
-        )));
+        return Err(Fault::Refused(database::newer(version, SCHEMA)));
     }
-    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
-    }
-    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
-    if connection.is_readonly(MAIN_DB)? {
-        // The file itself can be written to: this is what a damaged header gives.
-        return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
-    }
+    database::hold(&connection)?;
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
     }
     if (1..SCHEMA).contains(&version) {
         rows::upgrade(&mut connection, version, SCHEMA)?;
     }
-    let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
-    if answer != "ok" {
-        return Err(Fault::Damaged(answer));
-    }
+    database::check(&connection)?;
     let verified = rows::read_all(&connection)?;
     Ok((connection, verified))
-}
-
-/// Gives the database and what belongs to it another name, so that somebody can look into it.
-pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let aside = (0..u32::MAX)
-        .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))
-        .find(|aside| !aside.exists())
-        .unwrap_or_else(|| with_suffix(path, ".bad"));
-    // The log goes first: a database must never meet the log of another.
-    for suffix in ["-wal", "-shm", ""] {
-        match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-    }
-    if let Some(parent) = path.parent() {
-        directory::sync(parent)?;
-    }
-    Ok(aside)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn refusal(path: &Path, why: String) -> StoreError {

@@ -1,6 +1,7 @@
 //! Whose a thing is, as columns.
 
-use super::rows::{Fault, split};
+use super::super::database::Fault;
+use super::rows::split;
 use crate::store::{Origin, Owned};
 use rusqlite::Row;
 use std::sync::Arc;

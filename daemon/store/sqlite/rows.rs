@@ -1,45 +1,13 @@
 //! The tables: how a record becomes a row and back, and how damage is noticed.
 
 use super::super::StoreError;
+use super::super::database::{self, Fault};
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
 use super::owned;
 
 use crate::store::{Hidden, PauseRecord};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
-use thiserror::Error;
-
-/// Why the database cannot be used.
-#[derive(Debug, Error)]
-pub(crate) enum Fault {
-    /// What is in it is not what was written.
-    #[error("it is damaged: {0}")]
-    Damaged(String),
-    /// It cannot be read or written now.
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        let code = error.sqlite_error_code();
-        let shape = matches!(
-            error,
-            rusqlite::Error::QueryReturnedNoRows
-                | rusqlite::Error::InvalidColumnType(..)
-                | rusqlite::Error::FromSqlConversionFailure(..)
-                | rusqlite::Error::IntegralValueOutOfRange(..)
-                | rusqlite::Error::Utf8Error(..)
-        );
-        // An unknown error is what a missing table or column gives.
-        let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
-        if shape || code.is_some_and(|code| bad.contains(&code)) {
-            Self::Damaged(error.to_string())
-        } else {
-            Self::Refused(error.to_string())
-        }
-    }
-}
 
 const TABLES: &str = "
 CREATE TABLE resource (
@@ -111,12 +79,7 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
 /// Makes the tables of a new database; with something already in it, it is not new but damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
-    let tables: i64 =
-        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
-    if tables != 0 {
-        return Err(Fault::Damaged("it has tables but no version".to_owned()));
-    }
-    transaction.execute_batch(TABLES)?;
+    database::make(&transaction, TABLES)?;
     write_whole(&transaction, &Whole::default(), Tally::default())?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)

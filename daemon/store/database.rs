@@ -1,0 +1,141 @@
+//! What the databases of a state directory have in common: how one is opened and held to the disk, how damage is noticed, and
+//! how a damaged one is moved aside.
+
+pub(crate) use super::directory::{private, sync};
+
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use thiserror::Error;
+
+/// Why a database cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum Fault {
+    /// What is in it is not what was written.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    /// It cannot be read or written now.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let shape = matches!(
+            error,
+            rusqlite::Error::QueryReturnedNoRows
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::Utf8Error(..)
+        );
+        // An unknown error is what a missing table or column gives.
+        let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
+        if shape || code.is_some_and(|code| bad.contains(&code)) {
+            Self::Damaged(error.to_string())
+        } else {
+            Self::Refused(error.to_string())
+        }
+    }
+}
+
+/// Opens the file, which is made where there is none, for us alone. Also answers the version of its schema; nothing of it is
+/// changed yet.
+pub(crate) fn open(path: &Path) -> Result<(Connection, i64), Fault> {
+    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
+    let new = !path.exists();
+    let length = private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
+    // SQLite takes a file of one byte for a new database.
+    if (1..512).contains(&length) {
+        return Err(Fault::Damaged(format!("it has only {length} bytes")));
+    }
+    if new && let Some(parent) = path.parent() {
+        sync(parent).map_err(refused)?;
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(2))?;
+    let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    Ok((connection, version))
+}
+
+/// What it was made by, where that is not known here.
+pub(crate) fn newer(version: i64, known: i64) -> String {
+    format!("it was made by a newer steadfast (schema {version}, this one knows {known})")
+}
+
+/// From now on what is committed is on the disk.
+pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
+    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", (), |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Refused(format!("its file system cannot hold a WAL (mode {mode})")));
+    }
+    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON")?;
+    if connection.is_readonly(MAIN_DB)? {
+        // The file itself can be written to: this is what a damaged header gives.
+        return Err(Fault::Damaged("its format says that it must not be written to".to_owned()));
+    }
+    Ok(())
+}
+
+/// Makes the tables of a database without a version; with something already in it, it is not new but damaged.
+pub(crate) fn make(transaction: &Transaction<'_>, tables: &str) -> Result<(), Fault> {
+    let count: i64 =
+        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    if count != 0 {
+        return Err(Fault::Damaged("it has tables but no version".to_owned()));
+    }
+    Ok(transaction.execute_batch(tables)?)
+}
+
+/// Whether its pages are whole.
+pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
+    let answer: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
+    if answer == "ok" { Ok(()) } else { Err(Fault::Damaged(answer)) }
+}
+
+/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: its log is empty or gone.
+pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
+    let log = PathBuf::from(format!("{}-wal", path.to_str()?));
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return None;
+    }
+    let mut name = "file:".to_owned();
+    for character in path.to_str()?.chars() {
+        match character {
+            '%' => name.push_str("%25"),
+            '?' => name.push_str("%3f"),
+            '#' => name.push_str("%23"),
+            other => name.push(other),
+        }
+    }
+    Some(PathBuf::from(name + "?immutable=1"))
+}
+
+/// Gives the database and what belongs to it another name, so that somebody can look into it.
+pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let aside = (0..u32::MAX)
+        .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))
+        .find(|aside| !aside.exists())
+        .unwrap_or_else(|| with_suffix(path, ".bad"));
+    // The log goes first: a database must never meet the log of another.
+    for suffix in ["-wal", "-shm", ""] {
+        match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    if let Some(parent) = path.parent() {
+        sync(parent)?;
+    }
+    Ok(aside)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
