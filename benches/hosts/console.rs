@@ -1,6 +1,6 @@
 //! What asking costs: the status of a busy daemon, a thousand who follow its events, and its end.
 
-use super::drift::{Dice, restored_after};
+use super::drift::repairs_beside;
 use super::process::{Held, apply, timed};
 use super::report::{Report, Sample};
 use super::tree::{Graph, Tree};
@@ -104,17 +104,7 @@ pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure>
             })?;
         }
     }
-    let (calm_files, files) =
-        (Graph::read(&calm_tree.graph)?.resources.file, Graph::read(&tree.graph)?.resources.file);
-    let (mut theirs, mut ours) = (Sample::default(), Sample::default());
-    let mut dice = Dice(88_172_645_463_325_252);
-    for _ in 0..bench.rounds(500) {
-        let at = usize::try_from(dice.below(FILES as u64))?;
-        for (all, sample) in [(&calm_files, &mut theirs), (&files, &mut ours)] {
-            std::thread::sleep(Duration::from_micros(20_000 + dice.below(20_000)));
-            sample.add(restored_after(all.get(at).ok_or("no such file")?)?);
-        }
-    }
+    let (theirs, ours) = repairs_beside(bench, (&calm_tree, &tree))?;
     report.ratio("a repair beside 1000 who follow events", &theirs, &ours, 1.2);
     Ok(())
 }

@@ -87,3 +87,22 @@ impl Dice {
         self.0 % most
     }
 }
+
+/// How long a repair takes in a calm daemon, and in another at the same time, by turns.
+pub(crate) fn repairs_beside(
+    bench: &Bench,
+    (calm, other): (&Tree, &Tree),
+) -> Result<(Sample, Sample), Failure> {
+    let (calm_files, files) =
+        (Graph::read(&calm.graph)?.resources.file, Graph::read(&other.graph)?.resources.file);
+    let (mut theirs, mut ours) = (Sample::default(), Sample::default());
+    let mut dice = Dice(88_172_645_463_325_252);
+    for _ in 0..bench.rounds(500) {
+        let at = usize::try_from(dice.below(calm_files.len() as u64))?;
+        for (all, sample) in [(&calm_files, &mut theirs), (&files, &mut ours)] {
+            std::thread::sleep(Duration::from_micros(20_000 + dice.below(20_000)));
+            sample.add(restored_after(all.get(at).ok_or("no such file")?)?);
+        }
+    }
+    Ok((theirs, ours))
+}

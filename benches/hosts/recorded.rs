@@ -1,13 +1,13 @@
 //! What recording costs: repairs beside a recorder whose server never answers, events written a second, a million read.
 
-use super::drift::{Dice, restored_after};
+use super::drift::repairs_beside;
 use super::process::{Held, STEADFAST, apply, timed};
 use super::report::{Report, Sample};
-use super::tree::{Graph, Tree};
+use super::tree::Tree;
 use super::{Bench, Failure};
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use steadfast::events::{Happening, Level, Log, Retention};
 
 /// Repairs of a daemon with a recorder that stalls, beside those of one without.
@@ -26,17 +26,7 @@ pub(crate) fn recorder(bench: &Bench, report: &mut Report) -> Result<(), Failure
         (Held::daemon(&calm_tree)?, Held::daemon_with(&tree, &["--config", &settings])?);
     calm.converged()?;
     recorded.converged()?;
-    let (calm_files, files) =
-        (Graph::read(&calm_tree.graph)?.resources.file, Graph::read(&tree.graph)?.resources.file);
-    let (mut theirs, mut ours) = (Sample::default(), Sample::default());
-    let mut dice = Dice(88_172_645_463_325_252);
-    for _ in 0..bench.rounds(500) {
-        let at = usize::try_from(dice.below(FILES as u64))?;
-        for (all, sample) in [(&calm_files, &mut theirs), (&files, &mut ours)] {
-            std::thread::sleep(Duration::from_micros(20_000 + dice.below(20_000)));
-            sample.add(restored_after(all.get(at).ok_or("no such file")?)?);
-        }
-    }
+    let (theirs, ours) = repairs_beside(bench, (&calm_tree, &tree))?;
     report.ratio("a repair beside a recorder that stalls", &theirs, &ours, 1.1);
     Ok(())
 }

@@ -5,25 +5,20 @@ use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::state::Opening;
 use super::text::{count, out, out_json, plain};
-use super::{args, log, read, state, steps, text};
+use super::{args, log, pass, read, state, steps, text};
 use crate::config::Loaded;
-use crate::driver::{
-    Audience, Driver, Finished, Guard, Inbox, Input, News, Parts, Progress, Settings, local_minute,
-};
+use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
 use crate::history::History;
 use crate::plan::Plan;
-use crate::signals::{Signal, Signals};
+use crate::signals::Signals;
 use crate::store::{Journal as StateJournal, Recalled};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steadfast_engine::{Holding, Slots, Standing};
+use steadfast_engine::{Holding, Standing};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
-
-/// How long runs may still take when ^C is pressed once.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
@@ -76,7 +71,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let kept = Some(Arc::clone(&history));
     let parts = Parts { host, key, journal, recalled, history: kept, audience };
     let whole = (loaded, &args.graph);
-    let finished = runtime.block_on(drive(parts, whole, guard, Some(signals)));
+    let finished = runtime.block_on(pass::drive(parts, whole, guard, Some(signals)));
     history.flush();
     if let Some(why) = &finished.refused {
         text::error(why, None);
@@ -311,49 +306,4 @@ impl Audience for Screen {
     fn wants_progress(&self) -> bool {
         self.live
     }
-}
-
-/// Turns signals into stops: a command that runs once has nothing to reload and nothing to pause.
-pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
-    let mut stops = 0;
-    while let Ok(signal) = signals.next().await {
-        match signal {
-            Signal::Stop => {
-                stops += 1;
-                inbox.put(Input::Stop(if stops > 1 { Duration::ZERO } else { GRACE }));
-            }
-            Signal::Reload | Signal::Pause | Signal::Resume => {}
-        }
-    }
-}
-
-/// A driver set up for one pass.
-fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
-    Settings {
-        one_shot: true,
-        slots: Slots::default(),
-        sweep: None,
-        pause_limit: Duration::from_hours(8),
-        whole: false,
-        removes: graph.only.is_empty() && graph.skip.is_empty(),
-        brake: None,
-        clock: local_minute,
-        guard,
-    }
-}
-
-/// Runs a graph once.
-pub(super) async fn drive(
-    parts: Parts,
-    (loaded, graph): (Loaded, &args::Graph),
-    guard: Option<Arc<dyn Guard>>,
-    signals: Option<Signals>,
-) -> Finished {
-    let driver = Driver::new(settings(graph, guard), parts);
-    let inbox = driver.inbox();
-    inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
-    if let Some(signals) = signals {
-        tokio::spawn(obey(signals, inbox));
-    }
-    driver.run().await
 }

@@ -15,6 +15,7 @@ mod history;
 mod kept;
 mod log;
 mod ordered;
+mod pass;
 mod past;
 mod plan;
 mod read;

@@ -2,7 +2,7 @@
 
 use super::args::Graph;
 use super::text::{count, difference, out, plain};
-use super::{apply, text};
+use super::{pass, text};
 use crate::config::Loaded;
 use crate::driver::{Finished, Parts};
 use crate::plan::{Action, Plan, Step, Steps, Unusable};
@@ -28,7 +28,7 @@ pub(super) fn find(
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
     let parts = Parts { host, key, journal, recalled, history, audience };
-    let finished = runtime.block_on(apply::drive(parts, (loaded, from), None, None));
+    let finished = runtime.block_on(pass::drive(parts, (loaded, from), None, None));
     Found::new(graph, &order, &steps, finished)
 }
 

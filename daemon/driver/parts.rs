@@ -193,10 +193,7 @@ impl Driver {
         for part in parts {
             match &part.outcome {
                 Some(Outcome::Changed(notes)) => {
-                    self.times.note(part.id, Moment::Changed);
-                    if self.settings.one_shot {
-                        self.changed.insert(part.id);
-                    }
+                    self.note_changed(part.id);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
                     self.audience.hear(&News::Changed {
                         identity,

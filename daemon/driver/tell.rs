@@ -160,10 +160,7 @@ impl Driver {
         }
         match outcome {
             Outcome::Changed => {
-                self.times.note(id, Moment::Changed);
-                if self.settings.one_shot {
-                    self.changed.insert(id);
-                }
+                self.note_changed(id);
                 let identity = match &live {
                     Some(live) => &live.identity,
                     None => self.table.name(id),
@@ -187,6 +184,13 @@ impl Driver {
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id),
             Outcome::Interrupted => self.audience.hear(&News::Interrupted(self.table.name(id))),
+        }
+    }
+
+    pub(super) fn note_changed(&mut self, id: VertexId) {
+        self.times.note(id, Moment::Changed);
+        if self.settings.one_shot {
+            self.changed.insert(id);
         }
     }
 

@@ -32,8 +32,10 @@ fn send(socket: &Path, entry: &[u8]) -> Result<(), Trouble> {
     }
 }
 
-/// A value on one line stands behind `=`; any other is led by its length, so that it cannot forge a field.
-fn encode(fields: &[(&str, &str)]) -> Vec<u8> {
+/// An entry as the journal reads it: a value on one line stands behind `=`; any other is led by its length, so that it cannot
+/// forge a field.
+#[must_use]
+pub fn encode(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut entry = Vec::new();
     for (name, value) in fields {
         entry.extend_from_slice(name.as_bytes());

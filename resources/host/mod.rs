@@ -7,7 +7,7 @@ mod cores;
 mod descriptors;
 pub mod files;
 mod group;
-mod journal;
+pub mod journal;
 mod kernel;
 mod lines;
 mod look;

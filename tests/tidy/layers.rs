@@ -35,7 +35,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("history", &["store", "steadfast_resources"]),
     // What is locked is the directory of the store.
     ("lease", &["store"]),
-    ("events", &["store"]),
+    // Of the resources, how an entry of the journal is written.
+    ("events", &["store", "steadfast_resources"]),
     ("signals", &[]),
     // What runs inside a daemon, each with its manifold; it is told by `cli` how.
     (

@@ -4,6 +4,7 @@ use super::{Batch, Sending, Sink};
 use crate::events::{Event, Level};
 use std::path::PathBuf;
 use std::time::Duration;
+use steadfast_resources::host::journal;
 use tokio::net::UnixDatagram;
 use tokio::time::timeout;
 
@@ -46,7 +47,7 @@ impl Sink for ToJournald {
     }
 }
 
-/// An event as the journal reads it: `NAME=value`, or, where the value has lines, its name, its length and itself.
+/// An event as an entry of the journal.
 fn entry(event: &Event) -> Vec<u8> {
     let mut end = event.says.len().min(LONGEST);
     while !event.says.is_char_boundary(end) {
@@ -71,7 +72,6 @@ fn entry(event: &Event) -> Vec<u8> {
         ("MESSAGE", Some(format!("{}{subject}{colon}{says}", event.what))),
         ("PRIORITY", Some(priority.to_owned())),
         ("SYSLOG_IDENTIFIER", Some("steadfast".to_owned())),
-        ("SYSLOG_TIMESTAMP", None),
         ("STEADFAST_EVENT", Some(event.what.clone())),
         ("STEADFAST_NUMBER", Some(number)),
         ("STEADFAST_AT_USEC", Some(at)),
@@ -80,19 +80,9 @@ fn entry(event: &Event) -> Vec<u8> {
         ("STEADFAST_COUNT", count),
         ("STEADFAST_RUN", run),
     ];
-    let mut bytes = Vec::new();
-    for (name, value) in fields.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-        bytes.extend_from_slice(name.as_bytes());
-        if value.contains('\n') {
-            bytes.push(b'\n');
-            bytes.extend_from_slice(&u64::try_from(value.len()).unwrap_or_default().to_le_bytes());
-        } else {
-            bytes.push(b'=');
-        }
-        bytes.extend_from_slice(value.as_bytes());
-        bytes.push(b'\n');
-    }
-    bytes
+    let fields: Vec<(&str, &str)> =
+        fields.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+    journal::encode(&fields)
 }
 
 #[cfg(test)]
