@@ -4,6 +4,7 @@
 //! Each vertex takes its semaphores one by one in ascending order; each semaphore serves first come, first served. A run that is in
 //! progress is passed by at most two ends of others before its own (A2). An ancestor may become dirty at any time.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often another run may end before one that is in progress.
@@ -32,6 +33,16 @@ enum Phase {
     Taking(usize),
     /// It holds all, and so many others have ended since.
     Running(u8),
+}
+
+impl Phase {
+    /// One more of the others has ended.
+    fn older(self) -> Self {
+        match self {
+            Self::Running(age) => Self::Running((age + 1).min(PATIENCE)),
+            other => other,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,17 +86,21 @@ impl State {
                     _ => {}
                 }
             }
-            for semaphore in 0..2 {
-                let room = self.holders(setting, semaphore) < setting.counts[semaphore];
-                let at = if setting.serves_last { self.queues[semaphore].len() } else { 1 };
-                if room && !self.queues[semaphore].is_empty() {
-                    let first = self.queues[semaphore].remove(at - 1);
-                    let Phase::Taking(held) = self.phases[first] else { unreachable!() };
-                    self.take(setting, first, held + 1);
-                }
-            }
+            (0..2).for_each(|semaphore| self.serve(setting, semaphore));
             if self == before {
                 return self;
+            }
+        }
+    }
+
+    /// Where there is room, the first in the queue takes it.
+    fn serve(&mut self, setting: &Setting, semaphore: usize) {
+        let queue = &self.queues[semaphore];
+        let at = if setting.serves_last { queue.len() } else { queue.len().min(1) };
+        if at > 0 && self.holders(setting, semaphore) < setting.counts[semaphore] {
+            let first = self.queues[semaphore].remove(at - 1);
+            if let Phase::Taking(held) = self.phases[first] {
+                self.take(setting, first, held + 1);
             }
         }
     }
@@ -110,11 +125,7 @@ impl State {
             let mut next = self.clone();
             match self.phases[vertex] {
                 Phase::Running(age) if !overdue || age == PATIENCE => {
-                    for phase in &mut next.phases {
-                        if let Phase::Running(age) = phase {
-                            *age = (*age + 1).min(PATIENCE);
-                        }
-                    }
+                    next.phases = next.phases.map(Phase::older);
                     next.phases[vertex] = Phase::Clean;
                 }
                 Phase::Clean if setting.moves => next.phases[vertex] = Phase::Dirty,
@@ -138,11 +149,10 @@ fn explored(setting: &Setting) -> BTreeMap<State, Vec<State>> {
     let mut all = BTreeMap::new();
     let mut left = vec![first];
     while let Some(state) = left.pop() {
-        if !all.contains_key(&state) {
-            let next = state.next(setting);
-            left.extend(next.iter().cloned());
-            all.insert(state, next);
-        }
+        let Entry::Vacant(entry) = all.entry(state) else { continue };
+        let next = entry.key().next(setting);
+        left.extend(next.iter().cloned());
+        entry.insert(next);
     }
     all
 }

@@ -282,7 +282,7 @@ proptest! {
         }
         for group in contract(&candidates, &edges).groups {
             let leads = |id: &&VertexId| leading.contains(&id.0);
-            let expected = group.members.iter().find(leads).or(group.members.first());
+            let expected = group.members.iter().find(leads).or_else(|| group.members.first());
             prop_assert_eq!(Some(&group.leader), expected);
         }
         for vertex in &mut candidates {
