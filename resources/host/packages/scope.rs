@@ -33,7 +33,9 @@ pub(super) fn apart(argv: Vec<String>) -> Vec<String> {
 }
 
 fn is_in_unit() -> bool {
-    std::path::Path::new("/run/systemd/system").is_dir()
+    // Others than root may neither make a scope nor change packages: apt says so best.
+    rustix::process::geteuid().is_root()
+        && std::path::Path::new("/run/systemd/system").is_dir()
         && std::fs::read_to_string("/proc/self/cgroup").is_ok_and(|text| names_unit(&text))
 }
 
