@@ -18,6 +18,7 @@ mod secrets;
 mod spawner;
 mod supervise;
 pub mod systemd;
+pub mod trust;
 
 pub use capture::Captured;
 pub use command::Command;
