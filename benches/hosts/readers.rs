@@ -93,7 +93,8 @@ impl Followers {
         let stalled = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
         let live = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
         let lines: Arc<Vec<AtomicU64>> = Arc::new(live.iter().map(|_| AtomicU64::new(0)).collect());
-        let (failed, end) = (Arc::default(), Arc::<AtomicBool>::default());
+        let failed = Arc::<Mutex<Option<String>>>::default();
+        let end = Arc::<AtomicBool>::default();
         let (counts, ended, told) = (Arc::clone(&lines), Arc::clone(&end), Arc::clone(&failed));
         let reading = std::thread::spawn(move || {
             if let Err(error) = read(&live, &counts, &ended) {

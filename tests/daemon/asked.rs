@@ -42,7 +42,25 @@ fn the_status_says_what_stands_in_the_way() {
         .exits(1)
         .prints("asked: failed: 2 of 3 resources not as declared")
         .prints("file[bad]: failed, and has no retries left: cannot reach")
-        .prints("file[below]: waits for others: file[bad]");
+        .prints("file[below]: waits for others: file[bad]")
+        .prints_in_order(&[
+            "  last check ",
+            " ago, last repair ",
+            " ago, last event ",
+            "; up for ",
+        ]);
+    ask(&host, &["status", "--most", "1"]).prints("  … and 1 more (--most N)");
+    ask(&host, &["show", "file[a]"]).exits(0).prints_in_order(&[
+        "file[a]: as declared\n",
+        "  needs: nothing\n",
+        "  needed by: file[bad]\n",
+        "  events: inotify\n",
+        "  owned: made by steadfast\n",
+        "  checked: ",
+        "  changed: ",
+        "  heard of: ",
+        "changed file[a]: created",
+    ]);
     ask(&host, &["why", "file[below]"])
         .exits(0)
         .prints_in_order(&["file[below]: waits for others", "file[bad]: failed"]);

@@ -67,15 +67,12 @@ fn bash_completes_names_from_the_daemon() {
 /// A zsh or fish in a terminal, in which completions are loaded; nothing of the user's own is.
 fn other_shell(host: &Host, shell: &str) -> Terminal {
     let mut command = Command::new(shell);
-    let load = match shell {
-        "zsh" => {
-            command.args(["-f", "-i"]).env("PS1", "$ ");
-            "autoload -Uz compinit; compinit -u -D; source <(steadfast completions zsh)"
-        }
-        _ => {
-            command.args(["--no-config", "-i"]);
-            "steadfast completions fish | source"
-        }
+    let load = if shell == "zsh" {
+        command.args(["-f", "-i"]).env("PS1", "$ ");
+        "autoload -Uz compinit; compinit -u -D; source <(steadfast completions zsh)"
+    } else {
+        command.args(["--no-config", "-i"]);
+        "steadfast completions fish | source"
     };
     let home = host.path("");
     command.env("HOME", &home).env("XDG_DATA_HOME", &home).env("XDG_CONFIG_HOME", &home);

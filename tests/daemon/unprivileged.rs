@@ -73,7 +73,7 @@ fn state_goes_where_the_user_keeps_it() {
 #[test]
 fn what_others_could_change_is_told() {
     let host = Host::of_nobody(
-        r#"graph: told
+        r"graph: told
 resources:
   file:
   - {name: a, path: $DIR/a, source: $DIR/open}
@@ -82,7 +82,7 @@ resources:
   - {name: d, path: $DIR/d, source: $DIR/well}
   exec:
   - {name: e, args: [$DIR/judge]}
-"#,
+",
     );
     for name in ["open", "judge", "well"] {
         host.write(name, "#!/bin/sh\n").chmod(name, 0o755).give_away(name);

@@ -193,6 +193,7 @@ fn a_hard_link_to_a_file_of_roots_is_not_copied_from_a_directory_of_a_user() {
         assert!(words.contains("2 names"), "{words}");
     }
     chown(&home, Some(NOBODY), None).unwrap();
+    chmod(&home, 0o755);
     chown(&secret, Some(NOBODY), None).unwrap();
     for held in &held {
         made(&host, held);

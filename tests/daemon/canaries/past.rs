@@ -67,15 +67,15 @@ pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
 
 /// A resource with a secret in it on the screen of `top`: its details, what differs, its events.
 pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
-    let mut command = host.bare(&["top", "--state-dir"]);
-    command.arg(host.path("state")).env("TERM", "xterm").env_remove("NO_COLOR");
-    let terminal = Terminal::start(&command, 50, 200);
-    terminal.wait_for("resources");
-    terminal.type_in(&format!("/well-{held}]\r")).wait_for(&format!("file[well-{held}]"));
-    terminal.type_in("\r").wait_for("needed by");
-    terminal.type_in("d").wait_for("what differs").type_in("q");
-    terminal.type_in("e").wait_for("the last first").type_in("q");
-    terminal.type_in("/refused\r").wait_for("file[refused-").type_in("\r").wait_for("needed by");
-    silence.holds("the screen of top", terminal.raw().as_bytes());
-    terminal.type_in("qq");
+    for name in [format!("file[well-{held}]"), "file[refused-".to_owned()] {
+        let mut command = host.bare(&["top", "--state-dir"]);
+        command.arg(host.path("state")).env("TERM", "xterm").env_remove("NO_COLOR");
+        let terminal = Terminal::start(&command, 50, 200);
+        terminal.wait_for("resources");
+        terminal.type_in(&format!("/{name}\r")).wait_for(&format!("with `{name}`"));
+        terminal.type_in("\r").wait_for("needed by");
+        terminal.type_in("d").wait_for("what differs").type_in("q");
+        terminal.type_in("e").wait_for("the last first");
+        silence.holds("the screen of top", terminal.raw().as_bytes());
+    }
 }
