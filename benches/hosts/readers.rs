@@ -23,12 +23,12 @@ const HALF: usize = 500;
 const FILES: usize = 10_000;
 
 /// How long all of them may take to be told something.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The daemon lets go of who takes nothing for thirty seconds: a round is shorter.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// More than a kernel keeps for one who does not read.
+/// Less than a kernel keeps for one who does not read, and far more than a repair is told in.
 const FULL: u64 = 64 * 1024;
 
 /// Repairs beside those of a daemon that nobody follows. Each round has its own followers; it is measured only where each of them was
