@@ -79,7 +79,7 @@ fn many_files() -> Result<(), Failure> {
 struct Followers {
     stalled: Vec<UnixStream>,
     /// How many lines each of the others has read.
-    lines: Arc<Vec<AtomicU64>>,
+    lines: Arc<[AtomicU64]>,
     failed: Arc<Mutex<Option<String>>>,
     end: Arc<AtomicBool>,
     reading: Option<JoinHandle<()>>,
@@ -92,7 +92,7 @@ impl Followers {
         let connect = || console::connect(socket, follow);
         let stalled = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
         let live = (0..HALF).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
-        let lines: Arc<Vec<AtomicU64>> = Arc::new(live.iter().map(|_| AtomicU64::new(0)).collect());
+        let lines: Arc<[AtomicU64]> = live.iter().map(|_| AtomicU64::new(0)).collect();
         let failed = Arc::<Mutex<Option<String>>>::default();
         let end = Arc::<AtomicBool>::default();
         let (counts, ended, told) = (Arc::clone(&lines), Arc::clone(&end), Arc::clone(&failed));
@@ -194,7 +194,7 @@ fn read(live: &[UnixStream], counts: &[AtomicU64], end: &AtomicBool) -> Result<(
                     if read.starts_with(b"{\"unavailable\"") {
                         return Err(String::from_utf8_lossy(read).into_owned().into());
                     }
-                    let lines = read.iter().filter(|byte| **byte == b'\n').count() as u64;
+                    let lines = read.split(|byte| *byte == b'\n').count() as u64 - 1;
                     count.fetch_add(lines, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
