@@ -117,6 +117,19 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     assert_eq!(recorded(folder.path()).len(), 5);
 }
 
+/// The numbers of all that is told by the beat until the end.
+async fn by_the_beat(mut follower: Follower) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while let Some(next) = follower.together().await {
+        let mut next = Some(next);
+        while let Some(Next::Event(event)) = next {
+            numbers.extend(event.number);
+            next = follower.try_next();
+        }
+    }
+    numbers
+}
+
 /// C-19: who waits for the beat gets each once and in order, however many come with one, and the end without another beat.
 #[tokio::test(flavor = "multi_thread")]
 async fn c19_who_follows_by_the_beat_misses_nothing() {
@@ -126,18 +139,8 @@ async fn c19_who_follows_by_the_beat_misses_nothing() {
     let beating = tokio::spawn(async move { beaten.beat(Duration::from_millis(1)).await });
     let following: Vec<_> = (0..20)
         .map(|_| {
-            let (_, mut follower) = stream.follow(|_| true);
-            tokio::spawn(async move {
-                let mut numbers = Vec::new();
-                while let Some(next) = follower.together().await {
-                    let mut next = Some(next);
-                    while let Some(Next::Event(event)) = next {
-                        numbers.extend(event.number);
-                        next = follower.try_next();
-                    }
-                }
-                numbers
-            })
+            let (_, follower) = stream.follow(|_| true);
+            tokio::spawn(by_the_beat(follower))
         })
         .collect();
     let mut press = Press::new(&stream, folder.path());
