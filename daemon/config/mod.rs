@@ -41,7 +41,6 @@ mod source;
 mod syntax;
 mod template;
 mod tree;
-mod trust;
 mod units;
 mod value;
 mod window;
@@ -55,7 +54,6 @@ pub use recorders::{Recorder, recorders};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
 pub use settings::{Bounds, Defaults, Judge, Settings, read_settings, settings};
-pub use trust::doubts;
 pub use units::span;
 pub use window::Window;
 

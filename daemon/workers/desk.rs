@@ -30,6 +30,9 @@ const LOOKS: Duration = Duration::from_mins(2);
 /// How often it is asked whether a resource rests.
 const REST: Duration = Duration::from_millis(20);
 
+/// Among so many names it is looked for the one that may be meant.
+const KNOWN: usize = 100_000;
+
 /// How far `why` goes.
 const STEPS: usize = 100;
 
@@ -174,7 +177,26 @@ impl Clerk {
 
     async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
         let found = self.of_driver(|to| Question::Show(resource.to_owned(), to)).await?;
-        found.ok_or_else(|| Reply::Unknown(vec![resource.to_owned()]))
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.unknown(&[resource.to_owned()]).await),
+        }
+    }
+
+    /// There are no such resources; which may be meant instead.
+    async fn unknown(&self, resources: &[String]) -> Reply {
+        let known = self.of_driver(|to| Question::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let near = |word: &String| {
+            // Said without its kind.
+            let bare = format!("[{word}]");
+            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
+            match named.map(String::as_str).next() {
+                Some(name) => format!("{word} (did you mean {name}?)"),
+                None => with_nearest(word, known.iter().map(String::as_str)),
+            }
+        };
+        Reply::Unknown(resources.iter().map(near).collect())
     }
 
     /// From a resource, through those it waits for, to the one that waits for nobody.
@@ -256,7 +278,7 @@ impl Clerk {
         question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
-        if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }
+        if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
     }
 
     /// Orders something about what is kept: answered when it is durable.

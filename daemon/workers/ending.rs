@@ -3,6 +3,7 @@
 use super::requests::Requests;
 use super::{Shared, systemd};
 use crate::driver::Input;
+use crate::events::Stream;
 use crate::supervisor::{Life, Manifold, Outputs, Supervisor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,12 +15,13 @@ use tokio::sync::watch;
 pub(super) struct Ending {
     pub(super) supervisor: Supervisor,
     requests: Requests,
+    stream: Stream,
     asked: AtomicU32,
 }
 
 impl Ending {
-    pub(super) fn new(supervisor: Supervisor, requests: Requests) -> Self {
-        Self { supervisor, requests, asked: AtomicU32::new(0) }
+    pub(super) fn new(supervisor: Supervisor, requests: Requests, stream: Stream) -> Self {
+        Self { supervisor, requests, stream, asked: AtomicU32::new(0) }
     }
 
     /// It was asked for: in order the first time, at once after that.
@@ -31,6 +33,7 @@ impl Ending {
     pub(super) fn begin(&self) {
         if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
             systemd::stopping();
+            self.stream.gather();
         }
         self.supervisor.stop(None);
     }

@@ -146,7 +146,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         state_directory: setup.state_directory,
         audience: setup.audience,
         graph: Reloader::new(setup.graph, requests.clone()),
-        ending: Ending::new(supervisor.clone(), requests.clone()),
+        ending: Ending::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
         grace: setup.grace,
         teller,
@@ -158,6 +158,9 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         #[cfg(debug_assertions)]
         faults: faults::Faults::default(),
     });
+    // No worker: whoever follows hears of those that break.
+    let beaten = shared.stream.clone();
+    tokio::spawn(async move { beaten.beat(telling::TOGETHER).await });
     let clerk = desk::Clerk { shared: Arc::clone(&shared), set_log: setup.set_log };
     let stops = setup.signals.stops();
     let mut workers = vec![

@@ -41,6 +41,7 @@ mod refused;
 mod reloaded;
 mod removed;
 mod secrets;
+mod secured;
 mod settings;
 mod shells;
 mod shown;

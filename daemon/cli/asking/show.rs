@@ -9,6 +9,7 @@ use crate::control::Ask;
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
 use crate::supervisor::Report;
+use std::collections::BTreeMap;
 
 /// So many events are shown of one resource.
 const LAST: usize = 5;
@@ -120,6 +121,16 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
     })
 }
 
+/// What a worker is given by others, and what of that is not there.
+fn inputs(inputs: &BTreeMap<String, bool>) -> String {
+    let each = |(name, is_there): (&String, &bool)| {
+        let missing = if *is_there { "" } else { " (not there)" };
+        format!("{}{missing}", plain(name))
+    };
+    let names: Vec<String> = inputs.iter().map(each).collect();
+    if names.is_empty() { String::new() } else { format!(", inputs: {}", names.join(", ")) }
+}
+
 /// The daemon's own workers.
 pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     asking(async {
@@ -134,6 +145,7 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
             if let Some(says) = &worker.says {
                 line.push_str(&format!(", {}", plain(says)));
             }
+            line.push_str(&inputs(&worker.inputs));
             if let Some(error) = &worker.last_error {
                 line.push_str(&format!(", last error: {}", plain(error)));
             }
