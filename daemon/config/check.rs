@@ -426,13 +426,10 @@ impl Checker<'_> {
     }
 }
 
-/// S-11: what it reads or runs that others could change. Root is refused that when it is to be done; who else can change it can
-/// do no more than other users can, and is told of here.
+/// S-11: what it reads or runs that others could change. What a file copies or believes, root is refused besides, when it is to be
+/// done.
 fn untrusted(resource: &dyn Resource) -> Vec<Invalid> {
     let reader = Reader::here();
-    if reader.is_strict() {
-        return Vec::new();
-    }
     let doubts = resource.trusts();
     let doubts = doubts.iter().filter_map(|path| reader.doubts_on_the_way(path));
     let invalid = |why: String| {

@@ -33,8 +33,10 @@ pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process
     let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
     directory(cwd)?;
     let program = find(name, path, cwd)?;
-    let runs_as = account.switch.as_ref().map(Switch::uid);
-    believe(&program, Reader::here().on_behalf_of(runs_as))?;
+    if command.judged {
+        let runs_as = account.switch.as_ref().map(Switch::uid);
+        believe(&program, Reader::here().on_behalf_of(runs_as))?;
+    }
 
     let mut words: Vec<PathBuf> = Vec::new();
     if umask_in_shell {
@@ -118,15 +120,13 @@ fn find(name: &str, path: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
     })
 }
 
-/// S-11: what root runs, nobody else may be able to change; what runs as another user, that user may.
+/// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
 fn believe(program: &Path, reader: Reader) -> Result<(), Trouble> {
     let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
         return Ok(());
     };
     let said = format!("program {}: somebody else could change it\n{doubt}", shown(program));
-    Err(Trouble::new(said).hint(
-        "let root own it and all folders above it, or run it as its owner (`user` of an exec)",
-    ))
+    Err(Trouble::new(said).hint("let root own it and all folders above it"))
 }
 
 fn is_program(metadata: &std::fs::Metadata) -> bool {

@@ -16,6 +16,8 @@ impl File {
     /// What others must not be able to change: what is copied, and what judges it.
     pub(super) fn trusted(&self) -> Vec<PathBuf> {
         let copied = match &self.shape {
+            // Its owner may change the copy anyway.
+            _ if self.owner.is_some() => &[],
             Shape::Regular(Body::Source(path)) | Shape::Directory(Some(path)) => {
                 std::slice::from_ref(path)
             }
