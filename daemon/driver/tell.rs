@@ -56,8 +56,8 @@ impl Driver {
             Notice::Diverged(id) => self.tell_diverged(id),
             Notice::Converged => {
                 self.times.converged = Some(tokio::time::Instant::now());
-                let (counts, in_fight): (Counts, bool) =
-                    (self.counts(), std::mem::take(&mut self.skirmish));
+                let counts: Counts = self.counts();
+                let in_fight = std::mem::take(&mut self.skirmish);
                 self.audience.hear(&News::Converged { counts, in_fight });
             }
             Notice::Pausing(ids) => {
@@ -84,7 +84,7 @@ impl Driver {
     /// Who is fought over moves for each repair: the fight itself was told.
     fn tell_diverged(&mut self, id: VertexId) {
         self.times.converged = None;
-        self.skirmish = matches!(self.engine.standing(id), Some(Standing::Contended { .. }));
+        self.skirmish = self.engine.is_contended(id);
         let first = self.concerned(id).first().copied().unwrap_or(id);
         let (identity, in_fight) = (self.table.name(first), self.skirmish);
         self.audience.hear(&News::Diverged { identity, in_fight });
