@@ -13,6 +13,7 @@ mod aliases;
 mod automatic;
 mod check;
 mod claims;
+mod closing;
 mod code;
 mod cycle;
 mod fast;

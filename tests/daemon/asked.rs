@@ -17,13 +17,13 @@ resources:
 "#;
 
 /// A command to the daemon of this host.
-fn ask(host: &Host, words: &[&str]) -> Output {
+pub(crate) fn ask(host: &Host, words: &[&str]) -> Output {
     let mut command = host.bare(words);
     command.arg("--state-dir").arg(host.path("state"));
     host.finish(command)
 }
 
-fn status(host: &Host) -> Value {
+pub(crate) fn status(host: &Host) -> Value {
     let answer = ask(host, &["status", "--json"]);
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }

@@ -67,7 +67,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
     {
         let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
-        lines.push(format!("  {what}: {age}"));
+        let class = details.status.last_change.filter(|_| what == "changed");
+        let class = class.map_or_else(String::new, |class| format!(", {}", class.words()));
+        lines.push(format!("  {what}: {age}{class}"));
     }
     lines
 }
