@@ -94,8 +94,8 @@ fn stalled(host: &Host) -> Daemon {
 
 /// How a worker stands whose name begins so.
 fn state(report: &Value, name: &str) -> String {
-    let workers = report["workers"].as_object().into_iter().flatten();
-    let found = workers.into_iter().find(|(worker, _)| worker.starts_with(name));
+    let mut workers = report["workers"].as_object().into_iter().flatten();
+    let found = workers.find(|(worker, _)| worker.starts_with(name));
     found.map_or_else(String::new, |(_, worker)| {
         worker["state"].as_str().unwrap_or_default().to_owned()
     })

@@ -304,3 +304,21 @@ async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
     assert!(took >= Duration::from_millis(1900) && took < Duration::from_secs(3), "{took:?}");
     stage.until("it went on coming and going", || stage.starts("restless") > 20).await;
 }
+
+/// who is done for good when it is asked to end is forgotten, not started again.
+#[tokio::test(start_paused = true)]
+async fn who_is_done_when_it_is_asked_to_end_is_forgotten() {
+    let stage = Stage::new();
+    let leaves = Manifold::new("leaves", |_, life: Life| async move {
+        life.ready(Outputs::none());
+        life.stopping().cancelled().await;
+        Err(Failure::new(Kind::Uninstall, "done"))
+    });
+    stage.install(vec![stage.worker("input"), leaves.uses("input")]).await;
+    stage.runs(&["leaves"]).await;
+    stage.cue("input", Cue::End(Err(Failure::new(Kind::Bounce, "new"))));
+    stage.until("it is gone", || stage.state("leaves").is_none()).await;
+    stage.until("the input is back", || stage.starts("input") == 2).await;
+    stage.quiet().await;
+    assert_eq!(stage.state("leaves"), None);
+}
