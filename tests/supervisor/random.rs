@@ -294,7 +294,7 @@ async fn end(
     wrong
 }
 
-async fn play(steps: Vec<Step>, calm: bool, stops: &[(Option<u16>, u16)]) -> (Vec<String>, u32) {
+async fn play(steps: Vec<Step>, calm: bool, requests: &[(Option<u16>, u16)]) -> (Vec<String>, u32) {
     let second = Duration::from_secs(1);
     let delays =
         Delays { error: second / 5, longest: 2 * second, cut_off: CUT_OFF, ..Delays::default() };
@@ -309,7 +309,7 @@ async fn play(steps: Vec<Step>, calm: bool, stops: &[(Option<u16>, u16)]) -> (Ve
         hands.lock().expect("whole").calm = true;
         tokio::time::sleep(60 * second).await;
     }
-    let wrong = end(stops, &supervisor, &hands).await;
+    let wrong = end(requests, &supervisor, &hands).await;
     let ordered = hands.lock().expect("whole").ordered;
     (wrong, ordered)
 }
@@ -325,10 +325,10 @@ fn whatever_happens() {
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let total = std::cell::Cell::new(0);
     let all = (proptest::collection::vec(step(), 1..30), any::<bool>(), stops());
-    let result = runner.run(&all, |(steps, calm, stops)| {
+    let result = runner.run(&all, |(steps, calm, requests)| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().start_paused(true).build().expect("a runtime");
-        let (wrong, ordered) = runtime.block_on(play(steps, calm, &stops));
+        let (wrong, ordered) = runtime.block_on(play(steps, calm, &requests));
         total.set(total.get() + ordered);
         prop_assert!(wrong.is_empty(), "{wrong:?}");
         Ok(())

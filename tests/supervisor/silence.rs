@@ -1,9 +1,10 @@
 //! Workers that hang.
 
 use crate::stage::{Stage, delays};
+use crate::strange::wait_for;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::supervisor::{Delays, Life, Manifold, Outputs, State, Supervisor};
 use tokio::sync::oneshot;
@@ -106,30 +107,44 @@ async fn who_waits_for_something_lives() {
     assert_eq!((stage.starts("w"), stage.error("w").as_str()), (1, ""));
 }
 
+/// A thread, as who asks it sees it.
+#[derive(Default)]
+struct Thread {
+    hangs: AtomicBool,
+    asked: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+impl Thread {
+    fn ask(&self) -> oneshot::Receiver<()> {
+        let (to, answer) = oneshot::channel();
+        self.asked.lock().expect("whole").push(to);
+        if !self.hangs.load(Ordering::SeqCst) {
+            self.goes_on();
+        }
+        answer
+    }
+
+    fn goes_on(&self) {
+        self.hangs.store(false, Ordering::SeqCst);
+        for to in self.asked.lock().expect("whole").drain(..) {
+            let _told = to.send(());
+        }
+    }
+}
+
 /// A thread that does not answer cannot be cut off: it is named for as long as that lasts.
 #[tokio::test(start_paused = true)]
 async fn a_thread_that_hangs_is_named() {
     let supervisor = Supervisor::start(delays()).expect("valid");
-    let (answers, kept) =
-        (Arc::new(AtomicBool::new(true)), Arc::<std::sync::Mutex<Vec<_>>>::default());
-    let starts = Arc::<AtomicU32>::default();
-    let own = (Arc::clone(&answers), Arc::clone(&kept), Arc::clone(&starts));
+    let (thread, starts) = (Arc::<Thread>::default(), Arc::<AtomicU32>::default());
+    let own = (Arc::clone(&thread), Arc::clone(&starts));
     let holds = Manifold::new("w", move |_, life: Life| {
-        let (answers, kept, starts) = own.clone();
+        let (thread, starts) = own.clone();
         async move {
             starts.fetch_add(1, Ordering::SeqCst);
             life.ready(Outputs::none());
-            let ask = || {
-                let (to, answer) = oneshot::channel::<()>();
-                if answers.load(Ordering::SeqCst) {
-                    to.send(()).expect("it listens");
-                } else {
-                    kept.lock().expect("whole").push(to);
-                }
-                answer
-            };
             tokio::select! {
-                never = life.tend(ask) => match never {},
+                never = life.tend(|| thread.ask()) => match never {},
                 () = life.stopping().cancelled() => Ok(()),
             }
         }
@@ -138,16 +153,13 @@ async fn a_thread_that_hangs_is_named() {
     let hangs = || supervisor.report().workers["w"].hangs_for;
     sleep(Duration::from_hours(1)).await;
     assert_eq!(hangs(), None);
-    answers.store(false, Ordering::SeqCst);
+    thread.hangs.store(true, Ordering::SeqCst);
     sleep(LIMIT * 3).await;
     let long = hangs().expect("it is named");
     assert!((60_000..=90_000).contains(&long), "{long}");
     sleep(LIMIT * 10).await;
     assert_eq!(starts.load(Ordering::SeqCst), 1, "its task lives: to cut it off would end nothing");
-    answers.store(true, Ordering::SeqCst);
-    for to in kept.lock().expect("whole").drain(..) {
-        let _told = to.send(());
-    }
+    thread.goes_on();
     sleep(LIMIT).await;
     assert_eq!(hangs(), None, "it answers again");
     supervisor.stop(None);
@@ -166,13 +178,8 @@ async fn who_blocks_is_named_and_not_started_again() {
         async move {
             life.ready(Outputs::none());
             if starts.fetch_add(1, Ordering::SeqCst) == 0 {
-                let wait = || {
-                    while !free.load(Ordering::SeqCst) {
-                        std::thread::sleep(Duration::from_millis(5));
-                    }
-                };
                 // A blocked thread, whose other tasks the runtime gives to another one.
-                tokio::task::block_in_place(wait);
+                tokio::task::block_in_place(|| wait_for(&free));
             }
             life.during(life.stopping().cancelled()).await;
             Ok(())
