@@ -191,6 +191,7 @@ impl Driver {
             up_for: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Not of the driver: added by who passes it on.
+            daemon: Vec::new(),
             reboot: None,
             checkout: None,
         }

@@ -149,12 +149,40 @@ pub struct Status {
     /// Its version.
     #[serde(default)]
     pub version: String,
+    /// What is wrong with the daemon itself, worst first. The verdict is of the resources alone.
+    #[serde(default)]
+    pub daemon: Vec<PartStatus>,
     /// The host waits for a reboot.
     #[serde(default)]
     pub reboot: Option<Reboot>,
     /// The checkout in which the graph lies.
     #[serde(default)]
     pub checkout: Option<Checkout>,
+}
+
+/// What is wrong with a part of the daemon, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ill {
+    /// It does nothing any more, and nobody can cut it off.
+    Hangs,
+    /// It does not run.
+    Down,
+    /// It cannot write what it is to keep.
+    Unkept,
+    /// It runs, and has failed again and again.
+    Unsteady,
+}
+
+/// A part of the daemon with which something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartStatus {
+    /// A worker, or what is kept.
+    pub part: String,
+    /// In one word.
+    pub ill: Ill,
+    /// In a few words, with the reason.
+    pub says: String,
 }
 
 /// A reboot that packages have asked for.

@@ -77,6 +77,8 @@ pub(super) struct Queue {
     /// So many had no room.
     pub(super) dropped: u64,
     pub(super) marks: Vec<Order>,
+    /// Those who want to know whether the one who records lives.
+    pings: Vec<oneshot::Sender<()>>,
     /// How the run has ended.
     pub(super) end: Option<Happening>,
     /// Whoever records it has to leave: another one takes over.
@@ -165,10 +167,22 @@ impl Shared {
         self.more.notify_one();
     }
 
+    /// Answered by the one who records before anything else.
+    pub(super) fn ping(&self) -> oneshot::Receiver<()> {
+        let (ping, answer) = oneshot::channel();
+        self.lock().pings.push(ping);
+        self.wake();
+        answer
+    }
+
     /// Takes what waits; waits for something, at most so long.
     pub(super) fn take(&self, within: Option<Duration>) -> Queue {
         let mut queue = self.lock();
         let nothing = |queue: &mut Queue| {
+            for ping in queue.pings.drain(..) {
+                // Who asked may have gone.
+                let _gone = ping.send(());
+            }
             queue.told.is_empty() && queue.marks.is_empty() && queue.end.is_none() && !queue.leave
         };
         queue = match within {

@@ -2,11 +2,11 @@
 
 use super::graph::Asker;
 use super::telling::Telling;
-use super::{Shared, surroundings};
+use super::{Shared, health, surroundings};
 use crate::config::with_nearest;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::ordered::Declined;
-use crate::driver::status::{self, ResourceDetails, ResourceStatus, Undone};
+use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;
 use crate::store::Order;
@@ -67,10 +67,7 @@ impl Clerk {
         }
         match ask {
             Ask::Status { most } => {
-                let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
-                let graph = self.shared.graph.paths().first().cloned();
-                (found.reboot, found.checkout) = surroundings::look(graph).await;
-                replies.data(&found).await;
+                replies.data(&self.status(most).await?).await;
             }
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
@@ -132,6 +129,15 @@ impl Clerk {
         Ok(())
     }
 
+    /// How the host stands, and with it the daemon.
+    async fn status(&self, most: usize) -> Result<Status, Reply> {
+        let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
+        let graph = self.shared.graph.paths().first().cloned();
+        (found.reboot, found.checkout) = surroundings::look(graph).await;
+        found.daemon = health::look(&self.shared);
+        Ok(found)
+    }
+
     async fn of_driver<T>(
         &self,
         question: impl FnOnce(oneshot::Sender<T>) -> Question,
@@ -152,9 +158,21 @@ impl Clerk {
         match timeout(within, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(self.no_driver()),
-            Err(_) => Err(Reply::Unavailable(
-                "the driver is busy and has not answered; try again in a few seconds".to_owned(),
-            )),
+            Err(_) => Err(Reply::Unavailable(self.busy())),
+        }
+    }
+
+    /// Why a driver that runs has not answered.
+    fn busy(&self) -> String {
+        let report = self.shared.ending.supervisor.report();
+        let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
+        let busy = "the driver is busy and has not answered";
+        match hangs {
+            Some(long) => format!(
+                "{busy} for {} s: it hangs; the watchdog of systemd replaces the daemon, or kill it",
+                long / 1000
+            ),
+            None => format!("{busy}; try again in a few seconds"),
         }
     }
 
@@ -162,7 +180,7 @@ impl Clerk {
     fn no_driver(&self) -> Reply {
         let report = self.shared.ending.supervisor.report();
         if report.state == State::Stopping {
-            return Reply::Unavailable("the daemon is ending".to_owned());
+            return Reply::Unavailable(health::ending(&report));
         }
         let driver = report.workers.get("driver");
         let why = driver.and_then(|worker| worker.last_error.clone());

@@ -142,18 +142,20 @@ impl Reloader {
                 biased;
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
+                () = life.beat() => continue,
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                this.hand_over(AUTOMATIC).await;
+                life.during(this.hand_over(AUTOMATIC)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
             }
-            this.left_alone().await;
+            life.during(this.left_alone()).await;
             let who = this.who.swap(0, Ordering::SeqCst);
             let answers = std::mem::take(&mut *this.answers());
-            this.hand_over(who).await;
+            life.say("reads");
+            life.during(this.hand_over(who)).await;
             if !answers.is_empty() {
                 this.requests.put(Input::Ask(Question::Taken(answers)));
             }

@@ -74,6 +74,7 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
                 () = journal.ended().cancelled() => {
                     return Err(Failure::again(StoreError::Ended));
                 }
+                never = life.tend(|| journal.ping()) => match never {},
             }
             // What was written is durable, and the directory is free, before the worker has ended.
             let closed = tokio::task::spawn_blocking(move || drop(closing)).await;

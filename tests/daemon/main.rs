@@ -26,6 +26,8 @@ mod execs;
 mod failures;
 mod faults;
 mod fights;
+mod hangs;
+mod health;
 mod journald;
 mod kept;
 mod logged;

@@ -294,8 +294,10 @@ fn c22_a_full_disk_costs_no_repair() {
     host.wait_until("it is said", || {
         ask(&host, &["report"]).exits(0).stdout.contains("nothing is recorded")
     });
+    ask(&host, &["status"]).exits(0).prints("daemon: event log: nothing is recorded: ");
     mount("remount,size=4m");
     daemon.wait_for("events_kept");
+    ask(&host, &["status"]).exits(0).prints_nothing_of("daemon:");
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));
     assert_eq!(all[0]["event"], "run_start");

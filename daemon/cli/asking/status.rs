@@ -70,6 +70,9 @@ fn show(status: &Status) {
     if status.more > 0 {
         out(format!("  … and {} more (--most N)", status.more));
     }
+    for part in &status.daemon {
+        out(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
+    }
     if let Some(reboot) = &status.reboot {
         let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
         let by =

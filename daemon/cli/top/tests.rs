@@ -47,6 +47,7 @@ fn status(verdict: Verdict) -> Status {
         more: 0,
         up_for: 7200,
         version: String::new(),
+        daemon: Vec::new(),
         reboot: None,
         checkout: None,
     }
