@@ -21,9 +21,9 @@ fn programs_of_somebody_else_are_named_and_run() {
     chown(&program, Some(NOBODY), None).unwrap();
     let argv = || texts("args", &[program.to_str().unwrap(), "word"]);
     let trusts = |given: Vec<_>| build("exec", given).unwrap().trusts();
-    assert_eq!(trusts(vec![argv()]), [program.clone()]);
-    assert_eq!(trusts(vec![argv(), text("user", "nobody")]), [PathBuf::new(); 0]);
-    assert_eq!(trusts(vec![texts("args", &["true"])]), [PathBuf::new(); 0], "from PATH");
+    assert_eq!(trusts(vec![argv()]), vec![program.clone()]);
+    assert_eq!(trusts(vec![argv(), text("user", "nobody")]), Vec::<PathBuf>::new());
+    assert_eq!(trusts(vec![texts("args", &["true"])]), Vec::<PathBuf>::new(), "from PATH");
     assert!(matches!(run(&exec([argv()])), Outcome::Changed(_)));
     assert!(matches!(run(&exec([argv(), text("user", "nobody")])), Outcome::Changed(_)));
 }
