@@ -7,7 +7,7 @@ use super::state::Opening;
 use super::text::{count, out, out_json, plain};
 use super::{args, log, pass, read, state, steps, text};
 use crate::config::Loaded;
-use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
+use crate::driver::{Audience, Finished, Guard, News, Parts, Progress, UNKEPT};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::signals::Signals;
@@ -69,10 +69,21 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let host = Host::default();
     let history = History::new(directory, args.state.history);
     let kept = Some(Arc::clone(&history));
-    let parts = Parts { host, key, journal, recalled, history: kept, audience };
+    let parts = Parts { host, key, journal, recalled, history: kept, observing: None, audience };
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(pass::drive(parts, whole, guard, Some(signals)));
-    history.flush();
+    history.close();
+    if let Some(why) = &finished.unkept {
+        let what =
+            format!("given up: for {} s nothing could be kept: {}", UNKEPT.as_secs(), plain(why));
+        text::error(
+            what,
+            Some(
+                "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
+            ),
+        );
+        return Exit::State;
+    }
     if let Some(why) = &finished.refused {
         text::error(why, None);
         return Exit::Graph;
