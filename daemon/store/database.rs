@@ -172,26 +172,34 @@ const PARTS: [&str; 3] = ["-wal", "-shm", ""];
 /// A name that is free, and sorts after those that were given before.
 fn beside(path: &Path, word: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (0..1000)
-        .map(|count| with_suffix(path, &format!(".{word}-{}-{count:03}", since.as_secs())))
-        .find(|aside| !aside.exists())
-        .unwrap_or_else(|| with_suffix(path, &format!(".{word}")))
+    let now = format!("{word}-{}", since.as_secs());
+    // After the last of this second, not into a place that was given free.
+    let last = copies(path, &now).pop();
+    let last = last.and_then(|name| name.rsplit_once('-')?.1.parse::<u32>().ok());
+    let count = last.map_or(0, |last| last + 1);
+    with_suffix(path, &format!(".{now}-{count:03}"))
 }
 
-/// Only the newest copies stay.
-fn thin_out(path: &Path, word: &str) {
+/// The copies whose names go on so, oldest first, without what belongs to them.
+fn copies(path: &Path, word: &str) -> Vec<String> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
     else {
-        return;
+        return Vec::new();
     };
-    let (beginning, is_part) = (format!("{name}.{word}-"), |name: &str| {
-        PARTS.iter().any(|suffix| !suffix.is_empty() && name.ends_with(suffix))
-    });
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let beginning = format!("{name}.{word}-");
+    let is_part = |name: &str| PARTS.iter().any(|part| !part.is_empty() && name.ends_with(part));
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut copies: Vec<String> =
         names.filter(|name| name.starts_with(&beginning) && !is_part(name)).collect();
     copies.sort_unstable();
+    copies
+}
+
+/// Only the newest copies stay.
+fn thin_out(path: &Path, word: &str) {
+    let Some(folder) = path.parent() else { return };
+    let copies = copies(path, word);
     let many = copies.len().saturating_sub(COPIES);
     for old in copies.iter().take(many) {
         for suffix in PARTS {

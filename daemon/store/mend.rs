@@ -39,7 +39,7 @@ pub fn mend(
             // Who paused the daemon has not resumed it.
             let pause = SqliteStore::peek(directory).ok().and_then(|kept| kept.pause);
             let new = Recalled { pause: pause.or(new.pause.clone()), ..new };
-            let mended = SqliteStore::import(hold, new).map_err(words)?;
+            let mended = SqliteStore::import(&hold, new).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(%error, "what was taken in stays");
             }

@@ -124,7 +124,7 @@ impl SqliteStore {
     }
 
     /// Keeps this instead of what is kept, which stays beside (B-24). Answers where.
-    pub fn import(hold: Arc<Hold>, new: Recalled) -> Result<Mended, StoreError> {
+    pub fn import(hold: &Hold, new: Recalled) -> Result<Mended, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
         let refuse = |fault| refusal(&path, fault);
         let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
