@@ -23,6 +23,11 @@ pub(crate) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error_code();
+        let detail = error.sqlite_error().map(|error| error.extended_code);
+        if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+            // Beside the log stands a file that readers and writers share; it could not be made.
+            return Self::Refused("no room beside it: its file system is full".to_owned());
+        }
         let shape = matches!(
             error,
             rusqlite::Error::QueryReturnedNoRows
