@@ -205,7 +205,7 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
             ("paused", identity, words, Info)
         }
-        News::Left { identity, says } => ("left", identity, (*says).to_owned(), Info),
+        News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
         News::Unparked(name) => ("resumed", name, String::new(), Info),
         News::Diverged(name) => ("diverged", name, String::new(), Info),
         _ => return None,

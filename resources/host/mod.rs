@@ -8,6 +8,7 @@ mod descriptors;
 pub mod files;
 mod group;
 pub mod journal;
+mod kept;
 mod kernel;
 mod lines;
 mod look;

@@ -150,7 +150,15 @@ fn begin(
     if let Some(running) = super::twin::run_here(command, &stop) {
         return Ok((owner, running));
     }
-    let job = Job { command: command.clone(), stop, group, leftover, started: None, lines: None };
+    let job = Job {
+        command: command.clone(),
+        stop,
+        group,
+        leftover,
+        started: None,
+        lines: None,
+        kept: None,
+    };
     Ok((owner, Box::pin(ended(spawner::handle()?.spawn(supervise(job))))))
 }
 

@@ -6,6 +6,7 @@
 
 use super::Command;
 use super::group::Group;
+use super::kept::Kept;
 use super::prepare::{prepare, umask};
 use crate::printable::printable;
 use crate::trouble::Trouble;
@@ -55,9 +56,14 @@ pub(super) fn spawn(
     command: &Command,
     group: &Group,
     stop: &CancellationToken,
+    kept: Option<&Kept>,
 ) -> Result<Option<Child>, Trouble> {
     let alone = ALONE.with(|alone| *alone);
     let mut process = prepare(command, !alone)?;
+    if let Some(kept) = kept {
+        kept.attach(&mut process)
+            .map_err(|why| Trouble::new(format!("the output of a command: {why}")))?;
+    }
     if stop.is_cancelled() || !group.is_wanted() {
         return Ok(None);
     }

@@ -1,6 +1,7 @@
 //! Looks after one child from its start until it is reaped: its pipes, its time, its end.
 
 use super::group::{Group, is_alive};
+use super::kept::Kept;
 use super::lines::{Line, Splitter};
 use super::spawner::spawn;
 use super::{Captured, Command, End, Finished};
@@ -44,12 +45,16 @@ pub(super) struct Job {
     pub(super) started: Option<oneshot::Sender<()>>,
     /// Where the lines of its output go instead of being kept.
     pub(super) lines: Option<mpsc::Sender<Line>>,
+    /// What it reads and prints instead of pipes, where it is to outlive us.
+    pub(super) kept: Option<Arc<Kept>>,
 }
 
 /// Starts it and looks after it until it is reaped.
 pub(super) async fn supervise(mut job: Job) -> Result<Finished, Trouble> {
     let (command, group, stop) = (job.command.clone(), Arc::clone(&job.group), job.stop.clone());
-    let spawned = tokio::task::spawn_blocking(move || spawn(&command, &group, &stop)).await;
+    let kept = job.kept.clone();
+    let spawn = move || spawn(&command, &group, &stop, kept.as_deref());
+    let spawned = tokio::task::spawn_blocking(spawn).await;
     let spawned =
         spawned.map_err(|why| Trouble::new(format!("the start of a command: {why}")))??;
     let Some(mut child) = spawned else { return Ok(Finished::never()) };
@@ -70,6 +75,11 @@ pub(super) async fn supervise(mut job: Job) -> Result<Finished, Trouble> {
     job.group.reaped();
     let status = child.wait().map_err(|why| Trouble::new(format!("a command got lost: {why}")))?;
     let (cut_off, held) = followed?;
+    if let Some(kept) = &job.kept {
+        let read = kept.read();
+        (output.stdout, output.stderr) =
+            read.map_err(|why| Trouble::new(format!("the output of a command is lost: {why}")))?;
+    }
     let end = cut_off.unwrap_or_else(|| natural(status));
     Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })
 }

@@ -294,7 +294,7 @@ pub(crate) fn come_to_rest(world: &mut World) {
             return;
         }
         let Some(step) = restful(world) else {
-            crate::invariants::at_the_end(world);
+            crate::invariants::at_the_end(world, None);
             return;
         };
         world.step(&step);

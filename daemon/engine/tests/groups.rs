@@ -248,6 +248,60 @@ proptest! {
         }
     }
 
+    /// E-19: nothing is invented: each edge comes from one between members, and notifies only where one of those does.
+    #[test]
+    fn every_edge_comes_from_one((candidates, edges) in anything()) {
+        let contracted = contract(&candidates, &edges);
+        let leaders = leaders(&contracted);
+        let leader = |id: VertexId| leaders.get(&id).copied().unwrap_or(id);
+        for moved in &contracted.edges {
+            let from = |it: &&Edge| (leader(it.from), leader(it.to)) == (moved.from, moved.to);
+            prop_assert!(edges.iter().any(|edge| from(&edge)), "{:?}", moved);
+            let notifies = edges.iter().filter(from).any(|edge| edge.notify);
+            prop_assert_eq!(moved.notify, notifies);
+        }
+        let meta = |id: VertexId| &candidates.iter().find(|it| it.id == id).unwrap().meta;
+        for group in &contracted.groups {
+            let all = group.members.iter().flat_map(|id| meta(*id).semaphores.iter().copied());
+            let united: BTreeSet<SemaphoreId> = all.collect();
+            prop_assert_eq!(&group.meta.semaphores, &united.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// E-19: which vertices form a group does not depend on their numbers; who leads one so far leads it again.
+    #[test]
+    fn numbers_are_of_no_account(
+        (mut candidates, edges) in anything(),
+        leading in prop::collection::btree_set(0_u32..24, 0..6),
+    ) {
+        let mirrored = |id: VertexId| VertexId(100 - id.0);
+        let mut partition: Vec<Vec<VertexId>> =
+            contract(&candidates, &edges).groups.into_iter().map(|group| group.members).collect();
+        for vertex in &mut candidates {
+            vertex.leads = leading.contains(&vertex.id.0);
+        }
+        for group in contract(&candidates, &edges).groups {
+            let leads = |id: &&VertexId| leading.contains(&id.0);
+            let expected = group.members.iter().find(leads).or_else(|| group.members.first());
+            prop_assert_eq!(Some(&group.leader), expected);
+        }
+        for vertex in &mut candidates {
+            vertex.id = mirrored(vertex.id);
+        }
+        let renamed = |edge: &Edge| Edge { from: mirrored(edge.from), to: mirrored(edge.to), ..*edge };
+        let edges: Vec<Edge> = edges.iter().map(renamed).collect();
+        let groups = contract(&candidates, &edges).groups;
+        let back = |group: steadfast_engine::Group| {
+            let mut members: Vec<VertexId> = group.members.into_iter().map(mirrored).collect();
+            members.sort_unstable();
+            members
+        };
+        let mut other: Vec<Vec<VertexId>> = groups.into_iter().map(back).collect();
+        partition.sort_unstable();
+        other.sort_unstable();
+        prop_assert_eq!(partition, other);
+    }
+
     /// E-19: the order in which the graph is written is of no account.
     #[test]
     fn the_order_of_what_is_given_does_not_matter(

@@ -37,6 +37,8 @@ pub(crate) const E17_SWAP: &str = "E-17: a swap waits only for what it changes o
     nothing";
 pub(crate) const E18_CONVERGED: &str = "E-18: converged exactly when all is settled, nothing owed, and all \
     durable";
+pub(crate) const E19_GROUPS: &str = "E-19: a group acts for all its members: who was below one is below it, what one would \
+    owe it owes, and no member acts for itself";
 pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
     often and shown; its neighbours and children go on; it ends when it is quiet";
 

@@ -21,6 +21,7 @@ mod properties;
 mod replay;
 
 mod bounds;
+mod classic;
 mod fights;
 mod groups;
 mod parties;

@@ -1,6 +1,6 @@
 //! A model checker explores every order of everything that may happen, through the very `handle` that ships.
 //!
-//! The state is the engine, the world and the oracle. E-1 to E-18 are its properties; besides, no way may run round (a
+//! The state is the engine, the world and the oracle. E-1 to E-20 are its properties; besides, no way may run round (a
 //! livelock) and none may end in the middle (a deadlock, or a vertex that starves): at the end all is as declared, or it is
 //! said why not. What CI explores is small. All of docs/model.md, with what was covered printed, is explored by
 //! `cargo test -p steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 2`.
@@ -16,12 +16,15 @@ mod budget;
 mod explorer;
 mod features;
 mod graph_of_states;
+mod grouping;
 mod hashing;
 mod holding;
 mod larger;
 mod rules;
 mod semaphores;
 mod sights;
+mod turns;
+mod waiting;
 
 /// Explores each, says what was covered, and asks that all together have shown what there is to see.
 #[expect(clippy::disallowed_methods, reason = "how long it took is told, and matters to nothing")]

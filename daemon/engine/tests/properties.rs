@@ -24,7 +24,7 @@ fn config() -> Config {
     Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: 0, ..given }
 }
 
-/// E-1 to E-18 hold for whatever happens.
+/// E-1 to E-18 and E-20 hold for whatever happens; E-19 does for whatever graph (`groups.rs`).
 #[test]
 fn every_rule_holds_on_random_schedules() {
     let tapes = vec(any::<u16>(), 40..600);

@@ -1,19 +1,21 @@
 //! Packages of Debian and its kin: dpkg's status file is read, everything else is done by `apt-get` and `dpkg`.
 //!
 //! One transaction at a time on a host. A command that may be changing packages is never ended by us, whatever becomes of its
-//! run; what is waited for is only the lock of another package manager.
+//! run or of this process; what is waited for is only the lock of another package manager.
 
+mod guard;
+mod lock;
+mod scope;
 mod simulate;
 mod status;
+mod turn;
 
+pub use guard::removing_only;
 pub use simulate::Simulation;
 pub use status::{Package, Packages, State};
+pub use turn::{Access, Ran, Turn};
 
-use super::group::Group;
-use super::process::ended;
-use super::supervise::{Job, Leftover, supervise};
 use super::{Command, Finished, Glance, Host, spawner, wall};
-use crate::permit::Permit;
 use crate::trouble::Trouble;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -27,14 +29,12 @@ pub const STATUS: &str = "/var/lib/dpkg/status";
 pub const LISTS: &str = "/var/lib/apt/lists";
 /// Where dpkg notes what it has not written to its status file; what lies there after it was cut off.
 const UPDATES: &str = "/var/lib/dpkg/updates";
-/// How often a lock is tried that somebody else has.
-const AGAIN: Duration = Duration::from_millis(250);
 
 /// What all runs share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Held by the one transaction of this host.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// What was read last, of which file.
     read: Mutex<Option<(Seen, Arc<Packages>)>>,
     /// When we have read the lists of the repositories ourselves: their files need not have changed by that.
@@ -43,17 +43,6 @@ pub(super) struct Shared {
 
 /// Which state of the file: device, inode, size, time of change.
 type Seen = (u64, u64, u64, i64, i64);
-
-/// How a command of a transaction ended.
-#[derive(Debug)]
-pub enum Ran {
-    /// By itself; whom it waited for before that, and how long.
-    Finished(Finished, Option<(String, Duration)>),
-    /// Nothing was begun: the run was cancelled while it waited.
-    Cancelled,
-    /// Nothing was begun: this other process had the lock until the end of our patience.
-    Locked(String),
-}
 
 impl Host {
     /// What dpkg knows. Read once for each state of its file, whoever asks.
@@ -102,39 +91,6 @@ impl Host {
             return Ok(Simulation::parse(&finished.stdout.text()));
         }
         Err(complaint(&finished))
-    }
-
-    /// Waits for its turn on this host, runs a command that changes packages, and waits at most `patience` for another package
-    /// manager. Once begun, it is never ended by us.
-    pub async fn transact(
-        &self,
-        argv: Vec<String>,
-        stdin: Option<String>,
-        patience: Duration,
-        permit: &Permit,
-    ) -> Result<Ran, Trouble> {
-        let _turn = tokio::select! {
-            turn = self.packages.turn.lock() => turn,
-            () = permit.revoked() => return Ok(Ran::Cancelled),
-        };
-        let (began, command) = (Instant::now(), command(argv, stdin));
-        let mut waited = None;
-        loop {
-            if permit.check().is_err() {
-                return Ok(Ran::Cancelled);
-            }
-            let finished = run_to_its_end(&command).await?;
-            let Some(holder) = holder(&finished) else {
-                return Ok(Ran::Finished(finished, waited));
-            };
-            if began.elapsed() >= patience {
-                return Ok(Ran::Locked(holder));
-            }
-            tokio::select! {
-                () = tokio::time::sleep(AGAIN) => waited = Some((holder, began.elapsed())),
-                () = permit.revoked() => return Ok(Ran::Cancelled),
-            }
-        }
     }
 
     /// The lists of the repositories were read just now.
@@ -198,34 +154,6 @@ fn command(argv: Vec<String>, stdin: Option<String>) -> Command {
     Command { argv, env, stdin: stdin.map(Into::into), ..Command::default() }
 }
 
-/// Nobody owns it: it goes on although its run, or the daemon, may end.
-async fn run_to_its_end(command: &Command) -> Result<Finished, Trouble> {
-    let job = Job {
-        command: command.clone(),
-        stop: CancellationToken::new(),
-        group: Arc::new(Group::new()),
-        leftover: Leftover::Spare,
-        started: None,
-        lines: None,
-    };
-    ended(spawner::handle()?.spawn(supervise(job))).await
-}
-
-/// Who had the lock, where that is why it failed.
-fn holder(finished: &Finished) -> Option<String> {
-    if finished.is_success() {
-        return None;
-    }
-    let text = finished.stderr.text();
-    let is_lock = |line: &&str| {
-        line.contains("Could not get lock") || line.contains("lock was locked by another process")
-    };
-    let line = text.lines().find(is_lock)?;
-    let process = line.split_once("process ").map(|(_, process)| process);
-    let process = process.map(|process| process.trim_start_matches("with pid ").trim());
-    Some(process.map_or_else(|| "another process".to_owned(), |it| format!("process {it}")))
-}
-
 /// What a command said that failed.
 #[must_use]
 pub fn complaint(finished: &Finished) -> Trouble {
@@ -243,7 +171,7 @@ pub fn complaint(finished: &Finished) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::{complaint, holder};
+    use super::complaint;
     use crate::host::{Captured, End, Finished};
 
     fn failed(stderr: &str) -> Finished {
@@ -251,24 +179,6 @@ mod tests {
         captured.push(stderr.as_bytes());
         let stdout = Captured::default();
         Finished { end: End::Exited(100), stdout, stderr: captured, held: false }
-    }
-
-    #[test]
-    fn who_holds_the_lock_is_read() {
-        for (said, found) in [
-            (
-                "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 8 (perl)\nN: x\n",
-                Some("process 8 (perl)"),
-            ),
-            (
-                "dpkg: error: dpkg frontend lock was locked by another process with pid 9\n",
-                Some("process 9"),
-            ),
-            ("E: Could not get lock /var/lib/dpkg/lock - open (11)\n", Some("another process")),
-            ("E: Unable to locate package x\n", None),
-        ] {
-            assert_eq!(holder(&failed(said)).as_deref(), found, "{said}");
-        }
     }
 
     #[test]

@@ -74,6 +74,15 @@ impl Packages {
         }
     }
 
+    /// The name as dpkg takes it: what is built for all architectures has no other name.
+    #[must_use]
+    pub fn own<'a>(&self, name: &'a str) -> &'a str {
+        match (name.split_once(':'), self.get(name)) {
+            (Some((short, _)), Some(package)) if package.architecture == "all" => short,
+            _ => name,
+        }
+    }
+
     /// Those with which something was cut off or has failed.
     pub fn broken(&self) -> impl Iterator<Item = &str> {
         let is_broken = |package: &Package| matches!(package.state, State::Broken(_));
@@ -175,6 +184,10 @@ Architecture: amd64
         assert_eq!(version("not one"), None);
         assert_eq!(packages.short("libc6:amd64"), "libc6");
         assert_eq!(packages.short("libc6:i386"), "libc6:i386");
+        assert_eq!(packages.own("libc6:i386"), "libc6:i386");
+        assert_eq!(packages.own("libc6:amd64"), "libc6:amd64");
+        assert_eq!(packages.own("adduser:amd64"), "adduser");
+        assert_eq!(packages.own("nothing:amd64"), "nothing:amd64");
     }
 
     #[test]

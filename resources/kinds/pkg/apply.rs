@@ -1,34 +1,33 @@
 //! Makes packages as declared: recovers dpkg, reads the lists, one call of apt for all, and looks at what came of it.
 
 use super::Declared;
-use super::check::{differences, is_stale};
-use super::settle::{Settled, operand, options, settle};
+use super::check::is_stale;
+use super::settle::{operand, options, settle};
 use crate::change::{Change, Difference, Outcome};
 use crate::host::Host;
-use crate::host::packages::{Packages, Ran, State, apt, complaint};
+use crate::host::packages::{Access, Packages, Ran, State, Turn, apt, complaint, removing_only};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// A transaction under way.
-struct Work<'a> {
-    all: &'a [Arc<Declared>],
-    host: &'a Host,
+pub(super) struct Work<'a> {
+    pub(super) all: &'a [Arc<Declared>],
+    pub(super) host: &'a Host,
     permit: &'a Permit,
-    patience: Duration,
+    turn: Turn,
     /// A command was begun that may have changed something.
-    touched: bool,
+    pub(super) touched: bool,
     /// What all of them have in common: whom they waited for, what had to be recovered.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// Why one of them could not be done.
-    troubles: BTreeMap<usize, Trouble>,
+    pub(super) troubles: BTreeMap<usize, Trouble>,
 }
 
 /// Why a transaction ended early.
-enum Halt {
+pub(super) enum Halt {
     Cancelled,
     Trouble(Trouble),
 }
@@ -37,6 +36,13 @@ impl From<Trouble> for Halt {
     fn from(trouble: Trouble) -> Self {
         Self::Trouble(trouble)
     }
+}
+
+/// How a command of a transaction ended: its complaint where it failed.
+enum Called {
+    Ended(Option<Trouble>),
+    /// Somebody else was quicker: what it was for is to be judged anew.
+    Refused,
 }
 
 pub(super) async fn apply(
@@ -50,68 +56,92 @@ pub(super) async fn apply(
     let changing: Vec<usize> =
         (0..all.len()).filter(|at| found.get(*at).is_some_and(Option::is_some)).collect();
     let patience = changing.iter().map(|at| all[*at].lock_wait).max().unwrap_or_default();
+    let Some(turn) = host.package_turn(patience, permit).await else {
+        let outcome = |change: &Option<_>| {
+            if change.is_some() { Outcome::Interrupted } else { Outcome::Unchanged }
+        };
+        return found.iter().map(outcome).collect();
+    };
     let (notes, troubles) = (Vec::new(), BTreeMap::new());
-    let mut work = Work { all, host, permit, patience, touched: false, notes, troubles };
-    let settled = work.run(&changing).await;
-    work.outcomes(found, settled).await
+    let mut work = Work { all, host, permit, turn, touched: false, notes, troubles };
+    let halted = work.run(&changing).await.err();
+    work.outcomes(found, halted).await
 }
 
 impl Work<'_> {
-    async fn run(&mut self, changing: &[usize]) -> Result<Settled, Halt> {
+    async fn run(&mut self, changing: &[usize]) -> Result<(), Halt> {
         self.recover().await?;
         self.read_lists(changing).await?;
         self.answer(changing).await?;
-        let packages = self.host.packages().await?;
-        let wanted: Vec<usize> = changing
-            .iter()
-            .copied()
-            .filter(|at| operand(&self.all[*at], &packages).is_some())
-            .collect();
-        let never = CancellationToken::new();
-        let mut settled = settle(self.all, wanted, (self.host, &packages), &never).await;
-        self.troubles.append(&mut settled.refused);
-        for (members, _) in &settled.batches {
-            self.install(members, &packages).await?;
-        }
+        self.install(changing).await?;
         self.purge(changing).await?;
-        self.hold(changing).await?;
-        Ok(settled)
+        self.hold(changing).await
     }
 
-    /// A command of this transaction; its complaint where it fails.
-    async fn call(
-        &mut self,
-        argv: Vec<String>,
-        stdin: Option<String>,
-    ) -> Result<Option<Trouble>, Halt> {
-        match self.host.transact(argv, stdin, self.patience, self.permit).await? {
-            Ran::Cancelled => Err(Halt::Cancelled),
-            Ran::Locked(holder) => {
-                let seconds = self.patience.as_secs();
-                let what = format!("packages are locked by {holder}; waited {seconds} s for it");
-                Err(Halt::Trouble(Trouble::new(what).hint("`lock_wait: SECONDS` waits longer")))
-            }
+    /// Waits until nobody else changes packages.
+    async fn access(&mut self) -> Result<(), Halt> {
+        match self.turn.access(self.permit).await {
+            Access::Free => Ok(()),
+            without => Err(self.halt(without)),
+        }
+    }
+
+    fn halt(&self, access: Access) -> Halt {
+        let Access::Locked(holder) = access else { return Halt::Cancelled };
+        let seconds = self.turn.patience().as_secs();
+        let what = format!("packages are locked by {holder}; waited {seconds} s for it");
+        Halt::Trouble(Trouble::new(what).hint("`lock_wait: SECONDS` waits longer"))
+    }
+
+    /// Tries a command of this transaction once.
+    async fn attempt(&mut self, argv: Vec<String>, stdin: Option<String>) -> Result<Called, Halt> {
+        match self.host.transact(&mut self.turn, (argv, stdin), self.permit).await? {
+            Ran::Without(access) => Err(self.halt(access)),
+            Ran::Refused => Ok(Called::Refused),
             Ran::Finished(finished, waited) => {
                 self.touched = true;
                 self.notes.extend(waited.map(|(holder, time)| {
                     format!("waited {:.1} s for {holder}", time.as_secs_f64())
                 }));
-                Ok((!finished.is_success()).then(|| complaint(&finished)))
+                Ok(Called::Ended((!finished.is_success()).then(|| complaint(&finished))))
             }
         }
     }
 
-    /// What was cut off before is ended first: dpkg does nothing else until then.
+    /// A command that does the same whatever somebody else has changed before it.
+    async fn call(
+        &mut self,
+        argv: Vec<String>,
+        stdin: Option<String>,
+    ) -> Result<Option<Trouble>, Halt> {
+        loop {
+            match self.attempt(argv.clone(), stdin.clone()).await? {
+                Called::Ended(trouble) => return Ok(trouble),
+                Called::Refused => {}
+            }
+        }
+    }
+
+    /// What was cut off before is ended first: dpkg does nothing else until then. What only looks so, because somebody is at
+    /// work on it, is waited for.
     async fn recover(&mut self) -> Result<(), Halt> {
-        let packages = self.host.packages().await?;
-        if packages.broken().next().is_none() && !self.host.is_dpkg_cut_off().await {
-            return Ok(());
+        loop {
+            self.access().await?;
+            let packages = self.host.packages().await?;
+            if packages.broken().next().is_none() && !self.host.is_dpkg_cut_off().await {
+                return Ok(());
+            }
+            let words = ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"];
+            match self.attempt(words.map(ToOwned::to_owned).to_vec(), None).await? {
+                Called::Refused => {}
+                Called::Ended(None) => {
+                    self.notes.push("dpkg was interrupted before, and recovered".to_owned());
+                    return Ok(());
+                }
+                // Whose fault it is comes out when each is installed.
+                Called::Ended(Some(_)) => return Ok(()),
+            }
         }
-        let words = ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"];
-        if self.call(words.map(ToOwned::to_owned).to_vec(), None).await?.is_none() {
-            self.notes.push("dpkg was interrupted before, and recovered".to_owned());
-        }
-        Ok(())
     }
 
     async fn read_lists(&mut self, changing: &[usize]) -> Result<(), Halt> {
@@ -144,40 +174,74 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// One call for all; where it fails, one for each that is not done by then.
-    async fn install(&mut self, members: &[usize], packages: &Packages) -> Result<(), Halt> {
-        let Some(trouble) = self.install_once(members, packages).await? else { return Ok(()) };
-        let now = self.host.packages().await?;
-        let left: Vec<usize> =
-            members.iter().copied().filter(|at| operand(&self.all[*at], &now).is_some()).collect();
-        if members.len() == 1 || self.permit.check().is_err() {
-            self.troubles.extend(left.into_iter().map(|at| (at, trouble.clone())));
-            return Ok(());
-        }
-        for at in left {
-            let now = self.host.packages().await?;
-            if let Some(trouble) = self.install_once(&[at], &now).await? {
-                self.troubles.insert(at, trouble);
-            }
+    /// Until nothing is left to be tried: each part is judged right before.
+    async fn install(&mut self, changing: &[usize]) -> Result<(), Halt> {
+        let mut parts = vec![changing.to_vec()];
+        while let Some(members) = parts.pop() {
+            let left = self.install_once(&members).await?;
+            parts.extend(left.into_iter().rev());
         }
         Ok(())
     }
 
-    async fn install_once(
-        &mut self,
-        members: &[usize],
-        packages: &Packages,
-    ) -> Result<Option<Trouble>, Halt> {
+    /// One call for those that are not as declared, if apt would do it and nothing else. What is left, in parts, is to be judged
+    /// again: by then the packages may be others, by us, or by whoever had the lock.
+    async fn install_once(&mut self, members: &[usize]) -> Result<Vec<Vec<usize>>, Halt> {
+        self.access().await?;
+        if self.turn.has_waited() {
+            self.recover().await?;
+        }
+        let packages = self.host.packages().await?;
+        let members = self.wanting(members, &packages);
+        if members.is_empty() {
+            return Ok(Vec::new());
+        }
+        let never = CancellationToken::new();
+        let mut settled = settle(self.all, members.clone(), (self.host, &packages), &never).await;
+        let parts = settled.batches.iter().map(|(members, _)| members.clone()).collect();
+        let removes: Vec<String> =
+            settled.batches.iter().flat_map(|(_, found)| found.removes.clone()).collect();
+        let is_whole = settled.refused.is_empty() && settled.batches.len() == 1;
+        self.troubles.append(&mut settled.refused);
+        if !is_whole {
+            return Ok(parts);
+        }
+        let argv = self.command(&members, &packages, &removes);
+        match self.attempt(argv, None).await? {
+            Called::Refused => Ok(parts),
+            Called::Ended(None) => Ok(Vec::new()),
+            Called::Ended(Some(trouble)) => self.blame(&members, trouble).await,
+        }
+    }
+
+    fn wanting(&self, members: &[usize], packages: &Packages) -> Vec<usize> {
+        let is_wanting = |at: &usize| operand(&self.all[*at], packages).is_some();
+        members.iter().copied().filter(is_wanting).collect()
+    }
+
+    fn command(&self, members: &[usize], packages: &Packages, removes: &[String]) -> Vec<String> {
         let members: Vec<&Declared> = members.iter().map(|at| &*self.all[*at]).collect();
         let mut argv = apt(&["install"]);
         argv.extend(options(&members, packages).into_iter().map(ToOwned::to_owned));
-        if self.all.iter().all(|declared| declared.is_to_be_there()) {
-            // What was simulated removes nothing, and another may have had the lock since.
-            argv.push("--no-remove".to_owned());
-        }
+        argv.extend(removing_only(removes));
         argv.push("--".to_owned());
         argv.extend(members.iter().filter_map(|declared| operand(declared, packages)));
-        self.call(argv, None).await
+        argv
+    }
+
+    /// After a call that failed: each that is not there by now is tried alone.
+    async fn blame(
+        &mut self,
+        members: &[usize],
+        trouble: Trouble,
+    ) -> Result<Vec<Vec<usize>>, Halt> {
+        let now = self.host.packages().await?;
+        let left = self.wanting(members, &now);
+        if members.len() == 1 || self.permit.check().is_err() {
+            self.troubles.extend(left.into_iter().map(|at| (at, trouble.clone())));
+            return Ok(Vec::new());
+        }
+        Ok(left.into_iter().map(|at| vec![at]).collect())
     }
 
     async fn purge(&mut self, changing: &[usize]) -> Result<(), Halt> {
@@ -190,7 +254,7 @@ impl Work<'_> {
             .iter()
             .map(|at| &self.all[*at])
             .filter(kept)
-            .map(|declared| declared.name.clone())
+            .map(|declared| packages.own(&declared.name).to_owned())
             .collect();
         if names.is_empty() {
             return Ok(());
@@ -207,7 +271,7 @@ impl Work<'_> {
             let held = packages.get(&declared.name).is_some_and(|package| package.held);
             if let Some(hold) = declared.hold.filter(|hold| *hold != held) {
                 let word = if hold { "hold" } else { "install" };
-                lines.push_str(&format!("{} {word}\n", declared.name));
+                lines.push_str(&format!("{} {word}\n", packages.own(&declared.name)));
             }
         }
         if lines.is_empty() {
@@ -216,62 +280,4 @@ impl Work<'_> {
         let argv = ["dpkg", "--set-selections"].map(ToOwned::to_owned).to_vec();
         self.call(argv, Some(lines)).await?.map_or(Ok(()), |trouble| Err(Halt::Trouble(trouble)))
     }
-
-    /// What came of it, as dpkg has it now.
-    async fn outcomes(
-        mut self,
-        changes: Vec<Option<Vec<Difference>>>,
-        settled: Result<Settled, Halt>,
-    ) -> Vec<Outcome> {
-        let packages = self.host.packages().await;
-        let halted = settled.as_ref().err();
-        let done = Settled::default();
-        let mut outcomes = Vec::with_capacity(changes.len());
-        for (at, change) in changes.into_iter().enumerate() {
-            let Some(change) = change else {
-                outcomes.push(Outcome::Unchanged);
-                continue;
-            };
-            let left = match &packages {
-                Ok(packages) => differences(&self.all[at], packages, (at, &done)),
-                Err(trouble) => {
-                    self.troubles.entry(at).or_insert_with(|| trouble.clone());
-                    Vec::new()
-                }
-            };
-            let trouble = self.troubles.remove(&at);
-            outcomes.push(match (trouble, halted) {
-                (Some(trouble), _) => self.failed(trouble),
-                (None, Some(Halt::Cancelled)) => Outcome::Interrupted,
-                (None, Some(Halt::Trouble(trouble))) => self.failed(trouble.clone()),
-                (None, None) if left.is_empty() => self.changed(&change),
-                (None, None) => {
-                    let what = format!("apt has ended well, and yet {}", told(&left).join(", "));
-                    self.failed(Trouble::new(what))
-                }
-            });
-        }
-        outcomes
-    }
-
-    fn failed(&self, trouble: Trouble) -> Outcome {
-        Outcome::Failed { trouble, touched: self.touched }
-    }
-
-    fn changed(&self, found: &[Difference]) -> Outcome {
-        let mut notes = told(found);
-        notes.extend(self.notes.iter().cloned());
-        Outcome::Changed(notes)
-    }
-}
-
-fn told(differences: &[Difference]) -> Vec<String> {
-    let words = |found: &Difference| {
-        if found.from.is_empty() {
-            format!("{} {}", found.aspect, found.to)
-        } else {
-            format!("{} {} -> {}", found.aspect, found.from, found.to)
-        }
-    };
-    differences.iter().map(words).collect()
 }

@@ -8,6 +8,9 @@ use crate::host::packages::{Package, Packages, State};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// The aspect of a difference that is a version.
+pub(super) const VERSION: &str = "version";
+
 pub(super) async fn check(
     all: &[Arc<Declared>],
     host: &Host,
@@ -21,11 +24,29 @@ pub(super) async fn check(
         (0..all.len()).filter(|at| operand(&all[*at], &packages).is_some()).collect();
     let age = host.lists_age().await;
     let settled = settle(all, wanted, (host, &packages), cancel).await;
-    let each = all.iter().enumerate().map(|(at, declared)| {
-        let is_stale = is_stale(declared, age);
-        verdict(declared, &packages, (at, &settled), is_stale)
-    });
-    each.collect()
+    let mut each: Vec<Verdict> = all
+        .iter()
+        .enumerate()
+        .map(|(at, declared)| verdict(declared, &packages, (at, &settled), is_stale(declared, age)))
+        .collect();
+    let reads = |(declared, verdict): (&Arc<Declared>, &Verdict)| {
+        matches!(verdict, Verdict::Differs(_)) && is_stale(declared, age)
+    };
+    if all.iter().zip(&each).any(reads) {
+        all.iter().zip(&mut each).for_each(|(declared, verdict)| leave_open(declared, verdict));
+    }
+    each
+}
+
+/// Lists that are read first may have other versions: nobody is to take the one that they have now for a promise.
+fn leave_open(declared: &Declared, verdict: &mut Verdict) {
+    let (Verdict::Differs(change), false) = (verdict, matches!(declared.want, Want::Version(_)))
+    else {
+        return;
+    };
+    let versions = change.differences.iter_mut().filter(|it| it.aspect == VERSION);
+    versions
+        .for_each(|version| version.to.push_str(", or as the lists have it once they are read"));
 }
 
 /// The lists are older than may be for this one.
@@ -91,7 +112,7 @@ pub(super) fn differences(
         }
         if !is_right {
             let before = if is_there { before } else { "" };
-            found.extend(wanted.map(|wanted| difference("version", before, wanted)));
+            found.extend(wanted.map(|wanted| difference(VERSION, before, wanted)));
         }
     } else if is_there || super::settle::is_broken(package) {
         let to = if declared.purge { "purged" } else { "absent" };

@@ -7,6 +7,7 @@ mod apply;
 mod check;
 mod declare;
 mod name;
+mod outcome;
 mod settle;
 
 use crate::change::{Change, Outcome, Verdict};

@@ -1,13 +1,19 @@
 //! Packages on a test host, from a repository that the test makes there: no network is needed, and none is there.
 
+mod declared;
 mod faults;
 mod groups;
+mod judged;
+mod outlived;
+mod planned;
 mod states;
 
 use crate::host::Host;
 use crate::service::GRAPH;
 
-/// `make NAME VERSION [MORE OF CONTROL] [POSTINST]` puts a package into the repository, `publish` lets apt know of all.
+/// `make NAME VERSION [MORE OF CONTROL] [POSTINST] [MORE]` puts a package into the repository, `index` lists all that is there, `publish` lets apt know of it.
+///
+/// MORE is a shell script that is run where the package is being built. `$arch` is its architecture, if it has one.
 const REPOSITORY: &str = r#"
 mkdir -p /repo
 make() {
@@ -16,22 +22,26 @@ make() {
   echo "of the package, $2" >"/run/build/etc/$1/$1.conf"
   echo "/etc/$1/$1.conf" >/run/build/DEBIAN/conffiles
   {
-    echo "Package: $1"; echo "Version: $2"; echo "Architecture: all"
+    echo "Package: $1"; echo "Version: $2"; echo "Architecture: ${arch:-all}"
     echo "Maintainer: nobody <nobody@example.org>"; echo "Description: $1"
     [ -z "${3:-}" ] || echo "$3"
   } >/run/build/DEBIAN/control
   if [ -n "${4:-}" ]; then
     printf '#!/bin/sh\n%s\n' "$4" >/run/build/DEBIAN/postinst; chmod 755 /run/build/DEBIAN/postinst
   fi
+  (cd /run/build && eval "${5:-}")
   dpkg-deb --root-owner-group -Znone --build /run/build /repo >/dev/null
 }
-publish() {
+index() {
   cd /repo
   for deb in *.deb; do
     dpkg-deb -f "$deb"
     echo "Filename: ./$deb"; echo "Size: $(stat -c %s "$deb")"
     echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"; echo
   done >Packages
+}
+publish() {
+  index
   rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
   echo 'deb [trusted=yes] copy:/repo ./' >/etc/apt/sources.list
   apt-get -q update 2>&1
@@ -65,10 +75,11 @@ impl Host {
         (answer.code.expect("an exit code"), answer.stdout + &answer.stderr)
     }
 
-    /// What dpkg says of a package: state and version.
+    /// What dpkg says of a package: state and version; nothing where it is not there at all, though another may speak of it.
     fn package(&self, name: &str) -> String {
         let format = "--showformat=${db:Status-Abbrev} ${Version}";
-        self.run(&["dpkg-query", "--show", format, name]).stdout.trim().to_owned()
+        let said = self.run(&["dpkg-query", "--show", format, name]).stdout.trim().to_owned();
+        if said == "un" { String::new() } else { said }
     }
 
     /// How often apt has changed packages.

@@ -4,9 +4,10 @@ use super::beginning::{brake, drift, settle};
 use super::budget::Budget;
 use super::features::{Configuration, WINDOW};
 use super::graph_of_states::Steps;
+use super::grouping::Grouping;
 use super::sights::{self, Sights};
+use super::waiting::{is_at_rest, is_tick_next, is_waiting_for_time, next_tick};
 use super::{hashing, rules};
-use crate::books::Vertex;
 use crate::generate::HOURS;
 use crate::schedule::Schedule;
 use crate::shape::ms;
@@ -15,7 +16,7 @@ use crate::world::{Run, Station, Watch, World};
 use stateright::{Checker as _, HasDiscoveries, Model, Property};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use steadfast_engine::{Check, Mode, Outcome, Poll, Slots, Standing, Verdict, VertexId};
+use steadfast_engine::{Check, Mode, Outcome, Slots, Verdict, VertexId};
 
 /// One state, with the number by which it is recognised.
 #[derive(Clone, Debug)]
@@ -51,6 +52,7 @@ pub(super) struct Explorer {
     first: State,
     /// As lines, for whoever must find out what went wrong.
     graphs: String,
+    grouping: Option<Grouping>,
     sights: Shared<Sights>,
     steps: Shared<Steps>,
 }
@@ -77,7 +79,7 @@ impl Found {
 
 impl Explorer {
     pub(super) fn new(configuration: &Configuration) -> Self {
-        let Configuration { shapes, budget } = configuration;
+        let Configuration { shapes, budget, grouping } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, spare: 0 };
         let mut world = World::new(shapes, slots, false).with_brake(brake(configuration));
@@ -98,20 +100,21 @@ impl Explorer {
         first.number = hashing::number(&first);
         let (one_shot, brake, steps) = (false, brake(configuration), Vec::new());
         let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
-        Self { first, graphs, sights: Arc::default(), steps: Arc::default() }
+        let grouping = grouping.clone();
+        Self { first, graphs, grouping, sights: Arc::default(), steps: Arc::default() }
     }
 
     /// All of it; panics with the shortest way to whatever is wrong.
     pub(super) fn explore(self) -> Found {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
         let first = self.first.clone();
-        let (budget, graphs) = (first.left, self.graphs.clone());
+        let (budget, graphs, grouping) = (first.left, self.graphs.clone(), self.grouping.clone());
         let any = HasDiscoveries::Any;
         // Depth first: of what is still to be looked at, the least is kept in memory.
         let checker = self.checker().target_state_count(MOST).finish_when(any).spawn_dfs().join();
         if !checker.discoveries().is_empty() {
             let (sights, steps) = Default::default();
-            Self { first, graphs, sights, steps }.tell_the_shortest_way();
+            Self { first, graphs, grouping, sights, steps }.tell_the_shortest_way();
         }
         let first = first.number;
         assert!(checker.unique_state_count() < MOST, "no bound on states: {budget:?}");
@@ -182,7 +185,7 @@ impl Model for Explorer {
             let written = state.world.store.written.len();
             actions.extend((0..=written).map(|kept| Step::Crash { kept }));
         }
-        let may_end = is_over(state) || state.world.stopped || is_polled(&state.world);
+        let may_end = is_at_rest(state) || state.world.stopped;
         if actions.is_empty() && may_end {
             self.steps.lock().expect("nobody died with it").ends(state.number);
         }
@@ -190,7 +193,7 @@ impl Model for Explorer {
 
     fn next_state(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
-        let tick = is_polled(&state.world) || !is_waiting_for_time(state);
+        let tick = is_tick_next(&state.world) || !is_waiting_for_time(state);
         next.left.spend(&step, tick);
         if let Step::Changed(id) = step {
             next.events[id.0 as usize] -= 1;
@@ -201,15 +204,24 @@ impl Model for Explorer {
         if !self.first.left.watches {
             answer_watches(&mut next.world);
         }
-        sights::between(&state.world, &next.world, &mut self.sights.lock().expect("nobody died"));
+        {
+            let mut sights = self.sights.lock().expect("nobody died with it");
+            sights::between(&state.world, &next.world, &mut sights);
+            let restarted = state.left.crashes < self.first.left.crashes;
+            sights::turn(&state.world, &step, restarted, &mut sights);
+        }
         if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
             self.see(sights::OWING);
         }
         if next.left.total_events == 0 {
             next.events.fill(0);
         }
-        if next.world.oracle.books.violations.is_empty() && is_over(&next) {
-            crate::invariants::at_the_end(&mut next.world);
+        if let Some(grouping) = &self.grouping {
+            grouping.check(&state.world, &mut next.world, &step);
+        }
+        if next.world.oracle.books.violations.is_empty() && is_at_rest(&next) {
+            let tick = next_tick(&next.world);
+            crate::invariants::at_the_end(&mut next.world, tick);
         }
         next.number = hashing::number(&next);
         self.steps.lock().expect("nobody died with it").add(state.number, next.number);
@@ -322,40 +334,10 @@ fn turns(state: &State, actions: &mut Vec<Step>) {
 fn time(state: &State, actions: &mut Vec<Step>) {
     let engine = &state.world.engine;
     let mode = engine.mode();
-    let free = is_waiting_for_time(state) && !is_polled(&state.world);
+    let free = is_waiting_for_time(state) && !is_tick_next(&state.world);
     let due = free || state.left.timed && state.left.ticks > 0;
     if due && mode != Mode::Paused && engine.next_wakeup().is_some() {
         actions.push(Step::Wake);
-    }
-}
-
-/// Ticks come for ever: each must be paid for, or there were no end.
-fn is_polled(world: &World) -> bool {
-    let polled = |vertex: &Vertex| vertex.declared.meta.poll != Poll::Never;
-    world.oracle.books.vertices.values().any(polled)
-}
-
-/// Only time brings it on from here, or a stop counts it.
-fn is_waiting_for_time(state: &State) -> bool {
-    let world = &state.world;
-    let timed = |id: &VertexId| {
-        matches!(
-            world.engine.standing(*id),
-            Some(
-                Standing::Delayed(_)
-                    | Standing::WaitingForLimit(_)
-                    | Standing::WaitingForBrake(_)
-                    // A fight is over after a time without one.
-                    | Standing::Contended { .. }
-            )
-        )
-    };
-    match world.engine.mode() {
-        Mode::Stopping => true,
-        // A swap may wait for what cannot be right, and that ends by time alone.
-        Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
-        Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
-        _ => false,
     }
 }
 
@@ -369,10 +351,4 @@ fn answer_watches(world: &mut World) {
     for id in opening {
         world.step(&Step::Watching(id));
     }
-}
-
-/// Nothing is in flight, nothing is due, and it runs.
-fn is_over(state: &State) -> bool {
-    let world = &state.world;
-    world.is_quiet() && world.engine.mode() == Mode::Running && !is_waiting_for_time(state)
 }

@@ -1,10 +1,11 @@
 //! What a configuration is made of: a graph up to isomorphism, features on it, and what may happen to it.
 
 use super::budget::Budget;
+use super::grouping::{Grouping, regroupings};
 use crate::shape::{Shape, ms};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use steadfast_engine::{Candidate, Check, Conflict, Meta, Pace, Poll, WindowId, contract};
+use std::time::Duration;
+use steadfast_engine::{Check, Conflict, Meta, Pace, Poll, WindowId};
 
 /// The one window there is.
 pub(super) const WINDOW: WindowId = WindowId(0);
@@ -22,6 +23,8 @@ pub(super) enum Feature {
     Retry,
     Noop,
     Poll,
+    /// Polled so rarely that all else that is due comes before a tick: nothing may need one to go on.
+    Rare,
     /// A deed that is done once for each definition.
     Once,
     /// A deed that is done for events only.
@@ -50,7 +53,7 @@ pub(super) enum Feature {
 }
 
 /// All, in the order in which they are combined.
-pub(super) const FEATURES: [Feature; 15] = [
+pub(super) const FEATURES: [Feature; 16] = [
     Feature::Notify,
     Feature::Semaphore(1),
     Feature::Semaphore(2),
@@ -58,6 +61,7 @@ pub(super) const FEATURES: [Feature; 15] = [
     Feature::Retry,
     Feature::Noop,
     Feature::Poll,
+    Feature::Rare,
     Feature::Once,
     Feature::Timer,
     Feature::Timeout,
@@ -85,6 +89,8 @@ pub(super) const HOLDING: [Feature; 8] = [
 pub(super) struct Configuration {
     pub(super) shapes: Vec<Shape>,
     pub(super) budget: Budget,
+    /// What can be asked where one of the graphs is the other with its groups made.
+    pub(super) grouping: Option<Grouping>,
 }
 
 /// The acyclic graphs of that many vertices without labels: 1, 2, 6, 31.
@@ -131,7 +137,7 @@ impl Feature {
     /// Whether it belongs to one vertex.
     fn is_placed(self) -> bool {
         match self {
-            Self::Limit | Self::Retry | Self::Noop | Self::Poll => true,
+            Self::Limit | Self::Retry | Self::Noop | Self::Poll | Self::Rare => true,
             Self::Once | Self::Timer | Self::Timeout | Self::Fixed => true,
             Self::Notify | Self::Semaphore(_) | Self::Slot => false,
             Self::Look | Self::Swap | Self::Crash => false,
@@ -145,7 +151,7 @@ impl Feature {
     fn places(self, count: u32) -> Vec<Option<u32>> {
         if self.is_placed() && count > 1 {
             // Two that are polled tick side by side, and show nothing that one does not.
-            let all = (self != Self::Poll).then_some(None);
+            let all = (!matches!(self, Self::Poll | Self::Rare)).then_some(None);
             (0..count).map(Some).chain(all).collect()
         } else {
             vec![None]
@@ -169,6 +175,9 @@ impl Feature {
             Self::Retry => shape.meta(number, |meta| meta.retry = Some(1)),
             Self::Noop => shape.meta(number, |meta| meta.noop = true),
             Self::Poll => shape.meta(number, |meta| meta.poll = Poll::Every(ms(1000))),
+            Self::Rare => {
+                shape.meta(number, |meta| meta.poll = Poll::Every(Duration::from_hours(24)))
+            }
             Self::Once => shape.nature(number, |nature| nature.check = Check::Once),
             Self::Timer => shape.nature(number, |nature| nature.check = Check::Events),
             Self::Timeout => shape.meta(number, |meta| meta.timeout = Some(ms(1000))),
@@ -209,7 +218,7 @@ impl Feature {
             Self::Look => Budget { looks: 1, ..budget },
             Self::Swap => Budget { swaps: 1, ..budget },
             Self::Crash => Budget { crashes: 1, ..budget },
-            Self::Notify | Self::Semaphore(_) | Self::Noop => budget,
+            Self::Notify | Self::Semaphore(_) | Self::Noop | Self::Rare => budget,
             Self::Once | Self::Timer | Self::Fixed => budget,
             Self::Fight(_) => Budget { repaired: BEFORE_A_FIGHT, ..budget.with_drift() },
             Self::Brake => {
@@ -242,7 +251,8 @@ pub(super) fn configurations(
             .collect();
     }
     if budget.swaps == 0 {
-        return shapes.into_iter().map(|s| Configuration { shapes: vec![s], budget }).collect();
+        let alone = |shape| Configuration { shapes: vec![shape], budget, grouping: None };
+        return shapes.into_iter().map(alone).collect();
     }
     let has = |feature| features.contains(&feature);
     let with = |shape: &Shape| {
@@ -253,11 +263,12 @@ pub(super) fn configurations(
         if has(Feature::Realize) {
             swapped.extend(removals(shape));
         }
+        let plain = |shapes| Configuration { shapes, budget, grouping: None };
+        let mut all: Vec<Configuration> = swapped.into_iter().map(plain).collect();
         if has(Feature::Group) {
-            swapped.extend(regroupings(shape));
+            all.extend(regroupings(shape, budget));
         }
-        let swapped = swapped.into_iter();
-        swapped.map(|shapes| Configuration { shapes, budget }).collect::<Vec<_>>()
+        all
     };
     shapes.iter().flat_map(with).collect()
 }
@@ -322,42 +333,4 @@ fn removals(shape: &Shape) -> Vec<Vec<Shape>> {
         set.iter().fold(shape.clone(), |shape, number| shape.without(*number))
     };
     all.iter().map(|set| vec![shape.clone(), without(set)]).collect()
-}
-
-/// What can be one transaction becomes one, or becomes several again.
-fn regroupings(shape: &Shape) -> Vec<Vec<Shape>> {
-    let grouped = grouped(shape);
-    if grouped == *shape {
-        return Vec::new();
-    }
-    vec![vec![shape.clone(), grouped.clone()], vec![grouped, shape.clone()]]
-}
-
-/// The graph as the driver gives it to the engine where all its vertices can be one transaction (E-19).
-fn grouped(shape: &Shape) -> Shape {
-    let candidates: Vec<Candidate> = shape
-        .vertices
-        .iter()
-        .map(|vertex| Candidate {
-            id: vertex.id,
-            // A deed is never part of a transaction.
-            key: (vertex.nature.check == Check::State)
-                .then_some(u32::from(vertex.nature.cancellable)),
-            meta: Arc::clone(&vertex.meta),
-            leads: false,
-        })
-        .collect();
-    let contracted = contract(&candidates, &shape.edges);
-    let mut other = shape.clone();
-    for group in &contracted.groups {
-        let others = group.members.iter().filter(|member| **member != group.leader);
-        other = others.fold(other, |other, member| other.without(member.0));
-        other = other.define(group.leader.0, 2).meta(group.leader.0, |meta| {
-            *meta = Meta::clone(&group.meta);
-        });
-    }
-    if !contracted.groups.is_empty() {
-        other.edges = contracted.edges;
-    }
-    other
 }

@@ -1,10 +1,10 @@
-//! E-1 to E-18 and E-20, each as properties of the model with the sentences of its invariants.
+//! E-1 to E-20, each as properties of the model with the sentences of its invariants.
 
 use super::explorer::{Explorer, State};
 use crate::invariants::{
     E1_ORDER, E2_POKE, E4_EVENT, E4_VALUE, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP,
     E12_LIMIT, E13_POLL, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_REALIZE, E17_SWAP, E18_CONVERGED,
-    E20_BRAKE, E20_FIGHTS, E20_NEIGHBOURS, E20_WINDOW, HANDSHAKE,
+    E19_GROUPS, E20_BRAKE, E20_FIGHTS, E20_NEIGHBOURS, E20_WINDOW, HANDSHAKE,
 };
 use stateright::Property;
 
@@ -18,7 +18,7 @@ macro_rules! each {
     };
 }
 
-/// All; E-19 is checked where groups are made, before the engine.
+/// All. Groups are made before the engine (E-19): what is asked here is that a group acts for all its members.
 pub(super) fn properties() -> Vec<Property<Explorer>> {
     let mut all = each![
         HANDSHAKE,
@@ -37,6 +37,7 @@ pub(super) fn properties() -> Vec<Property<Explorer>> {
         E16_STOP,
         E17_SWAP,
         E18_CONVERGED,
+        E19_GROUPS,
         E20_FIGHTS,
         E20_NEIGHBOURS,
         E20_BRAKE,

@@ -29,7 +29,7 @@ pub(super) fn all(graph: &Shape, counts: [u32; 2], budget: Budget) -> Vec<Config
         let shape = under(graph, uses, counts);
         let other = under(graph, uses, counts.map(|count| 3 - count));
         let shapes = if budget.swaps > 0 { vec![shape, other] } else { vec![shape] };
-        Configuration { shapes, budget }
+        Configuration { shapes, budget, grouping: None }
     };
     contended().into_iter().map(each).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::explorer::State;
 use crate::books::Need;
+use crate::step::Step;
 use crate::world::{Watch, World};
 use std::collections::BTreeSet;
 use steadfast_engine::{Holding, Mode, Standing, VertexId};
@@ -51,6 +52,40 @@ pub(super) const REALIZED: &str = "what a swap removes was right once, just befo
 pub(super) const UNREALIZED: &str =
     "what was never right is removed when the swap has waited enough";
 pub(super) const RECEIVED: &str = "a value comes while the vertex runs";
+
+pub(super) const CRASH_IN_SWAP: &str = "a crash while a swap waits";
+pub(super) const CRASH_AFTER_SWAP: &str = "a crash after a swap was taken";
+pub(super) const CRASH_IN_PAUSE: &str = "a crash in a pause";
+pub(super) const CRASH_IN_STOP: &str = "a crash in a stop";
+pub(super) const SWAP_IN_PAUSE: &str = "a swap in a pause";
+pub(super) const SWAP_IN_RESTART: &str = "a swap while a restart has not ended";
+pub(super) const PAUSE_IN_SWAP: &str = "a pause while a swap waits";
+pub(super) const PAUSE_IN_RESTART: &str = "a pause while a restart has not ended";
+pub(super) const STOP_IN_SWAP: &str = "a stop while a swap waits";
+
+/// Adds which turn comes within which other.
+pub(super) fn turn(before: &World, step: &Step, restarted: bool, seen: &mut Sights) {
+    let books = &before.oracle.books;
+    let mode = before.engine.mode();
+    let waits = books.pending.is_some() && books.loaded;
+    let paused = matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused);
+    let restarts = restarted && !before.engine.is_converged();
+    let second = before.graphs.get(1).map(|(graph, _)| graph);
+    let swapped = second.is_some() && before.running.as_ref() == second;
+    let all = match step {
+        Step::Crash { .. } => vec![
+            (waits, CRASH_IN_SWAP),
+            (swapped, CRASH_AFTER_SWAP),
+            (paused, CRASH_IN_PAUSE),
+            (mode == Mode::Stopping, CRASH_IN_STOP),
+        ],
+        Step::Swap { .. } => vec![(paused, SWAP_IN_PAUSE), (restarts, SWAP_IN_RESTART)],
+        Step::Pause { .. } => vec![(waits, PAUSE_IN_SWAP), (restarts, PAUSE_IN_RESTART)],
+        Step::Stop { .. } => vec![(waits, STOP_IN_SWAP)],
+        _ => Vec::new(),
+    };
+    seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
+}
 
 /// Adds what the step between these two shows.
 pub(super) fn between(before: &World, after: &World, seen: &mut Sights) {

@@ -1,0 +1,96 @@
+//! Several turns in one history: a swap, a crash with its restart, and a pause or a stop, each before, within or after the others.
+
+use super::budget::Budget;
+use super::features::{Configuration, FEATURES, Feature, configurations, graphs};
+use super::{explore, sights};
+
+/// One swap, one crash, one pause and one stop, of which so many come in one history; nothing fails, and nobody moves anything.
+const fn turns(count: u8) -> Budget {
+    Budget { turns: count, pauses: 1, stops: 1, ..Budget::NONE }
+}
+
+/// The same without pauses and stops.
+const BOTH: Budget = Budget { pauses: 0, stops: 0, ..turns(2) };
+
+/// From where all is as declared, with one event.
+const fn moved(budget: Budget) -> Budget {
+    Budget { settled: true, events: 1, total_events: 1, ..budget }
+}
+
+/// A swap and a crash on each graph of that many vertices, plain and with each feature.
+fn swapped_and_crashed(count: u32, budget: Budget) -> Vec<Configuration> {
+    let others = FEATURES.iter().filter(|it| !matches!(it, Feature::Swap | Feature::Crash));
+    let mut sets = vec![vec![Feature::Swap, Feature::Crash]];
+    sets.extend(others.map(|feature| vec![*feature, Feature::Swap, Feature::Crash]));
+    let mut all = Vec::new();
+    for graph in graphs(count) {
+        all.extend(sets.iter().flat_map(|set| configurations(&graph, set, budget)));
+    }
+    all
+}
+
+/// Each turn within each other.
+const WITHIN: [&str; 9] = [
+    sights::CRASH_IN_SWAP,
+    sights::CRASH_AFTER_SWAP,
+    sights::CRASH_IN_PAUSE,
+    sights::CRASH_IN_STOP,
+    sights::SWAP_IN_PAUSE,
+    sights::SWAP_IN_RESTART,
+    sights::PAUSE_IN_SWAP,
+    sights::PAUSE_IN_RESTART,
+    sights::STOP_IN_SWAP,
+];
+
+/// A crash and a swap within each other.
+const BOTH_WITHIN: [&str; 3] =
+    [sights::CRASH_IN_SWAP, sights::CRASH_AFTER_SWAP, sights::SWAP_IN_RESTART];
+
+/// E-9, E-15, E-17: one vertex with each feature, and three turns.
+#[test]
+fn model_turns_of_one_vertex() {
+    let mut all = swapped_and_crashed(1, turns(3));
+    all.extend(swapped_and_crashed(1, Budget { failures: 1, ..turns(2) }));
+    all.extend(swapped_and_crashed(1, moved(turns(2))));
+    explore("1 vertex, turns", all, &WITHIN);
+}
+
+/// E-9, E-17: two vertices side by side with each feature, a swap and a crash.
+#[test]
+fn model_turns_of_two_vertices() {
+    let mut all = swapped_and_crashed(2, BOTH);
+    all.retain(|it| !has_edges(it));
+    explore("2 vertices side by side, a swap and a crash", all, &BOTH_WITHIN);
+}
+
+/// E-9, E-17: one vertex below another with each feature, a swap and a crash.
+#[test]
+fn model_turns_of_two_vertices_in_order() {
+    let mut all = swapped_and_crashed(2, BOTH);
+    all.retain(has_edges);
+    explore("2 vertices in order, a swap and a crash", all, &BOTH_WITHIN);
+}
+
+fn has_edges(configuration: &Configuration) -> bool {
+    configuration.shapes.iter().any(|shape| !shape.edges.is_empty())
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_turns_of_one_vertex() {
+    let failing = swapped_and_crashed(1, Budget { failures: 1, ..turns(3) });
+    explore("1 vertex, 3 turns, 1 failure", failing, &WITHIN);
+    explore("1 vertex, 3 turns, 1 event", swapped_and_crashed(1, moved(turns(3))), &WITHIN);
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_turns_of_two_vertices() {
+    explore("2 vertices, 2 turns of all", swapped_and_crashed(2, turns(2)), &WITHIN);
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_turns_of_two_vertices_with_an_event() {
+    explore("2 vertices, a swap and a crash, 1 event", swapped_and_crashed(2, moved(BOTH)), &[]);
+}

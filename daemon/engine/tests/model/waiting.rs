@@ -1,0 +1,55 @@
+//! What only time brings on: what is due by itself, and what the tick of a poll is needed for.
+
+use super::explorer::State;
+use crate::books::Vertex;
+use crate::world::World;
+use steadfast_engine::{Mode, Poll, Standing, Tick, VertexId};
+
+/// When the next tick of a poll falls, by the oracle's books.
+pub(super) fn next_tick(world: &World) -> Option<Tick> {
+    let books = &world.oracle.books;
+    let next = |vertex: &Vertex| {
+        let Poll::Every(interval) = vertex.declared.meta.poll else { return None };
+        let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let passed = books.now.0.saturating_sub(vertex.loaded.0) / length;
+        Some(Tick(vertex.loaded.0 + (passed + 1) * length))
+    };
+    books.vertices.values().filter_map(next).min()
+}
+
+/// Ticks come for ever: each must be paid for, or there were no end. What is due before the next one comes by itself.
+pub(super) fn is_tick_next(world: &World) -> bool {
+    let wakeup = world.engine.next_wakeup();
+    next_tick(world).is_some_and(|tick| wakeup.is_none_or(|wakeup| wakeup >= tick))
+}
+
+/// Only time brings it on from here, or a stop counts it.
+pub(super) fn is_waiting_for_time(state: &State) -> bool {
+    let world = &state.world;
+    let timed = |id: &VertexId| {
+        matches!(
+            world.engine.standing(*id),
+            Some(
+                Standing::Delayed(_)
+                    | Standing::WaitingForLimit(_)
+                    | Standing::WaitingForBrake(_)
+                    // A fight is over after a time without one.
+                    | Standing::Contended { .. }
+            )
+        )
+    };
+    match world.engine.mode() {
+        Mode::Stopping => true,
+        // A swap may wait for what cannot be right, and that ends by time alone.
+        Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
+        Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
+        _ => false,
+    }
+}
+
+/// Nothing is in flight, nothing is due but a tick of a poll, and it runs.
+pub(super) fn is_at_rest(state: &State) -> bool {
+    let world = &state.world;
+    let is_due = is_waiting_for_time(state) && !is_tick_next(world);
+    world.is_quiet() && world.engine.mode() == Mode::Running && !is_due
+}

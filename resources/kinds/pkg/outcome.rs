@@ -1,0 +1,73 @@
+//! What came of a transaction, for each of its packages: as dpkg has it now, whatever was meant.
+
+use super::apply::{Halt, Work};
+use super::check::{VERSION, differences};
+use super::settle::Settled;
+use crate::change::{Difference, Outcome};
+use crate::host::packages::Packages;
+use crate::trouble::Trouble;
+
+impl Work<'_> {
+    /// What came of it, as dpkg has it now.
+    pub(super) async fn outcomes(
+        mut self,
+        changes: Vec<Option<Vec<Difference>>>,
+        halted: Option<Halt>,
+    ) -> Vec<Outcome> {
+        let packages = self.host.packages().await;
+        let done = Settled::default();
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for (at, change) in changes.into_iter().enumerate() {
+            let Some(change) = change else {
+                outcomes.push(Outcome::Unchanged);
+                continue;
+            };
+            let (packages, trouble) = match &packages {
+                Ok(packages) => (&**packages, self.troubles.remove(&at)),
+                Err(trouble) => (&Packages::default(), Some(trouble.clone())),
+            };
+            let left = differences(&self.all[at], packages, (at, &done));
+            outcomes.push(match (trouble, &halted) {
+                (Some(trouble), _) => self.failed(trouble),
+                (None, Some(Halt::Cancelled)) => Outcome::Interrupted,
+                (None, Some(Halt::Trouble(trouble))) => self.failed(trouble.clone()),
+                // Somebody else has done it meanwhile: a transaction that an earlier daemon had begun, for one.
+                (None, None) if left.is_empty() && !self.touched => Outcome::Unchanged,
+                (None, None) if left.is_empty() => {
+                    self.changed(&self.all[at].name, change, packages)
+                }
+                (None, None) => {
+                    let what = format!("apt has ended well, and yet {}", told(&left).join(", "));
+                    self.failed(Trouble::new(what))
+                }
+            });
+        }
+        outcomes
+    }
+
+    fn failed(&self, trouble: Trouble) -> Outcome {
+        Outcome::Failed { trouble, touched: self.touched }
+    }
+
+    /// The version is the one that has come: lists that were read first, or somebody else, may have brought another one.
+    fn changed(&self, name: &str, mut found: Vec<Difference>, packages: &Packages) -> Outcome {
+        if let Some(package) = packages.get(name) {
+            let versions = found.iter_mut().filter(|it| it.aspect == VERSION);
+            versions.for_each(|version| version.to.clone_from(&package.version));
+        }
+        let mut notes = told(&found);
+        notes.extend(self.notes.iter().cloned());
+        Outcome::Changed(notes)
+    }
+}
+
+fn told(differences: &[Difference]) -> Vec<String> {
+    let words = |found: &Difference| {
+        if found.from.is_empty() {
+            format!("{} {}", found.aspect, found.to)
+        } else {
+            format!("{} {} -> {}", found.aspect, found.from, found.to)
+        }
+    };
+    differences.iter().map(words).collect()
+}
