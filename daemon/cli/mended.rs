@@ -75,7 +75,9 @@ pub(super) fn import(args: &ImportKept) -> Result<Exit, Exit> {
         Exit::Usage
     })?;
     if let Err(wrong) = document::read(&text, &readers(|_, _| {})) {
-        wrong.iter().for_each(|line| out(plain(line)));
+        for line in &wrong {
+            out(plain(line));
+        }
         error(
             format!("{shown} is not taken in: {}", count(wrong.len(), "problem")),
             Some("nothing was changed"),
@@ -113,7 +115,9 @@ fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit
     if lines.is_empty() {
         out("nothing to do: it is sound");
     }
-    lines.iter().for_each(|line| out(plain(line)));
+    for line in &lines {
+        out(plain(line));
+    }
     Ok(Exit::Well)
 }
 

@@ -127,7 +127,7 @@ pub struct Text {
     /// What its relative paths are relative to.
     base: PathBuf,
     /// What was in it.
-    text: String,
+    content: String,
 }
 
 /// Former identities, each with the definition that the resource would have under it.
@@ -209,7 +209,7 @@ pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<
 
 /// The same of what was read before.
 pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<Loaded, Rejected> {
-    let source = |it: Text| Source::new(&it.display, it.path, it.base, it.text);
+    let source = |it: Text| Source::new(&it.display, it.path, it.base, it.content);
     let sources = texts.into_iter().map(source).collect();
     compile(sources, Problems::default(), options, &Kinds::of_this_build())
 }
@@ -234,7 +234,7 @@ fn compile(
         return Err(empty(&loaded));
     }
     let text =
-        |it: Source| Text { display: it.display, path: it.path, base: it.base, text: it.text };
+        |it: Source| Text { display: it.display, path: it.path, base: it.base, content: it.text };
     Ok(Loaded { texts: sources.into_iter().map(text).collect(), ..loaded })
 }
 

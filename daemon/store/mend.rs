@@ -38,7 +38,7 @@ pub fn mend(
             let new = document::read(&text, &readers).map_err(|wrong| wrong.join("\n"))?;
             // Who paused the daemon has not resumed it.
             let pause = SqliteStore::peek(directory).ok().and_then(|kept| kept.pause);
-            let new = Recalled { pause: pause.or(new.pause.clone()), ..new };
+            let new = Recalled { pause: pause.or_else(|| new.pause.clone()), ..new };
             let mended = SqliteStore::import(&hold, new).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(%error, "what was taken in stays");

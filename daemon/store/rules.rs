@@ -18,6 +18,9 @@ pub const UNSOUND: &str = "state_unsound";
 /// What is wrong with a name, if anything.
 type Judge = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
+/// Hears an event in a word, and a line.
+type Tell = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
+
 /// What is wrong with what was sent and received, if anything.
 type JudgeValues = Arc<dyn Fn(Option<&Hidden>, Option<&str>) -> Option<String> + Send + Sync>;
 
@@ -29,7 +32,7 @@ pub struct Readers {
     /// What is wrong with what was sent and received.
     pub values: JudgeValues,
     /// Is told what was put right at a load ([`REPAIRED`]), and what is not as it must be after a write ([`UNSOUND`]).
-    pub told: Arc<dyn Fn(&'static str, &str) + Send + Sync>,
+    pub told: Tell,
 }
 
 impl fmt::Debug for Readers {

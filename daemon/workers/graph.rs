@@ -3,13 +3,13 @@
 
 use super::requests::Requests;
 use super::{Shared, accepted, systemd};
-use crate::config::{self, Loaded, Options};
+use crate::config::{self, Loaded, Options, Text};
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Input, Question, Taken};
 use crate::events::{Happening, Level, Teller};
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -293,18 +293,21 @@ impl Asked {
             if this.handed.load(Ordering::SeqCst) != number {
                 return;
             }
-            let keep = tokio::task::spawn_blocking(move || {
-                let mut last = this.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if *last < number {
-                    *last = number;
-                    let kept = accepted::write(&directory, &this.graph.paths, texts);
-                    if let Err(error) = kept {
-                        tracing::warn!(event = "warning", "the graph is not kept: {error}");
-                    }
-                }
-            });
+            let keep = tokio::task::spawn_blocking(move || this.keep(&directory, number, texts));
             drop(keep.await);
         });
+    }
+
+    /// Keeps what was taken, unless what came after it is kept already.
+    fn keep(&self, directory: &Path, number: u64, texts: Vec<Text>) {
+        let mut last = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last >= number {
+            return;
+        }
+        *last = number;
+        if let Err(error) = accepted::write(directory, &self.graph.paths, texts) {
+            tracing::warn!(event = "warning", "the graph is not kept: {error}");
+        }
     }
 
     /// The graph that was accepted last, where it is to be run instead of one that is refused.

@@ -171,7 +171,9 @@ fn a_repair_keeps_what_can_be_read() {
         let name = b"file[/etc/150]";
         let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
         let places: Vec<usize> = places.map(|(at, _)| at).collect();
-        places.iter().for_each(|at| bytes[at + 6] = b'x');
+        for at in places {
+            bytes[at + 6] = b'x';
+        }
         std::fs::write(&path, &bytes).expect("written");
         let hold = Arc::new(Hold::take(&state).expect("held"));
         let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");

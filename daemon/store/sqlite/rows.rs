@@ -438,7 +438,9 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
 /// Of a manifest.
 pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
     let mut sum = Sum::default();
-    texts.iter().for_each(|text| sum.text(*text));
+    for text in texts {
+        sum.text(*text);
+    }
     sum.0
 }
 

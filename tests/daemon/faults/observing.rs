@@ -77,7 +77,9 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
         let name = b"exec[once]";
         let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
         let places: Vec<usize> = places.map(|(at, _)| at).collect();
-        places.iter().for_each(|at| bytes[at + 6] = b'x');
+        for at in places {
+            bytes[at + 6] = b'x';
+        }
     };
     let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
         ("checksum does not match", flip),
@@ -141,6 +143,7 @@ fn a_full_state_directory_is_observed_until_there_is_room() {
     for size in [1 << 16, 1 << 12, 1] {
         while filler.write_all(&vec![b'x'; size]).is_ok() {}
     }
+    drop(filler);
     let daemon = observes_at(&host, "full", &["--socket", "$DIR/socket"]);
     host.remove("state/filler");
     daemon.wait_for("converged");
