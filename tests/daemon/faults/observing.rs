@@ -26,6 +26,9 @@ fn ask(host: &Host, words: &[&str]) -> Output {
     host.finish(command)
 }
 
+/// What somebody does to the bytes of a state.
+type Damage = fn(&mut Vec<u8>);
+
 /// A host that is as declared, but for what somebody has changed since.
 fn moved() -> Host {
     let host = Host::with(GRAPH);
@@ -81,7 +84,7 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
             bytes[at + 6] = b'x';
         }
     };
-    let damages: [(&str, fn(&mut Vec<u8>)); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("checksum does not match", flip),
         ("is damaged", |bytes| bytes.truncate(bytes.len() / 2)),
         ("is damaged", |bytes| *bytes = b"not a database, but long enough to be one. ".repeat(99)),

@@ -96,7 +96,7 @@ impl Disk {
     /// The directory as it would be found.
     fn after(&mut self, loss: Loss, place: &Path) {
         let now = self.now();
-        let names = if matches!(loss, Loss::Names) { self.names.clone() } else { now.clone() };
+        let names = if matches!(loss, Loss::Names) { self.names.clone() } else { now };
         std::fs::create_dir(place).expect("made");
         for (name, id) in names {
             // The index of the log is never synced, and never needed.
