@@ -81,6 +81,11 @@ pub trait Resource: Debug + Send + Sync {
         }
     }
 
+    /// What it reads or runs of the host besides what it holds: nobody else may be able to change that (S-11). Absolute.
+    fn trusts(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Where its events come from; empty where nothing can move it.
     fn watch(&self) -> Vec<Source> {
         Vec::new()

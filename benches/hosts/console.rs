@@ -1,11 +1,10 @@
-//! What asking costs: the status of a busy daemon, a thousand who follow its events, and its end.
+//! What asking costs: the status of a busy daemon, and its end.
 
-use super::drift::repairs_beside;
 use super::process::{Held, apply, timed};
 use super::report::{Report, Sample};
 use super::tree::{Graph, Tree};
 use super::{Bench, Failure};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +23,8 @@ fn asked(socket: &Path, verb: &str) -> Result<Duration, Failure> {
     Err("the answer has no end".into())
 }
 
-fn connect(socket: &Path, verb: &str) -> Result<UnixStream, Failure> {
+/// A connection on which this is asked.
+pub(super) fn connect(socket: &Path, verb: &str) -> Result<UnixStream, Failure> {
     let mut stream = UnixStream::connect(socket)?;
     writeln!(stream, "{{\"protocol\":1,\"ask\":{verb}}}")?;
     Ok(stream)
@@ -78,34 +78,6 @@ pub(crate) fn status(bench: &Bench, report: &mut Report) -> Result<(), Failure> 
         let what = format!("status of {count} resources, busy, median");
         report.figure(&what, sample.median() * 1e3, (most, "ms"), &sample.to_string());
     }
-    Ok(())
-}
-
-/// A thousand follow the events, of whom half read nothing: repairs beside those of a daemon that nobody follows.
-pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
-    const FILES: usize = 2000;
-    let (calm_tree, tree) = (Tree::new(bench, FILES, false)?, Tree::new(bench, FILES, false)?);
-    timed(apply(&calm_tree))?;
-    timed(apply(&tree))?;
-    let (mut calm, mut followed) = (Held::daemon(&calm_tree)?, Held::daemon(&tree)?);
-    calm.converged()?;
-    followed.converged()?;
-    let follow = "{\"verb\":\"events\",\"follow\":true,\"resource\":null,\"from\":null}";
-    let socket = tree.state.join("control.socket");
-    let mut stalled = Vec::new();
-    for number in 0..1000 {
-        let mut stream = connect(&socket, follow)?;
-        if number % 2 == 0 {
-            stalled.push(stream);
-        } else {
-            std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
-                let mut buffer = [0; 4096];
-                while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
-            })?;
-        }
-    }
-    let (theirs, ours) = repairs_beside(bench, (&calm_tree, &tree))?;
-    report.ratio("a repair beside 1000 who follow events", &theirs, &ours, 1.2);
     Ok(())
 }
 

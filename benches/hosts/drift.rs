@@ -89,20 +89,46 @@ impl Dice {
 }
 
 /// How long a repair takes in a calm daemon, and in another at the same time, by turns.
-pub(crate) fn repairs_beside(
-    bench: &Bench,
-    (calm, other): (&Tree, &Tree),
-) -> Result<(Sample, Sample), Failure> {
-    let (calm_files, files) =
-        (Graph::read(&calm.graph)?.resources.file, Graph::read(&other.graph)?.resources.file);
-    let (mut theirs, mut ours) = (Sample::default(), Sample::default());
-    let mut dice = Dice(88_172_645_463_325_252);
-    for _ in 0..bench.rounds(500) {
-        let at = usize::try_from(dice.below(calm_files.len() as u64))?;
-        for (all, sample) in [(&calm_files, &mut theirs), (&files, &mut ours)] {
-            std::thread::sleep(Duration::from_micros(20_000 + dice.below(20_000)));
+pub(crate) struct Repairs {
+    calm: Vec<File>,
+    other: Vec<File>,
+    dice: Dice,
+    samples: (Sample, Sample),
+    count: u64,
+}
+
+impl Repairs {
+    pub(crate) fn new(calm: &Tree, other: &Tree) -> Result<Self, Failure> {
+        let files = |tree: &Tree| Graph::read(&tree.graph).map(|graph| graph.resources.file);
+        let dice = Dice(88_172_645_463_325_252);
+        Ok(Self {
+            calm: files(calm)?,
+            other: files(other)?,
+            dice,
+            samples: <_>::default(),
+            count: 0,
+        })
+    }
+
+    /// One in each.
+    pub(crate) fn add(&mut self) -> Result<(), Failure> {
+        let at = usize::try_from(self.dice.below(self.calm.len() as u64))?;
+        let (theirs, ours) = &mut self.samples;
+        for (all, sample) in [(&self.calm, theirs), (&self.other, ours)] {
+            std::thread::sleep(Duration::from_micros(20_000 + self.dice.below(20_000)));
             sample.add(restored_after(all.get(at).ok_or("no such file")?)?);
         }
+        self.count += 1;
+        Ok(())
     }
-    Ok((theirs, ours))
+
+    /// So many in each.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Of the calm one, and of the other.
+    pub(crate) fn samples(&self) -> (&Sample, &Sample) {
+        (&self.samples.0, &self.samples.1)
+    }
 }

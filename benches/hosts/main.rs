@@ -10,6 +10,7 @@ mod fight;
 mod hold;
 mod pass;
 mod process;
+mod readers;
 mod recorded;
 mod report;
 mod tree;
@@ -34,7 +35,7 @@ const PARTS: [(&str, Part); 13] = [
     ("drift", drift::drift),
     ("fight", fight::fight),
     ("status", console::status),
-    ("readers", console::readers),
+    ("readers", readers::readers),
     ("stop", console::stop),
     ("recorder", recorded::recorder),
     ("log", recorded::log),

@@ -317,7 +317,7 @@ impl Audience for Screen {
                     list(names)
                 ));
             }
-            News::Converged(_) | News::Stopped(_) => self.clear(),
+            News::Converged { .. } | News::Stopped(_) => self.clear(),
             _ => {}
         }
     }

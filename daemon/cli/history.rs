@@ -7,10 +7,10 @@ use super::{settings, state};
 use crate::history::{Entry, HistoryError, Reader, unkept};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use steadfast_resources::host::files::{AccountKind, account_name, denies_others, printable};
 use steadfast_resources::kinds::file::unified;
-use steadfast_resources::{Former, FormerContent, FormerShape, Host};
+use steadfast_resources::{Former, FormerContent, FormerShape, Host, Unkept};
 
 /// Longer files are not compared.
 const COMPARED: usize = 10 << 20;
@@ -151,13 +151,14 @@ pub(super) fn show(args: &args::Show, number: u64) -> Exit {
         .and_then(|reader| {
             let entry = entry(&reader, resource, Some(number))?;
             let former = reader.former(&entry).map_err(|why| refuse(&why))?;
-            Ok((entry, former))
+            let bytes = at(&reader, &entry, &former);
+            Ok((entry, bytes))
         });
-    let (entry, former) = match found {
+    let (entry, bytes) = match found {
         Ok(found) => found,
         Err(exit) => return exit,
     };
-    match at(&entry.path, &former) {
+    match bytes {
         Ok(_) if args.of.json => out_json(&to_json(&entry)),
         Ok(bytes) => return print(&bytes),
         Err(why) => {
@@ -185,12 +186,12 @@ fn print(bytes: &[u8]) -> Exit {
 }
 
 /// The content that was there, also where the change left it as it was.
-fn at(path: &Path, former: &Former) -> Result<Vec<u8>, String> {
-    let name = printable(path);
+fn at(reader: &Reader, entry: &Entry, former: &Former) -> Result<Vec<u8>, String> {
+    let name = printable(&entry.path);
     let Former::Thing(thing) = former else { return Err(format!("{name} was not there")) };
     match &thing.shape {
         FormerShape::File(_, FormerContent::Bytes(bytes)) => Ok(bytes.clone()),
-        FormerShape::File(_, FormerContent::Unkept(steadfast_resources::Unkept::Same)) => now(path),
+        FormerShape::File(_, FormerContent::Unkept(Unkept::Same)) => now(reader, entry),
         FormerShape::File(_, FormerContent::Unkept(why)) => {
             Err(format!("{name}: {}", unkept(*why)))
         }
@@ -200,9 +201,23 @@ fn at(path: &Path, former: &Former) -> Result<Vec<u8>, String> {
     }
 }
 
+/// Whether the content that is there now is known to be none that is sensitive (S-6): what tells is the last change of a content.
+/// Where a file was only made, or given another mode, nothing does.
+fn is_open(reader: &Reader, entry: &Entry) -> bool {
+    let all = reader.entries(Some(&entry.resource), u64::MAX >> 1).unwrap_or_default();
+    let of_path = all.iter().rev().filter(|one| one.path == entry.path);
+    let files = of_path.filter(|one| one.size().is_some());
+    let mut told = files.filter_map(|one| match one.unkept() {
+        Some(Unkept::Same) => None,
+        Some(Unkept::Secret) => Some(false),
+        _ => Some(true),
+    });
+    told.next().unwrap_or_default()
+}
+
 /// What is there now.
-fn now(path: &Path) -> Result<Vec<u8>, String> {
-    let host = Host::default();
+fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
+    let (host, path) = (Host::default(), &entry.path);
     let files = host.files();
     let name = printable(path);
     let trouble = |fault| files.trouble(fault, path).what;
@@ -212,6 +227,9 @@ fn now(path: &Path) -> Result<Vec<u8>, String> {
     let Some(seen) = spot.look().map_err(trouble)? else { return Ok(Vec::new()) };
     match seen.kind.is_file() {
         true if denies_others(seen.mode) => Err(format!("{name} is sensitive: it is not shown")),
+        true if !is_open(reader, entry) => {
+            Err(format!("{name}: nothing tells that it is not sensitive: it is not shown"))
+        }
         true => {
             let content = spot.content(COMPARED).map_err(trouble)?;
             content.ok_or_else(|| format!("{name} is too large to be compared"))
@@ -228,22 +246,22 @@ pub(super) fn diff(args: &args::Diff) -> Exit {
 
 fn compare(args: &args::Diff) -> Result<Exit, Exit> {
     let reader = required(open(args.state.state_dir.as_deref())?, &args.resource)?;
-    let side = |number: Option<u64>| -> Result<(PathBuf, u64, Vec<u8>), Exit> {
+    let side = |number: Option<u64>| -> Result<(Entry, Vec<u8>), Exit> {
         let entry = entry(&reader, &args.resource, number)?;
         let former = reader.former(&entry).map_err(|why| refuse(&why))?;
         let bytes = match former {
             Former::Nothing => Ok(Vec::new()),
-            Former::Thing(_) => at(&entry.path, &former),
+            Former::Thing(_) => at(&reader, &entry, &former),
         };
-        Ok((entry.path, entry.number, bytes.map_err(|why| failed(&why))?))
+        Ok((entry, bytes.map_err(|why| failed(&why))?))
     };
-    let (path, number, old) = side(args.from)?;
-    let (other, name, new) = match args.to {
-        Some(to) => {
-            let (other, number, new) = side(Some(to))?;
-            (other, format!("before {number}"), new)
-        }
-        None => (path.clone(), "now".to_owned(), now(&path).map_err(|why| failed(&why))?),
+    let (before, old) = side(args.from)?;
+    let (path, name, new) = if let Some(to) = args.to {
+        let (later, new) = side(Some(to))?;
+        (later.path, format!("before {}", later.number), new)
+    } else {
+        let new = now(&reader, &before).map_err(|why| failed(&why))?;
+        (before.path.clone(), "now".to_owned(), new)
     };
     if old == new {
         out("no difference");
@@ -253,7 +271,8 @@ fn compare(args: &args::Diff) -> Result<Exit, Exit> {
         out(format!("they differ: {} and {} bytes, not shown", old.len(), new.len()));
         return Ok(Exit::Well);
     };
-    out(format!("--- {} (before {number})\n+++ {} ({name})", printable(&path), printable(&other)));
+    let (old_path, path) = (printable(&before.path), printable(&path));
+    out(format!("--- {old_path} (before {})\n+++ {path} ({name})", before.number));
     for line in diff.lines() {
         out(plain(line));
     }

@@ -3,6 +3,7 @@
 use super::args::Log;
 pub(super) use super::sinks::{filter, set_up};
 use super::text::{graph_change, plain};
+use crate::driver::status::ChangeClass;
 use crate::driver::{Audience, News, Ran, Undoer};
 use crate::events::{self, Happening};
 use std::collections::HashMap;
@@ -139,7 +140,7 @@ fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
             let change = match news {
-                News::Changed { class, run, .. } => Some((class_word(*class), *run)),
+                News::Changed { class, run, .. } => Some((ChangeClass::from(*class).words(), *run)),
                 _ => None,
             };
             Some(Line { event, resource: Some(name), words, level, change })
@@ -207,14 +208,16 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
         }
         News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
         News::Unparked(name) => ("resumed", name, String::new(), Info),
-        News::Diverged(name) => ("diverged", name, String::new(), Info),
+        News::Diverged { identity, in_fight } => {
+            ("diverged", identity, String::new(), if *in_fight { Debug } else { Info })
+        }
         _ => return None,
     })
 }
 
 /// News of the whole.
 fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
-    use Level::{Error, Info, Warn};
+    use Level::{Debug, Error, Info, Warn};
     Some(match news {
         News::Loaded { graph, change } => {
             ("loaded", format!(": graph {}: {}", plain(graph), graph_change(change)), Info)
@@ -225,9 +228,10 @@ fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
         News::Refused(why) => {
             ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
         }
-        News::Converged(counts) => {
+        News::Converged { counts, in_fight } => {
             let total = super::text::count(counts.total as usize, "resource");
-            ("converged", format!(": {total} as declared"), Info)
+            let level = if *in_fight { Debug } else { Info };
+            ("converged", format!(": {total} as declared"), level)
         }
         News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
         News::Paused => ("paused", String::new(), Info),
@@ -295,16 +299,6 @@ fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> Str
     format!(": still undone after {repairs} repairs in {}{next}", seconds(lasts))
 }
 
-/// A class of changes, in a word.
-pub(super) fn class_word(class: Class) -> &'static str {
-    match class {
-        Class::Intentional => "intentional",
-        Class::Corrective => "corrective",
-        Class::NotIdempotent => "not idempotent",
-        Class::Contended => "contended",
-    }
-}
-
 /// `: content, mode (3 ms)`; with its class, where that is not what the graph asks for.
 pub(super) fn changed(
     differences: &[Difference],
@@ -320,7 +314,7 @@ pub(super) fn changed(
     let class = match class {
         Class::Intentional => String::new(),
         Class::Corrective | Class::NotIdempotent | Class::Contended => {
-            format!(", {}", class_word(class))
+            format!(", {}", ChangeClass::from(class).words())
         }
     };
     format!(": {} ({}{class})", what.join(", "), seconds(took))

@@ -119,8 +119,8 @@ impl Crier {
 impl Audience for Crier {
     fn hear(&mut self, news: &News<'_>) {
         match news {
-            News::Converged(_) => self.tell_converged(true),
-            News::Diverged(_) | News::Loaded { .. } | News::Pausing(_) | News::Paused => {
+            News::Converged { .. } => self.tell_converged(true),
+            News::Diverged { .. } | News::Loaded { .. } | News::Pausing(_) | News::Paused => {
                 self.tell_converged(false);
             }
             _ => {}

@@ -1,11 +1,12 @@
 //! Automatic edges: from whoever offers something to whoever needs it, where nobody has said so. They never make a cycle.
 
 use super::check::Checker;
+use super::closing::add_without_cycles;
 use super::code::Code;
 use super::cycle::knots;
 use super::links::Tie;
 use super::problem::{Problem, quoted, shorten};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,6 +15,9 @@ use steadfast_resources::{Need, Scope, Token};
 
 /// The name under which their reasons are told.
 const KEY: &str = "automatic";
+
+/// So many edges that are left out are told one by one; of the others, how many there are.
+const TOLD: usize = 20;
 
 /// Who offers what. Of a path there is one: claims see to that.
 #[derive(Default)]
@@ -133,25 +137,30 @@ impl Checker<'_> {
     /// Takes out, one by one, the automatic edges that would close a cycle, and says so.
     fn leave_out(&mut self, knot_of: &[usize], ties: &mut Vec<Tie>) {
         let is_inside = |tie: &Tie| knot_of.get(tie.from) == knot_of.get(tie.to);
-        let mut next: HashMap<usize, Vec<usize>> = HashMap::new();
-        for tie in ties.iter().filter(|tie| is_inside(tie) && tie.because.is_none()) {
-            next.entry(tie.from).or_default().push(tie.to);
+        // Only those in a knot matter, and get numbers of their own.
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let (mut there, mut wanted) = (Vec::new(), Vec::new());
+        for tie in ties.iter().filter(|tie| is_inside(tie)) {
+            let [from, to] = [tie.from, tie.to].map(|vertex| {
+                let next = numbers.len();
+                *numbers.entry(vertex).or_insert(next)
+            });
+            if tie.because.is_none() { &mut there } else { &mut wanted }.push((from, to));
         }
-        let mut left_out = Vec::new();
-        ties.retain(|tie| {
-            if tie.because.is_none() || !is_inside(tie) {
-                return true;
-            }
-            let closes = leads(&next, tie.to, tie.from);
-            if closes {
-                left_out.push(*tie);
-            } else {
-                next.entry(tie.from).or_default().push(tie.to);
-            }
-            !closes
-        });
-        for tie in left_out {
-            self.warn_of(&tie);
+        let mut taken = add_without_cycles(numbers.len(), &there, &wanted).taken.into_iter();
+        let mut is_left_out = |tie: &Tie| {
+            tie.because.is_some() && is_inside(tie) && taken.next().is_some_and(|taken| !taken)
+        };
+        let left_out: Vec<Tie> = ties.extract_if(.., |tie| is_left_out(tie)).collect();
+        for tie in left_out.iter().take(TOLD) {
+            self.warn_of(tie);
+        }
+        if let Some(next) = left_out.get(TOLD) {
+            let more = left_out.len() - TOLD;
+            let what = format!("{more} more automatic edges are left out: they would close cycles");
+            let hint = "steadfast plan --explain-edges tells of each edge that is there";
+            let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
+            self.problems.push(problem.at(self.atlas.place(next.at)));
         }
     }
 
@@ -169,18 +178,4 @@ impl Checker<'_> {
         let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
         self.problems.push(problem.at(self.atlas.place(tie.at)));
     }
-}
-
-/// Whether edges lead from one vertex to another.
-fn leads(next: &HashMap<usize, Vec<usize>>, from: usize, to: usize) -> bool {
-    let (mut seen, mut walk) = (HashSet::new(), vec![from]);
-    while let Some(vertex) = walk.pop() {
-        if vertex == to {
-            return true;
-        }
-        if seen.insert(vertex) {
-            walk.extend(next.get(&vertex).into_iter().flatten());
-        }
-    }
-    false
 }

@@ -3,7 +3,6 @@
 use super::code::Code;
 use super::problem::{Problem, Problems};
 use super::source::{Source, whole};
-use super::trust;
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +10,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steadfast_resources::host::trust::Reader;
 
 /// The largest graph file, in bytes.
 pub(super) const LARGEST: u64 = 64 << 20;
@@ -137,7 +137,7 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
         let length = bytes.len() as u64;
         let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
         if !after.is_file() || (is_all && version(&before) == version(&after)) {
-            return Ok((bytes, trust::Reader::here().doubts(&file)));
+            return Ok((bytes, Reader::here().doubts(&file)));
         }
         std::thread::sleep(AGAIN.1);
     }
@@ -149,7 +149,7 @@ fn untrusted(display: &str, doubt: &str) -> Problem {
     let problem = Problem::new(Code::Untrusted, format!("somebody else could change it: {doubt}"))
         .hint("let root own it and all folders above it, and nobody else write there")
         .at(Some(whole(display)));
-    if trust::Reader::here().is_strict() { problem } else { problem.warning() }
+    if Reader::here().is_strict() { problem } else { problem.warning() }
 }
 
 fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {

@@ -198,9 +198,12 @@ impl Server {
     }
 }
 
+/// How long an answer that is under way may take after the end. What is written already is the caller's to read at leisure.
+const LATE: Duration = Duration::from_millis(20);
+
 async fn late(stopping: CancellationToken) {
     stopping.cancelled().await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(LATE).await;
 }
 
 async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &Arc<Clients>) {

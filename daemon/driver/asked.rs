@@ -4,14 +4,14 @@ use super::Taken;
 use super::ordered::Ordered;
 use super::status::Verdict;
 use super::status::{
-    Ages, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
+    Ages, Changes, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
     ResourceStatus, Status, Wanted,
 };
 use super::times::Moment;
 use super::{Driver, Undone};
 use crate::store::{Order, Origin};
 use std::time::Duration;
-use steadfast_engine::{Event, Holding, Mode, Party, Standing, VertexId};
+use steadfast_engine::{Class, Event, Holding, Mode, Party, Standing, VertexId};
 use steadfast_resources::Source;
 use tokio::sync::oneshot;
 
@@ -178,6 +178,12 @@ impl Driver {
                 repair: self.times.youngest(Moment::Changed),
                 event: self.times.youngest(Moment::Heard),
             },
+            changes: Changes {
+                intentional: self.times.total(Class::Intentional),
+                corrective: self.times.total(Class::Corrective),
+                not_idempotent: self.times.total(Class::NotIdempotent),
+                contended: self.times.total(Class::Contended),
+            },
             troubled: troubled
                 .into_iter()
                 .map(|(_, id, standing)| self.resource_status(id, &standing))
@@ -187,6 +193,7 @@ impl Driver {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Not of the driver: added by who passes it on.
             instead: None,
+            daemon: Vec::new(),
             reboot: None,
             checkout: None,
         }
@@ -250,6 +257,7 @@ impl Driver {
                 event: self.times.age(id, Moment::Heard),
             },
             repairs: self.times.changes(id),
+            last_change: self.times.class(id).map(Into::into),
             pause: self.parking.status(id, standing),
             leaves: self.table.get(id).is_some_and(|entry| entry.removes),
         }

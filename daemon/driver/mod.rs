@@ -120,6 +120,8 @@ pub struct Driver {
     fate: Result<Taken, String>,
     /// What the last load means for the graph before it.
     graph_change: GraphChange,
+    /// What is not as declared was first seen at something that is fought over.
+    skirmish: bool,
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
@@ -200,6 +202,7 @@ impl Driver {
             moved: Vec::new(),
             graph_change: GraphChange::default(),
             fate: Err("there was none yet".to_owned()),
+            skirmish: false,
             pause_reason: String::new(),
             pause_until: Tick(0),
             parking: Parking::default(),

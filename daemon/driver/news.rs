@@ -192,9 +192,19 @@ pub enum News<'a> {
         why: &'a str,
     },
     /// Not all is as declared any more, first seen here.
-    Diverged(&'a str),
+    Diverged {
+        /// Whose.
+        identity: &'a str,
+        /// It is fought over: that was told, and it is so with each of its repairs.
+        in_fight: bool,
+    },
     /// All is as declared.
-    Converged(Counts),
+    Converged {
+        /// Counts over all vertices.
+        counts: Counts,
+        /// Nothing but what is fought over was not: as above.
+        in_fight: bool,
+    },
     /// A pause waits for these.
     Pausing(Vec<&'a str>),
     /// At rest.

@@ -193,7 +193,7 @@ impl Driver {
         for part in parts {
             match &part.outcome {
                 Some(Outcome::Changed(notes)) => {
-                    self.note_changed(part.id);
+                    self.note_changed(part.id, class);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
                     self.audience.hear(&News::Changed {
                         identity,

@@ -3,6 +3,7 @@
 //! Ages and waits are in whole seconds.
 
 use serde::{Deserialize, Serialize};
+use steadfast_engine::Class;
 use steadfast_resources::Difference;
 
 /// How a host stands, worst first.
@@ -85,6 +86,36 @@ pub struct Ages {
     pub event: Option<u64>,
 }
 
+/// Of what sort a change was, in the words of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChangeClass {
+    /// The graph changed, or the operator asked.
+    #[serde(rename = "intentional")]
+    Intentional,
+    /// Something else had changed the host.
+    #[serde(rename = "corrective")]
+    Corrective,
+    /// We had changed it, and it differed again by our own hand.
+    #[serde(rename = "not idempotent")]
+    NotIdempotent,
+    /// Another party undoes it again and again.
+    #[serde(rename = "contended")]
+    Contended,
+}
+
+/// How many changes of each sort were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// See [`ChangeClass`]; and so on.
+    pub intentional: u32,
+    /// Repairs of what others did.
+    pub corrective: u32,
+    /// Repairs of what we undid ourselves.
+    pub not_idempotent: u32,
+    /// Repairs in a fight.
+    pub contended: u32,
+}
+
 /// How a host stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -114,6 +145,9 @@ pub struct Status {
     pub paused: Vec<SinglePause>,
     /// How old all this is.
     pub ages: Ages,
+    /// What was changed since the daemon was started.
+    #[serde(default)]
+    pub changes: Changes,
     /// Those that are not as declared, worst first: not all where there are many.
     pub troubled: Vec<ResourceStatus>,
     /// How many more there are.
@@ -123,12 +157,40 @@ pub struct Status {
     /// Its version.
     #[serde(default)]
     pub version: String,
+    /// What is wrong with the daemon itself, worst first. The verdict is of the resources alone.
+    #[serde(default)]
+    pub daemon: Vec<PartStatus>,
     /// The host waits for a reboot.
     #[serde(default)]
     pub reboot: Option<Reboot>,
     /// The checkout in which the graph lies.
     #[serde(default)]
     pub checkout: Option<Checkout>,
+}
+
+/// What is wrong with a part of the daemon, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ill {
+    /// It does nothing any more, and nobody can cut it off.
+    Hangs,
+    /// It does not run.
+    Down,
+    /// It cannot write what it is to keep.
+    Unkept,
+    /// It runs, and has failed again and again.
+    Unsteady,
+}
+
+/// A part of the daemon with which something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartStatus {
+    /// A worker, or what is kept.
+    pub part: String,
+    /// In one word.
+    pub ill: Ill,
+    /// In a few words, with the reason.
+    pub says: String,
 }
 
 /// A reboot that packages have asked for.
@@ -200,6 +262,9 @@ pub struct ResourceStatus {
     /// How often it was changed since the daemon was started.
     #[serde(default)]
     pub repairs: u32,
+    /// Of what sort its last change was, since the daemon was started.
+    #[serde(default)]
+    pub last_change: Option<ChangeClass>,
     /// The pause of it alone, if there is one.
     #[serde(default)]
     pub pause: Option<PauseStatus>,
@@ -267,6 +332,30 @@ pub struct Differing {
     pub to: String,
     /// A unified diff, for texts that may be shown.
     pub diff: Option<String>,
+}
+
+impl From<Class> for ChangeClass {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Intentional => Self::Intentional,
+            Class::Corrective => Self::Corrective,
+            Class::NotIdempotent => Self::NotIdempotent,
+            Class::Contended => Self::Contended,
+        }
+    }
+}
+
+impl ChangeClass {
+    /// The words for it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Intentional => "intentional",
+            Self::Corrective => "corrective",
+            Self::NotIdempotent => "not idempotent",
+            Self::Contended => "contended",
+        }
+    }
 }
 
 impl From<&Difference> for Differing {

@@ -1,6 +1,5 @@
 //! The engine's notices in words: names for numbers, and what was found and done.
 
-use super::times::Moment;
 use super::{Driver, News, Progress, Ran, Undoer};
 use std::time::Duration;
 use steadfast_engine::{
@@ -15,9 +14,13 @@ impl Driver {
     pub(super) fn tell(&mut self, notice: Notice) {
         match notice {
             Notice::Loaded { .. } => {
-                if let Some(hub) = &self.hub {
+                // What stands is kept (E-17): to walk all paths again is for the sweep.
+                if let Some(hub) = self.hub.as_ref().filter(|_| !self.watches.without().is_empty())
+                {
                     hub.rearm_failed();
                 }
+                // It is not the one any more that converges next.
+                self.skirmish = false;
                 let graph = self.table.graph();
                 let change = std::mem::take(&mut self.graph_change);
                 self.audience.hear(&News::Loaded { graph, change: &change });
@@ -50,15 +53,12 @@ impl Driver {
                     self.audience.hear(&News::Stuck(self.table.name(id)));
                 }
             }
-            Notice::Diverged(id) => {
-                self.times.converged = None;
-                let first = self.concerned(id).first().copied().unwrap_or(id);
-                self.audience.hear(&News::Diverged(self.table.name(first)));
-            }
+            Notice::Diverged(id) => self.tell_diverged(id),
             Notice::Converged => {
                 self.times.converged = Some(tokio::time::Instant::now());
                 let counts: Counts = self.counts();
-                self.audience.hear(&News::Converged(counts));
+                let in_fight = std::mem::take(&mut self.skirmish);
+                self.audience.hear(&News::Converged { counts, in_fight });
             }
             Notice::Pausing(ids) => {
                 let ids = self.all_concerned(&ids);
@@ -79,6 +79,15 @@ impl Driver {
                 self.audience.hear(&News::Stopped(names(&self.table, &ids)));
             }
         }
+    }
+
+    /// Who is fought over moves for each repair: the fight itself was told.
+    fn tell_diverged(&mut self, id: VertexId) {
+        self.times.converged = None;
+        self.skirmish = self.engine.is_contended(id);
+        let first = self.concerned(id).first().copied().unwrap_or(id);
+        let (identity, in_fight) = (self.table.name(first), self.skirmish);
+        self.audience.hear(&News::Diverged { identity, in_fight });
     }
 
     fn tell_fight(&mut self, notice: &Notice) {
@@ -160,12 +169,12 @@ impl Driver {
         }
         match outcome {
             Outcome::Changed => {
-                self.note_changed(id);
+                let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
+                self.note_changed(id, class);
                 let identity = match &live {
                     Some(live) => &live.identity,
                     None => self.table.name(id),
                 };
-                let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
                 let (differences, notes, took) = match &live {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
@@ -187,8 +196,8 @@ impl Driver {
         }
     }
 
-    pub(super) fn note_changed(&mut self, id: VertexId) {
-        self.times.note(id, Moment::Changed);
+    pub(super) fn note_changed(&mut self, id: VertexId, class: Class) {
+        self.times.note_change(id, class);
         if self.settings.one_shot {
             self.changed.insert(id);
         }

@@ -1,7 +1,7 @@
-//! When each vertex was last checked, put right, and heard of. Sixteen bytes each.
+//! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
 
 use std::time::Duration;
-use steadfast_engine::VertexId;
+use steadfast_engine::{Class, VertexId};
 use tokio::time::Instant;
 
 /// What can be said to have happened to a vertex.
@@ -22,6 +22,10 @@ pub(super) struct Times {
     each: Vec<[u32; 3]>,
     /// How often each was changed.
     changes: Vec<u32>,
+    /// Of what sort its last change was.
+    classes: Vec<Option<Class>>,
+    /// How many changes of each sort there were.
+    totals: [u32; 4],
     last: [u32; 3],
     /// Since when all is as declared, where it is.
     pub(super) converged: Option<Instant>,
@@ -29,7 +33,15 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, each: Vec::new(), changes: Vec::new(), last: [0; 3], converged: None }
+        Self {
+            began,
+            each: Vec::new(),
+            changes: Vec::new(),
+            classes: Vec::new(),
+            totals: [0; 4],
+            last: [0; 3],
+            converged: None,
+        }
     }
 
     pub(super) fn note(&mut self, id: VertexId, moment: Moment) {
@@ -37,25 +49,44 @@ impl Times {
         if at >= self.each.len() {
             self.each.resize(at + 1, [0; 3]);
             self.changes.resize(at + 1, 0);
+            self.classes.resize(at + 1, None);
         }
         let seconds = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX - 1) + 1;
         self.each[at][moment as usize] = seconds;
-        if moment == Moment::Changed {
-            self.changes[at] = self.changes[at].saturating_add(1);
-        }
         self.last[moment as usize] = seconds;
+    }
+
+    /// Something of it was changed, and what sort of change that was.
+    pub(super) fn note_change(&mut self, id: VertexId, class: Class) {
+        self.note(id, Moment::Changed);
+        let at = id.0 as usize;
+        self.changes[at] = self.changes[at].saturating_add(1);
+        self.classes[at] = Some(class);
+        let total = &mut self.totals[class as usize];
+        *total = total.saturating_add(1);
     }
 
     pub(super) fn forget(&mut self, id: VertexId) {
         if let Some(times) = self.each.get_mut(id.0 as usize) {
             *times = [0; 3];
             self.changes[id.0 as usize] = 0;
+            self.classes[id.0 as usize] = None;
         }
     }
 
     /// How often it was changed since the start.
     pub(super) fn changes(&self, id: VertexId) -> u32 {
         self.changes.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// What sort of change its last one was.
+    pub(super) fn class(&self, id: VertexId) -> Option<Class> {
+        self.classes.get(id.0 as usize).copied().flatten()
+    }
+
+    /// How many changes of this sort there were since the start, also of what has left since.
+    pub(super) fn total(&self, class: Class) -> u32 {
+        self.totals[class as usize]
     }
 
     /// How long ago it was for one vertex; none where it never was.
@@ -89,10 +120,15 @@ mod tests {
         assert_eq!(times.age(one, Moment::Changed), None);
         assert_eq!(times.age(other, Moment::Checked), None);
         assert_eq!(times.youngest(Moment::Checked), Some(0));
-        times.note(one, Moment::Changed);
-        assert_eq!((times.changes(one), times.changes(other)), (1, 0));
+        times.note_change(one, Class::Intentional);
+        times.note_change(one, Class::Corrective);
+        assert_eq!((times.changes(one), times.changes(other)), (2, 0));
+        assert_eq!((times.class(one), times.class(other)), (Some(Class::Corrective), None));
         times.forget(one);
-        assert_eq!(times.changes(one), 0);
+        assert_eq!((times.changes(one), times.class(one)), (0, None));
+        let totals =
+            [Class::Intentional, Class::Corrective, Class::NotIdempotent, Class::Contended];
+        assert_eq!(totals.map(|class| times.total(class)), [1, 1, 0, 0]);
         assert_eq!(times.age(one, Moment::Checked), None);
     }
 }

@@ -8,8 +8,10 @@
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
 use crate::status::Mode;
-use crate::vertex::{Causes, Class, Phase, Place, Watch};
+use crate::topology::Topology;
+use crate::vertex::{Causes, Class, Gate, Phase, Place, Watch};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Above so many parents a gate counts its clearances instead of looking at each parent again.
 const CROWD: usize = 16;
@@ -40,7 +42,7 @@ impl Engine {
             let before = std::mem::replace(&mut vertex.clearance, clearance);
             self.recount(class, disturbs);
             if before != clearance {
-                let topology = std::sync::Arc::clone(&self.topology);
+                let topology = Arc::clone(&self.topology);
                 for child in topology.children(id) {
                     self.shift_gate(child.id, before, clearance);
                 }
@@ -113,9 +115,34 @@ impl Engine {
         parents.filter_map(|p| self.vertex(*p)).map(|p| p.clearance).min().unwrap_or(Stamp::CLEAR)
     }
 
-    /// Makes the gate of a vertex anew from its parents, which must be right already; for swaps.
-    pub(crate) fn rebuild_gate(&mut self, id: VertexId) {
-        let topology = std::sync::Arc::clone(&self.topology);
+    /// Makes gates right after a swap: of what the swap has touched, of whoever has other parents than in `before`, and of all
+    /// that follows from these. One pass, parents before children.
+    pub(crate) fn rebuild_gates(&mut self, before: &Arc<Topology>) {
+        let topology = Arc::clone(&self.topology);
+        let order = topology.order();
+        let mut due = vec![false; order.len()];
+        let is_there = |id: VertexId| order.get(topology.place(id)) == Some(&id);
+        for id in self.stale.iter().filter(|id| is_there(**id)) {
+            due[topology.place(*id)] = true;
+        }
+        if !Arc::ptr_eq(before, &topology) {
+            for (id, due) in order.iter().zip(&mut due) {
+                *due |= before.parents(*id) != topology.parents(*id);
+            }
+        }
+        for at in 0..order.len() {
+            if due[at] && self.rebuild_gate(order[at]) {
+                for child in topology.children(order[at]) {
+                    due[topology.place(child.id)] = true;
+                }
+            }
+        }
+    }
+
+    /// Makes the gate of a vertex anew from its parents, which must be right already. Answers whether that changes anything for
+    /// its children.
+    fn rebuild_gate(&mut self, id: VertexId) -> bool {
+        let topology = Arc::clone(&self.topology);
         let parents = topology.parents(id);
         let mut blocking = 0;
         let mut least = Stamp::CLEAR;
@@ -127,12 +154,12 @@ impl Engine {
                 move_in_crowd(crowd, Stamp::CLEAR, parent.clearance);
             }
         }
-        let Some(vertex) = self.vertex_mut(id) else { return };
-        vertex.gate.blocking = blocking;
-        vertex.gate.least = least;
-        vertex.gate.crowd = crowd;
-        vertex.clearance = vertex.own_clearance().min(least);
+        let Some(vertex) = self.vertex_mut(id) else { return false };
+        vertex.gate = Gate { blocking, least, crowd };
+        let clearance = vertex.own_clearance().min(least);
+        let before = std::mem::replace(&mut vertex.clearance, clearance);
         self.touch(id);
+        before != clearance
     }
 
     /// Puts a vertex where it belongs: into a queue if it may start, out of it if it may not (E-7).
@@ -223,7 +250,7 @@ impl Engine {
     }
 
     fn back_poke_from(&mut self, id: VertexId, since: Stamp, seen: &mut BTreeSet<VertexId>) {
-        let topology = std::sync::Arc::clone(&self.topology);
+        let topology = Arc::clone(&self.topology);
         let mut next = vec![id];
         while let Some(at) = next.pop() {
             for parent in topology.parents(at) {

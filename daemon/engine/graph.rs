@@ -2,7 +2,8 @@
 
 use crate::ids::{SemaphoreId, Stamp, VertexId};
 use crate::meta::{Meta, Nature};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ impl Edge {
 /// A valid graph: acyclic, edges between its own vertices, semaphores with their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Graph {
-    pub(crate) vertices: BTreeMap<VertexId, Declared>,
+    /// By number.
+    vertices: Vec<Declared>,
     /// Sorted, each pair once (notify OR-ed).
     pub(crate) edges: Vec<Edge>,
     /// The count of each semaphore, by its number.
@@ -100,39 +102,29 @@ impl Graph {
     /// A graph with nothing in it.
     #[must_use]
     pub fn empty() -> Self {
-        Self {
-            vertices: BTreeMap::new(),
-            edges: Vec::new(),
-            semaphores: Vec::new(),
-            order: Vec::new(),
-        }
+        Self { vertices: Vec::new(), edges: Vec::new(), semaphores: Vec::new(), order: Vec::new() }
     }
 
     /// Makes a graph, or says why it is none. `semaphores` holds the count of each, by number.
     pub fn new(
-        vertices: Vec<Declared>,
+        mut vertices: Vec<Declared>,
         mut edges: Vec<Edge>,
         semaphores: Vec<u32>,
     ) -> Result<Self, GraphError> {
         if let Some(at) = semaphores.iter().position(|count| *count == 0) {
             return Err(GraphError::Count(SemaphoreId(u32::try_from(at).unwrap_or(u32::MAX))));
         }
-        let mut table = BTreeMap::new();
-        for vertex in vertices {
-            Self::check_meta(&vertex, semaphores.len())?;
-            let id = vertex.id;
-            if table.insert(id, vertex).is_some() {
-                return Err(GraphError::Duplicate(id));
-            }
+        for vertex in &vertices {
+            Self::check_meta(vertex, semaphores.len())?;
+        }
+        vertices.sort_by_key(|vertex| vertex.id);
+        if let Some(twice) = vertices.windows(2).find(|pair| pair[0].id == pair[1].id) {
+            return Err(GraphError::Duplicate(twice[0].id));
         }
         Edge::unite(&mut edges);
-        if let Some(e) =
-            edges.iter().find(|e| !table.contains_key(&e.from) || !table.contains_key(&e.to))
-        {
-            return Err(GraphError::Dangling(*e));
-        }
-        let order = sorted(&table, &edges)?;
-        Ok(Self { vertices: table, edges, semaphores, order })
+        let ids: Vec<VertexId> = vertices.iter().map(|vertex| vertex.id).collect();
+        let order = sorted(&ids, &edges)?;
+        Ok(Self { vertices, edges, semaphores, order })
     }
 
     fn check_meta(vertex: &Declared, semaphores: usize) -> Result<(), GraphError> {
@@ -166,7 +158,12 @@ impl Graph {
 
     /// Its vertices, by number.
     pub fn vertices(&self) -> impl Iterator<Item = &Declared> {
-        self.vertices.values()
+        self.vertices.iter()
+    }
+
+    pub(crate) fn get(&self, id: VertexId) -> Option<&Declared> {
+        let at = self.vertices.binary_search_by_key(&id, |vertex| vertex.id).ok()?;
+        self.vertices.get(at)
     }
 
     /// Its edges, sorted.
@@ -182,41 +179,47 @@ impl Graph {
     }
 }
 
-/// Kahn's sort, smallest number first; what it cannot reach holds a cycle.
-fn sorted(
-    table: &BTreeMap<VertexId, Declared>,
-    edges: &[Edge],
-) -> Result<Vec<VertexId>, GraphError> {
-    let mut missing: BTreeMap<VertexId, usize> = table.keys().map(|id| (*id, 0)).collect();
-    for edge in edges {
-        *missing.entry(edge.to).or_default() += 1;
+/// Kahn's sort, smallest number first; what it cannot reach holds a cycle. `ids` ascend, and edges are sorted.
+fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError> {
+    let mut places = vec![None; ids.last().map_or(0, |id| id.0 as usize + 1)];
+    for (at, id) in ids.iter().enumerate() {
+        places[id.0 as usize] = Some(at);
     }
-    let mut free: BTreeSet<VertexId> =
-        missing.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
-    let mut order = Vec::with_capacity(table.len());
-    while let Some(id) = free.pop_first() {
-        order.push(id);
-        let first = edges.partition_point(|e| e.from < id);
-        for edge in edges.iter().skip(first).take_while(|e| e.from == id) {
-            if let Some(n) = missing.get_mut(&edge.to) {
-                *n -= 1;
-                if *n == 0 {
-                    free.insert(edge.to);
-                }
+    let place = |id: VertexId| places.get(id.0 as usize).copied().flatten();
+    // Of each vertex: how many parents are missing, and where its own edges begin and end.
+    let mut missing = vec![0_usize; ids.len()];
+    let mut ends = vec![0_usize; ids.len() + 1];
+    for edge in edges {
+        let (Some(from), Some(to)) = (place(edge.from), place(edge.to)) else {
+            return Err(GraphError::Dangling(*edge));
+        };
+        ends[from + 1] += 1;
+        missing[to] += 1;
+    }
+    for at in 0..ids.len() {
+        ends[at + 1] += ends[at];
+    }
+    let mut free: BinaryHeap<Reverse<usize>> =
+        (0..ids.len()).filter(|at| missing[*at] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(ids.len());
+    while let Some(Reverse(at)) = free.pop() {
+        order.push(ids[at]);
+        for to in edges[ends[at]..ends[at + 1]].iter().filter_map(|edge| place(edge.to)) {
+            missing[to] -= 1;
+            if missing[to] == 0 {
+                free.push(Reverse(to));
             }
         }
     }
-    if order.len() == table.len() {
-        Ok(order)
-    } else {
-        Err(GraphError::Cycle(cycle(&missing, edges)))
+    if order.len() == ids.len() {
+        return Ok(order);
     }
+    let left = ids.iter().zip(missing).filter(|(_, n)| *n > 0).map(|(id, _)| *id).collect();
+    Err(GraphError::Cycle(cycle(&left, edges)))
 }
 
 /// One cycle among the vertices that still miss a parent: each of them has such a parent, so walking up must meet itself.
-fn cycle(missing: &BTreeMap<VertexId, usize>, edges: &[Edge]) -> Vec<VertexId> {
-    let left: BTreeSet<VertexId> =
-        missing.iter().filter(|(_, n)| **n > 0).map(|(v, _)| *v).collect();
+fn cycle(left: &BTreeSet<VertexId>, edges: &[Edge]) -> Vec<VertexId> {
     let mut up = BTreeMap::new();
     for edge in edges.iter().filter(|e| left.contains(&e.from) && left.contains(&e.to)) {
         up.entry(edge.to).or_insert(edge.from);

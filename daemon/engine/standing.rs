@@ -53,6 +53,12 @@ impl Engine {
         self.vertex(id).is_some_and(|vertex| vertex.look)
     }
 
+    /// Whether it is fought over (E-20), whatever it does at the moment.
+    #[must_use]
+    pub fn is_contended(&self, id: VertexId) -> bool {
+        self.vertex(id).is_some_and(|vertex| vertex.contended)
+    }
+
     /// What a vertex needs, and what needs it.
     #[must_use]
     pub fn neighbours(&self, id: VertexId) -> (Vec<VertexId>, Vec<VertexId>) {

@@ -23,9 +23,19 @@ pub(crate) struct Pending {
     swap: Swap,
     changed: Vec<VertexId>,
     removed: Vec<VertexId>,
+    /// What is new, changed, or has other metaparams: all that the swap looks at.
+    differs: Vec<VertexId>,
     pub(crate) cancel_at: Option<Tick>,
     /// Something of it must be right once before it goes.
     pub(crate) realizes: bool,
+}
+
+/// What a new graph means for the running one.
+#[derive(Default)]
+struct Difference {
+    changed: Vec<VertexId>,
+    removed: Vec<VertexId>,
+    differs: Vec<VertexId>,
 }
 
 impl Engine {
@@ -36,20 +46,11 @@ impl Engine {
         }
         let (waited, until) = (self.waits_for(), self.pending.as_ref().and_then(|p| p.cancel_at));
         self.thaw();
-        let (mut changed, mut removed) = (Vec::new(), Vec::new());
-        for (slot, number) in self.vertices.iter_mut().zip(0..) {
-            let (Some(vertex), id) = (slot, VertexId(number)) else { continue };
-            match swap.graph.vertices.get(&id) {
-                Some(new) if new.definition == vertex.definition && !vertex.leaving => {}
-                Some(_) => changed.push(id),
-                None if vertex.leaving => {}
-                None => removed.push(id),
-            }
-        }
+        let Difference { changed, removed, differs } = self.difference(&swap.graph);
         let cancel_at = Some(self.now.after(GRACE));
         let realizes =
             removed.iter().any(|id| self.vertex(*id).is_some_and(|vertex| vertex.meta.realize));
-        self.pending = Some(Pending { swap, changed, removed, cancel_at, realizes });
+        self.pending = Some(Pending { swap, changed, removed, differs, cancel_at, realizes });
         self.freeze();
         let waits = self.waits_for();
         // A newer graph does not give those more time for whom the older one has waited already.
@@ -61,6 +62,30 @@ impl Engine {
         if !waits.is_empty() {
             self.tell(Notice::SwapWaits(waits));
         }
+    }
+
+    /// What a graph means for the running one: both by number, in one walk.
+    fn difference(&self, graph: &Graph) -> Difference {
+        let mut found = Difference::default();
+        let mut declared = graph.vertices().peekable();
+        for (slot, number) in self.vertices.iter().zip(0..) {
+            let id = VertexId(number);
+            match (slot, declared.next_if(|new| new.id == id)) {
+                (Some(vertex), Some(new)) => {
+                    if vertex.leaving || vertex.definition != new.definition {
+                        found.changed.push(id);
+                        found.differs.push(id);
+                    } else if !Arc::ptr_eq(&vertex.meta, &new.meta) && vertex.meta != new.meta {
+                        found.differs.push(id);
+                    }
+                }
+                (Some(vertex), None) if !vertex.leaving => found.removed.push(id),
+                (None, Some(_)) => found.differs.push(id),
+                (Some(_) | None, None) => {}
+            }
+        }
+        found.differs.extend(declared.map(|new| new.id));
+        found
     }
 
     /// Vertices that the waiting graph changes or removes and that still run, or that must be right once before they go. A stuck run
@@ -145,7 +170,7 @@ impl Engine {
             return false;
         }
         let Some(pending) = self.pending.take() else { return false };
-        let Pending { swap, changed, removed, .. } = pending;
+        let Pending { swap, changed, removed, differs, .. } = pending;
         let stamp = self.stamp;
         for id in &removed {
             self.remove(*id);
@@ -153,7 +178,7 @@ impl Engine {
         self.strike(&removed);
         self.semaphores.resize(&swap.graph.semaphores);
         for id in &changed {
-            if let Some(new) = swap.graph.vertices.get(id) {
+            if let Some(new) = swap.graph.get(*id) {
                 self.redefine(*id, new, swap.recall.get(id));
             }
         }
@@ -161,7 +186,7 @@ impl Engine {
         // One that was leaving may have gone while its graph waited: it is new again.
         let still = changed.iter().filter(|id| self.vertex(**id).is_some()).count();
         let differ = u32::try_from(still).unwrap_or(u32::MAX);
-        let added = self.adopt(&swap);
+        let added = self.adopt(&swap, &differs);
         self.rewire(&swap.graph, stamp);
         if swap.operator {
             self.encourage_all();
@@ -368,10 +393,11 @@ impl Engine {
     }
 
     /// Adds what is new, and gives what was kept its new metaparams. Answers how many are new.
-    fn adopt(&mut self, swap: &Swap) -> u32 {
+    fn adopt(&mut self, swap: &Swap, differs: &[VertexId]) -> u32 {
         let none = Recall::default();
         let mut added = 0;
-        for (id, new) in &swap.graph.vertices {
+        for id in differs {
+            let Some(new) = swap.graph.get(*id) else { continue };
             if let Some(vertex) = self.vertex(*id) {
                 let before = Arc::clone(&vertex.meta);
                 self.change_meta(*id, &before, new);
@@ -422,13 +448,14 @@ impl Engine {
         }
     }
 
-    /// Takes the new edges: one pass, parents before children.
+    /// Takes the new edges.
     fn rewire(&mut self, graph: &Graph, before: Stamp) {
-        self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
-        let topology = Arc::clone(&self.topology);
-        for id in topology.order() {
-            self.rebuild_gate(*id);
+        let edges = Arc::clone(&self.topology);
+        // Mostly a graph differs in a few resources and in no edge.
+        if !edges.is_of(graph) {
+            self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
         }
+        self.rebuild_gates(&edges);
         let semaphores: Vec<SemaphoreId> = (0..graph.semaphores.len())
             .filter_map(|n| u32::try_from(n).ok())
             .map(SemaphoreId)
@@ -437,8 +464,8 @@ impl Engine {
         if self.counts.failed > 0 {
             // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
             let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
-            let order = topology.order().iter();
-            let all = order.filter(|id| self.vertex(**id).is_some_and(newly)).copied().collect();
+            let touched = self.stale.iter();
+            let all = touched.filter(|id| self.vertex(**id).is_some_and(newly)).copied().collect();
             self.back_poke_all(all);
         }
     }

@@ -1,6 +1,6 @@
 //! The edges of the running graph, packed: who is above and below each vertex.
 
-use crate::graph::Graph;
+use crate::graph::{Edge, Graph};
 use crate::ids::VertexId;
 use std::ops::Range;
 
@@ -19,6 +19,8 @@ pub(crate) struct Topology {
     parent_at: Vec<u32>,
     parents: Vec<VertexId>,
     order: Vec<VertexId>,
+    /// The place of each vertex in `order`.
+    place: Vec<u32>,
 }
 
 impl Topology {
@@ -40,7 +42,24 @@ impl Topology {
             parents[*at as usize] = edge.from;
             *at += 1;
         }
-        Self { child_at, children, parent_at, parents, order: graph.order().to_vec() }
+        let mut place = vec![0; size];
+        for (id, at) in graph.order().iter().zip(0..) {
+            place[id.0 as usize] = at;
+        }
+        Self { child_at, children, parent_at, parents, order: graph.order().to_vec(), place }
+    }
+
+    /// Whether these are the edges and the vertices of that graph.
+    pub(crate) fn is_of(&self, graph: &Graph) -> bool {
+        let same = |(edge, (child, at)): (&Edge, (&Child, u32))| {
+            let is_above =
+                self.child_at.get(edge.from.0 as usize).is_some_and(|first| *first <= at)
+                    && self.child_at.get(edge.from.0 as usize + 1).is_some_and(|end| at < *end);
+            is_above && *child == Child { id: edge.to, notify: edge.notify }
+        };
+        self.order == graph.order()
+            && self.children.len() == graph.edges().len()
+            && graph.edges().iter().zip(self.children.iter().zip(0..)).all(same)
     }
 
     fn range(at: &[u32], id: VertexId) -> Range<usize> {
@@ -57,6 +76,11 @@ impl Topology {
 
     pub(crate) fn parents(&self, id: VertexId) -> &[VertexId] {
         &self.parents[Self::range(&self.parent_at, id)]
+    }
+
+    /// Where a vertex of it stands in [`Topology::order`].
+    pub(crate) fn place(&self, id: VertexId) -> usize {
+        self.place.get(id.0 as usize).map_or(0, |at| *at as usize)
     }
 
     /// Every vertex, parents before children.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// So many are written in one transaction.
 const TOGETHER: usize = 5000;
@@ -97,6 +98,12 @@ impl Scribe {
         let end = Happening { class, ..Happening::new(what::RUN_END, says, Level::Info) };
         self.shared.lock().end = Some(end);
         self.shared.wake();
+    }
+
+    /// Answered by its thread before anything else.
+    #[must_use]
+    pub fn ping(&self) -> oneshot::Receiver<()> {
+        self.shared.ping()
     }
 
     /// It is to close the log and return.

@@ -17,6 +17,9 @@ pub(super) const AHEAD: usize = 4096;
 /// So many may wait to be recorded. What more there is is dropped, and counted.
 pub(super) const WAITING: usize = 65_536;
 
+/// How long what is told at the end waits for what is told after it.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// Where events are handed over. Handing over never waits.
 #[derive(Clone, Debug)]
 pub struct Teller {
@@ -49,8 +52,14 @@ pub(super) struct Shared {
     queue: Mutex<Queue>,
     more: Condvar,
     pub(super) standing: watch::Sender<Standing>,
+    /// Told when those who wait for several together may look ([`Stream::beat`]).
+    beats: watch::Sender<()>,
     /// Nobody records any more, nor will.
     pub(super) closed: AtomicBool,
+    /// The end is near: what is told until then is recorded with it.
+    gathering: AtomicBool,
+    /// The last event was handed over.
+    ended: AtomicBool,
     /// Told after the end.
     late: AtomicU64,
 }
@@ -68,6 +77,8 @@ pub(super) struct Queue {
     /// So many had no room.
     pub(super) dropped: u64,
     pub(super) marks: Vec<Order>,
+    /// Those who want to know whether the one who records lives.
+    pings: Vec<oneshot::Sender<()>>,
     /// How the run has ended.
     pub(super) end: Option<Happening>,
     /// Whoever records it has to leave: another one takes over.
@@ -85,6 +96,7 @@ pub(super) struct Order {
 #[derive(Debug)]
 pub struct Follower {
     events: broadcast::Receiver<Option<Arc<Event>>>,
+    beats: watch::Receiver<()>,
     is_over: bool,
 }
 
@@ -107,7 +119,10 @@ pub fn stream() -> (Teller, Stream) {
         queue: Mutex::default(),
         more: Condvar::new(),
         standing: watch::Sender::default(),
+        beats: watch::Sender::default(),
         closed: AtomicBool::new(false),
+        gathering: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
         late: AtomicU64::new(0),
     });
     (Teller { shared: Arc::clone(&shared) }, Stream { shared })
@@ -117,11 +132,11 @@ impl Teller {
     /// Hands an event over. Never waits: what has no room is counted, and so is what comes after the end (C-16, C-20).
     pub fn tell(&self, happening: Happening) {
         let at = unix_ms();
-        if self.shared.standing.borrow().is_over {
+        let mut queue = self.shared.lock();
+        if self.shared.ended.load(Ordering::SeqCst) {
             self.shared.late.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let mut queue = self.shared.lock();
         if queue.told.len() < WAITING {
             queue.told.push_back((at, happening));
         } else {
@@ -152,10 +167,22 @@ impl Shared {
         self.more.notify_one();
     }
 
+    /// Answered by the one who records before anything else.
+    pub(super) fn ping(&self) -> oneshot::Receiver<()> {
+        let (ping, answer) = oneshot::channel();
+        self.lock().pings.push(ping);
+        self.wake();
+        answer
+    }
+
     /// Takes what waits; waits for something, at most so long.
     pub(super) fn take(&self, within: Option<Duration>) -> Queue {
         let mut queue = self.lock();
         let nothing = |queue: &mut Queue| {
+            for ping in queue.pings.drain(..) {
+                // Who asked may have gone.
+                let _gone = ping.send(());
+            }
             queue.told.is_empty() && queue.marks.is_empty() && queue.end.is_none() && !queue.leave
         };
         queue = match within {
@@ -165,6 +192,16 @@ impl Shared {
             }
             None => self.more.wait_while(queue, nothing).unwrap_or_else(PoisonError::into_inner),
         };
+        if self.gathering.load(Ordering::SeqCst) && !queue.told.is_empty() {
+            let only_told =
+                |queue: &mut Queue| queue.end.is_none() && queue.marks.is_empty() && !queue.leave;
+            let gathered = self.more.wait_timeout_while(queue, GATHER, only_told);
+            queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        // Seen with the lock held: what is told later would stand behind the last event.
+        if queue.end.is_some() {
+            self.ended.store(true, Ordering::SeqCst);
+        }
         std::mem::take(&mut *queue)
     }
 
@@ -195,8 +232,27 @@ impl Stream {
     pub fn follow(&self, wanted: impl Fn(&Event) -> bool) -> (Vec<Arc<Event>>, Follower) {
         let kept = self.shared.kept();
         let (events, is_over) = (self.shared.followers.subscribe(), kept.is_over);
+        let beats = self.shared.beats.subscribe();
         let last = kept.events.iter().filter(|event| wanted(event)).cloned().collect();
-        (last, Follower { events, is_over })
+        (last, Follower { events, beats, is_over })
+    }
+
+    /// Gives the beat to all who wait by [`Follower::together`], until the end: so long after the first of several events. However many
+    /// follow, one is woken by each event, and the others once for all that belong together, after it was done.
+    pub async fn beat(&self, after: Duration) {
+        let (_, mut own) = self.follow(|_| false);
+        while own.next().await.is_some() {
+            tokio::time::sleep(after).await;
+            while own.try_next().is_some() {}
+            self.shared.beats.send_replace(());
+        }
+        self.shared.beats.send_replace(());
+    }
+
+    /// The end is near: what is told from now on is recorded together with it where it comes soon, so that an end does not take as many
+    /// syncs as there are workers that stop.
+    pub fn gather(&self) {
+        self.shared.gathering.store(true, Ordering::SeqCst);
     }
 
     /// How far the log has come, from now on.
@@ -233,6 +289,19 @@ impl Follower {
         };
         self.is_over = next.is_none();
         next
+    }
+
+    /// Waits for the next beat at which something is there ([`Stream::beat`]); what came with it is there too.
+    pub async fn together(&mut self) -> Option<Next> {
+        while !self.is_over {
+            if self.beats.changed().await.is_err() {
+                return self.next().await;
+            }
+            if let Some(next) = self.try_next() {
+                return Some(next);
+            }
+        }
+        None
     }
 
     /// The next one, if it is there already.

@@ -28,6 +28,23 @@ pub struct History {
     limits: Limits,
     clock: Clock,
     front: Mutex<Front>,
+    /// Why the last attempt to write it failed, if it did.
+    trouble: Unkept,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Unkept(Arc<Mutex<Option<String>>>);
+
+impl Unkept {
+    fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What came of an attempt.
+    fn note<T, E: std::fmt::Display>(&self, result: &Result<T, E>) {
+        let why = result.as_ref().err().map(ToString::to_string);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
 }
 
 #[derive(Default)]
@@ -65,7 +82,13 @@ impl History {
     /// The same, by another clock.
     #[must_use]
     pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
-        Arc::new(Self { state_directory, limits, clock, front: Mutex::default() })
+        Arc::new(Self {
+            state_directory,
+            limits,
+            clock,
+            front: Mutex::default(),
+            trouble: Unkept::default(),
+        })
     }
 
     /// Who keeps for one run of a resource; none where nothing is kept.
@@ -88,6 +111,12 @@ impl History {
         {
             tracing::warn!(event = "history_unkept", "{error}");
         }
+    }
+
+    /// Why it cannot be written, as far as was tried.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.get()
     }
 
     /// What is kept, as of now; none where nothing is.
@@ -127,6 +156,12 @@ impl History {
         if front.writer.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
             return Ok(());
         }
+        let opened = self.open_anew(front);
+        self.trouble.note(&opened);
+        opened
+    }
+
+    fn open_anew(&self, front: &mut Front) -> Result<(), HistoryError> {
         let (sender, handed) = sync_channel(QUEUE);
         let (told, opened) = sync_channel(1);
         let mut writer = Writer {
@@ -134,6 +169,7 @@ impl History {
             limits: self.limits,
             clock: Arc::clone(&self.clock),
             book: None,
+            trouble: self.trouble.clone(),
         };
         let refuse = |why: String| {
             let path = database(&self.state_directory).display().to_string();
@@ -274,6 +310,7 @@ struct Writer {
     clock: Clock,
     /// None after it has failed.
     book: Option<Book>,
+    trouble: Unkept,
 }
 
 impl Writer {
@@ -310,6 +347,7 @@ impl Writer {
                 Err(_) if jobs.len() > 1 => self.write(std::slice::from_ref(job)),
                 other => other.clone(),
             };
+            self.trouble.note(&alone);
             match (reply, alone) {
                 // Who gave up waiting will not change anything.
                 (Some(reply), result) => reply.send(result).unwrap_or_default(),

@@ -140,7 +140,7 @@ impl Plan {
     /// The same, for a command line that names one; refused where somebody else could have changed it.
     pub fn named(path: &str) -> Result<Self, Unusable> {
         let path = Path::new(path);
-        if let Ok(Some(doubt)) = crate::config::doubts(path) {
+        if let Ok(Some(doubt)) = steadfast_resources::host::trust::doubts(path) {
             return Err(Unusable::Strange { path: path.display().to_string(), why: doubt });
         }
         Self::read(path)

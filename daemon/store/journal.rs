@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +62,8 @@ struct Queue {
     /// Tickets that are being committed, with the number of who wrote them.
     under_way: Vec<(u64, u64)>,
     recalls: Vec<Recall>,
+    /// Those who want to know whether the thread lives.
+    pings: Vec<oneshot::Sender<()>>,
     /// How many of those waiting may not linger.
     urgent: usize,
     /// How many threads wait for the queue to run empty.
@@ -115,6 +118,19 @@ impl Journal {
         drop(queue);
         self.0.shared.work.notify_one();
         recalled.recv().unwrap_or(Err(StoreError::Ended))
+    }
+
+    /// Answered by the thread before it does anything else.
+    #[must_use]
+    pub fn ping(&self) -> oneshot::Receiver<()> {
+        let (ping, answer) = oneshot::channel();
+        let mut queue = self.0.shared.lock();
+        if !queue.dead {
+            queue.pings.push(ping);
+        }
+        drop(queue);
+        self.0.shared.work.notify_one();
+        answer
     }
 
     /// Cancelled when the thread has ended: because it was closed, or by a panic.
@@ -228,6 +244,7 @@ impl Drop for Writer {
         let mut queue = self.shared.lock();
         queue.dead = true;
         queue.recalls.clear();
+        queue.pings.clear();
         let mut left = std::mem::take(&mut queue.under_way);
         left.extend(queue.waiting.drain(..).map(|waiting| (waiting.writer, waiting.ticket)));
         drop(queue);
@@ -298,6 +315,10 @@ impl Writer {
     fn wait(&self) -> bool {
         let mut queue = self.shared.lock();
         loop {
+            for ping in queue.pings.drain(..) {
+                // Who asked may have gone.
+                let _gone = ping.send(());
+            }
             match queue.left() {
                 Some(Duration::ZERO) => return true,
                 Some(left) => {

@@ -5,9 +5,15 @@ use super::backoff::Delays;
 use super::failure::Kind;
 use super::manifold::Need;
 use super::order::{Needs, Refused, named_twice, ring};
+use super::pulse::TIMES;
+use super::silence::hangs;
 use super::stop::Stop;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// Failures are remembered for so long, and so many of them at most.
+pub(super) const LATELY: Duration = Duration::from_hours(1);
+const MANY: usize = 100;
 
 /// Tells one start of a worker from the next.
 pub(super) type Attempt = u64;
@@ -18,7 +24,9 @@ pub(super) struct Declared {
     pub(super) name: Name,
     pub(super) inputs: Vec<(Name, Need)>,
     pub(super) grace: Duration,
-    pub(super) last: bool,
+    pub(super) last: u8,
+    /// How long it may be silent.
+    pub(super) silence: Option<Duration>,
 }
 
 /// What is to be done, in this order.
@@ -30,6 +38,8 @@ pub(super) enum Action {
     Cancel(Name, Attempt),
     /// Cut it off.
     Abort(Name, Attempt),
+    /// The same, because it has done nothing for so long.
+    Hangs(Name, Attempt, Duration),
     /// It is no longer declared.
     Forget(Name),
     /// All have ended, or were left behind.
@@ -65,6 +75,8 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     Restart,
+    /// It hung: as after any failure.
+    Retry,
     Forget,
     Rest,
 }
@@ -78,7 +90,14 @@ pub(super) struct Node {
     /// Failures in a row.
     failures: u32,
     /// When it failed lately.
-    failed: VecDeque<Duration>,
+    pub(super) failed: VecDeque<Duration>,
+    /// Why it failed last.
+    pub(super) failure: Option<String>,
+    /// When it last proved that it lives, and since when that is doubted.
+    pub(super) heard: Duration,
+    pub(super) doubted: Option<Duration>,
+    /// Since when it is known that it hangs: it was cut off, and has not ended.
+    pub(super) hangs: Option<Duration>,
     pub(super) starts: u64,
     pub(super) error: Option<String>,
 }
@@ -98,7 +117,7 @@ impl Node {
     }
 
     /// Who ran for long has not failed in a row.
-    fn forgive(&mut self, ran: Duration, delays: &Delays) {
+    pub(super) fn forgive(&mut self, ran: Duration, delays: &Delays) {
         if ran >= delays.reset {
             self.failures = 0;
         }
@@ -160,6 +179,10 @@ impl Brain {
                 settles: None,
                 failures: 0,
                 failed: VecDeque::new(),
+                failure: None,
+                heard: Duration::ZERO,
+                doubted: None,
+                hangs: None,
                 starts: 0,
                 error: None,
                 declared,
@@ -180,6 +203,10 @@ impl Brain {
 
     /// Ends a worker for good.
     pub(super) fn remove(&mut self, name: &str) -> Result<(), Refused> {
+        if self.stop.is_some() {
+            // It ends in its turn: others may need it till then.
+            return Err(Refused::ShuttingDown);
+        }
         let node = self.nodes.get(name).ok_or_else(|| Refused::Unknown(name.into()))?;
         let name = Name::clone(&node.declared.name);
         if node.attempt().is_none() {
@@ -205,6 +232,7 @@ impl Brain {
         }
         node.phase = Phase::Running { attempt, since: now };
         node.starts += 1;
+        (node.heard, node.doubted) = (now, None);
         self.bounce_dependents(name);
         true
     }
@@ -221,6 +249,12 @@ impl Brain {
             _ => Duration::ZERO,
         };
         node.forgive(ran, &self.delays);
+        let hung = node.hangs.take().map(|since| self.now.saturating_sub(since));
+        let hung = hung.filter(|_| matches!(before, Phase::Stopping { then: Then::Retry, .. }));
+        let failure = match hung {
+            Some(silent) => Some((Kind::Again, hangs(silent))),
+            None => failure,
+        };
         let kind = failure.as_ref().map(|(kind, _)| *kind);
         node.error = failure.map(|(_, text)| text);
         let name = Name::clone(&node.declared.name);
@@ -230,7 +264,7 @@ impl Brain {
         };
         // However one ends that was asked to, that is no failure to be counted.
         let is_fatal = match kind {
-            Some(Kind::Again) if then.is_some() => false,
+            Some(Kind::Again) if then.is_some() && then != Some(Then::Retry) => false,
             _ => self.is_fatal(&name, kind),
         };
         if is_fatal {
@@ -247,11 +281,17 @@ impl Brain {
         let rank = match kind {
             Some(Kind::Fatal(rank)) => rank,
             Some(Kind::Again) => {
-                let Some((most, time)) = self.delays.budget else { return false };
                 let Some(node) = self.nodes.get_mut(name) else { return false };
+                node.failure.clone_from(&node.error);
+                let budget = self.delays.budget.map(|(most, time)| (most as usize, time));
+                let (most, time) = budget.unwrap_or((usize::MAX, LATELY));
                 node.failed.push_back(now);
-                node.failed.retain(|at| now.saturating_sub(*at) < time);
-                if node.failed.len() < most as usize {
+                node.failed.retain(|at| now.saturating_sub(*at) < time.max(LATELY));
+                let in_time = node.failed.iter().filter(|at| now.saturating_sub(**at) < time);
+                if in_time.count() < most {
+                    let kept = budget.map_or(MANY, |(most, _)| most.max(MANY));
+                    let much = node.failed.len().saturating_sub(kept);
+                    node.failed.drain(..much);
                     return false;
                 }
                 0
@@ -273,7 +313,7 @@ impl Brain {
             (Some(Then::Restart), _) | (None, Some(Kind::Bounce)) => {
                 self.request(name, self.delays.bounce);
             }
-            (None, Some(Kind::Again)) => {
+            (Some(Then::Retry), _) | (None, Some(Kind::Again)) => {
                 let Some(node) = self.nodes.get_mut(name) else { return };
                 node.failures = node.failures.saturating_add(1);
                 let wait = self.delays.after(node.failures, jitter(name, node.failures));
@@ -298,8 +338,11 @@ impl Brain {
             node.error.get_or_insert_with(|| format!("`{missing}` is not running"));
             return;
         }
+        // However often an input comes and goes meanwhile, it waits for it to settle no longer than that.
+        let before = matches!(node.phase, Phase::Waiting { .. }).then_some(node.settles).flatten();
+        let settles = now + wait + settle;
+        node.settles = Some(before.map_or(settles, |before| before.min(settles)));
         node.phase = Phase::Waiting { until: now + wait };
-        node.settles = Some(now + wait + settle);
     }
 
     fn missing(&self, name: &str) -> Option<Name> {
@@ -332,6 +375,10 @@ impl Brain {
     }
 
     fn bounce_dependents(&mut self, name: &str) {
+        if self.stop.is_some() {
+            // All end, in their order, whatever becomes of their inputs.
+            return;
+        }
         let dependents = self.nodes.iter().filter(|(_, node)| node.waits_for(name));
         let dependents: Vec<Name> = dependents.map(|(name, _)| Name::clone(name)).collect();
         for dependent in dependents {
@@ -356,7 +403,7 @@ impl Brain {
         let Some(attempt) = node.attempt() else { return };
         if let Phase::Stopping { then: before, .. } = &mut node.phase {
             // To be forgotten, or to rest, outweighs to be started anew.
-            if *before == Then::Restart {
+            if matches!(before, Then::Restart | Then::Retry) {
                 *before = then;
             }
             return;
@@ -376,6 +423,7 @@ impl Brain {
             self.stop_next();
             return;
         }
+        self.cut_off_silent();
         let now = self.now;
         let due = |(_, node): &(&Name, &Node)| match node.phase {
             Phase::Waiting { until } if until <= now => {
@@ -418,6 +466,10 @@ impl Brain {
             Phase::Waiting { .. } => node.settles,
             Phase::Stopping { until, cut_off, .. } if !cut_off || self.stop.is_some() => {
                 Some(until)
+            }
+            Phase::Running { .. } if self.stop.is_none() => {
+                let limit = node.declared.silence?;
+                Some(node.doubted.map_or(node.heard + limit, |at| at + limit / TIMES))
             }
             Phase::Idle
             | Phase::Starting { .. }

@@ -3,9 +3,13 @@
 use super::Name;
 use super::failure::Failure;
 use super::inputs::{Inputs, Outputs};
+use super::pulse::Pulse;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a start answers when the worker has ended.
@@ -31,7 +35,8 @@ pub struct Manifold {
     pub(super) name: Name,
     pub(super) inputs: Vec<(Name, Need)>,
     pub(super) grace: Duration,
-    pub(super) last: bool,
+    pub(super) last: u8,
+    pub(super) silence: Option<Duration>,
     pub(super) start: Start,
     pub(super) filter: Filter,
 }
@@ -58,7 +63,8 @@ impl Manifold {
             name: name.into(),
             inputs: Vec::new(),
             grace: Self::GRACE,
-            last: false,
+            last: 0,
+            silence: None,
             start: Arc::new(move |inputs, life| Box::pin(start(inputs, life))),
             filter: Arc::new(|failure| failure),
         }
@@ -94,10 +100,17 @@ impl Manifold {
         self
     }
 
-    /// It is stopped after all others, whatever their inputs are.
+    /// It is stopped after all others of a lower rank, whatever their inputs are. Who says nothing has rank 0.
     #[must_use]
-    pub fn last(mut self) -> Self {
-        self.last = true;
+    pub fn last(mut self, rank: u8) -> Self {
+        self.last = rank;
+        self
+    }
+
+    /// While it runs it proves that it lives ([`Life::beat`]): one that does not for so long hangs, and is cut off and tried again.
+    #[must_use]
+    pub fn proves_life(mut self, within: Duration) -> Self {
+        self.silence = Some(within);
         self
     }
 
@@ -115,6 +128,7 @@ pub struct Life {
     pub(super) stopping: CancellationToken,
     pub(super) ready: Arc<dyn Fn(Outputs) + Send + Sync>,
     pub(super) says: Says,
+    pub(super) pulse: Pulse,
 }
 
 /// What a worker last said of itself.
@@ -160,6 +174,44 @@ impl Life {
             also();
         };
         Self { ready: Arc::new(both), ..self }
+    }
+
+    /// Proves that it lives, and ends when that is due again: a branch in the loop of a worker.
+    pub async fn beat(&self) {
+        self.pulse.beat().await;
+    }
+
+    /// Proves that it lives, from a loop that turns often enough by itself.
+    pub fn alive(&self) {
+        self.pulse.alive();
+    }
+
+    /// Does something whose end it can only wait for, and proves meanwhile that it does.
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = self.beat() => {}
+            }
+        }
+    }
+
+    /// Asks a thread of its own again and again whether it lives. One that does not answer is named in the report; it cannot be cut off.
+    pub async fn tend(&self, ask: impl Fn() -> oneshot::Receiver<()>) -> Infallible {
+        loop {
+            self.beat().await;
+            let asked = Instant::now();
+            let mut answer = ask();
+            loop {
+                tokio::select! {
+                    // Where nobody is left to answer, that is heard elsewhere.
+                    _answered = &mut answer => break,
+                    () = self.beat() => self.pulse.waits(asked),
+                }
+            }
+            self.pulse.answered();
+        }
     }
 
     /// What the report tells of it, until it says something else.

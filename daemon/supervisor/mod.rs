@@ -4,8 +4,8 @@
 //! [`Manifold`]: its name, the names of its inputs, and a function that runs it. It is started when the inputs that it requires
 //! are there, told anew of them by a restart when one of them comes or goes, tried again with a growing delay when it fails, and
 //! stopped before what it needs. What is decided is decided by a value without a clock (`brain`); a task of its own
-//! (`runner`) does it, and never calls anything of a worker. In reading order: `manifold`, `inputs`, `failure`, `backoff`, `order`, `brain`,
-//! `stop`, `runner`, `report`.
+//! (`runner`) does it, and never calls anything of a worker. In reading order: `manifold`, `inputs`, `failure`, `backoff`, `order`, `pulse`,
+//! `brain`, `stop`, `silence`, `runner`, `report`.
 
 mod backoff;
 mod brain;
@@ -13,8 +13,10 @@ mod failure;
 mod inputs;
 mod manifold;
 mod order;
+mod pulse;
 mod report;
 mod runner;
+mod silence;
 mod stop;
 
 pub use backoff::Delays;

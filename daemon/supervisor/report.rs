@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How a worker, or the whole, stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// It does not run: it has ended, or lacks an input.
@@ -14,13 +14,14 @@ pub enum State {
     /// It is being started.
     Starting,
     /// It runs.
+    #[default]
     Running,
     /// It was asked to end.
     Stopping,
 }
 
 /// How one worker stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// How it stands.
     pub state: State,
@@ -36,10 +37,19 @@ pub struct WorkerReport {
     pub next_attempt_in: Option<u64>,
     /// What it says of itself.
     pub says: Option<String>,
+    /// How often it has failed within the last hour.
+    #[serde(default)]
+    pub failures: u64,
+    /// Why it failed last, also after it was started again.
+    #[serde(default)]
+    pub last_failure: Option<String>,
+    /// For how many milliseconds it, or a thread of it, has done nothing; nobody can cut it off.
+    #[serde(default)]
+    pub hangs_for: Option<u64>,
 }
 
 /// How all stand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// How the whole stands.
     pub state: State,

@@ -2,11 +2,12 @@
 
 use super::Name;
 use super::backoff::Delays;
-use super::brain::{Action, Attempt, Brain, Declared, Node, Phase};
+use super::brain::{Action, Attempt, Brain, Declared, LATELY, Node, Phase};
 use super::failure::{Failure, Kind};
 use super::inputs::{Board, Outputs};
 use super::manifold::{Filter, Life, Manifold, Need, Says, Work};
 use super::order::Refused;
+use super::pulse::Pulse;
 use super::report::{Report, State, WorkerReport};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -44,12 +45,17 @@ enum Order {
 }
 
 /// What a report is made of: data, and what workers say, which is read when somebody asks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Snapshot {
     report: Report,
     says: BTreeMap<String, Says>,
     /// When each is started next.
     next: BTreeMap<String, Instant>,
+    /// When each has failed lately.
+    failed: BTreeMap<String, Vec<Instant>>,
+    /// Since when one hangs that was cut off.
+    hangs: BTreeMap<String, Instant>,
+    pulses: BTreeMap<String, Pulse>,
 }
 
 /// Where the answer to an order goes.
@@ -60,6 +66,7 @@ struct Live {
     attempt: Attempt,
     stopping: CancellationToken,
     abort: AbortHandle,
+    pulse: Pulse,
 }
 
 struct Runner {
@@ -88,8 +95,7 @@ impl Supervisor {
             return Err(fault);
         }
         let (mouth, orders) = mpsc::unbounded_channel();
-        let report = Report { state: State::Running, workers: BTreeMap::new(), nobody: Vec::new() };
-        let snapshot = Snapshot { report, says: BTreeMap::new(), next: BTreeMap::new() };
+        let snapshot = Snapshot::default();
         let (reports, seen) = watch::channel(snapshot);
         let (end, ended) = watch::channel(None);
         let runner = Runner {
@@ -144,6 +150,13 @@ impl Supervisor {
             worker.says = seen.says.get(name).and_then(Says::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
+            let lately = |at: &&Instant| now.saturating_duration_since(**at) < LATELY;
+            let failed = seen.failed.get(name).map_or(0, |all| all.iter().filter(lately).count());
+            worker.failures = u64::try_from(failed).unwrap_or(u64::MAX);
+            let thread = seen.pulses.get(name).and_then(Pulse::hangs);
+            let hangs = seen.hangs.get(name).copied().or(thread);
+            worker.hangs_for =
+                hangs.map(|since| milliseconds(now.saturating_duration_since(since)));
         }
         report
     }
@@ -184,6 +197,9 @@ impl Runner {
             if let Some(order) = order {
                 self.take(order);
             }
+            for (name, live) in &self.live {
+                self.brain.heard(name, live.attempt, live.pulse.heard());
+            }
             let actions = self.brain.actions();
             for action in actions {
                 self.perform(action);
@@ -208,6 +224,7 @@ impl Runner {
                     inputs: worker.inputs.clone(),
                     grace: worker.grace,
                     last: worker.last,
+                    silence: worker.silence,
                 });
                 let result = self.brain.install(declared.collect());
                 if result.is_ok() {
@@ -267,6 +284,17 @@ impl Runner {
                     live.abort.abort();
                 }
             }
+            Action::Hangs(name, attempt, silent) => {
+                if let Some(live) = self.live.get(&name).filter(|live| live.attempt == attempt) {
+                    let seconds = silent.as_secs();
+                    tracing::error!(
+                        event = "hangs",
+                        worker = &*name,
+                        "{name} has done nothing for {seconds} s, and is cut off"
+                    );
+                    live.abort.abort();
+                }
+            }
             Action::Forget(name) => {
                 discard(self.manifolds.remove(&name));
                 self.says.remove(&name);
@@ -285,7 +313,9 @@ impl Runner {
             let (mouth, name) = (self.mouth.clone(), Name::clone(&name));
             move |outputs| drop(mouth.send(Order::Ready(Name::clone(&name), attempt, outputs)))
         };
-        let life = Life { stopping: stopping.clone(), ready: Arc::new(ready), says };
+        let pulse = Pulse::new(Name::clone(&name), self.began, manifold.silence);
+        let life =
+            Life { stopping: stopping.clone(), ready: Arc::new(ready), says, pulse: pulse.clone() };
         let inputs = self.board.inputs(&manifold.inputs);
         let start = Arc::clone(&manifold.start);
         // What a worker does before its first wait is done in its own task as well.
@@ -307,7 +337,7 @@ impl Runner {
             };
             drop(mouth.send(Order::Ended(whose, attempt, result)));
         });
-        self.live.insert(name, Live { attempt, stopping, abort });
+        self.live.insert(name, Live { attempt, stopping, abort, pulse });
     }
 
     fn publish(&self) {
@@ -329,7 +359,22 @@ impl Runner {
             Phase::Waiting { until } => Some((name.to_string(), self.began + until)),
             _ => None,
         });
-        let snapshot = Snapshot { report, says: says.collect(), next: next.collect() };
+        let failed = nodes.iter().filter(|(_, node)| !node.failed.is_empty());
+        let failed = failed.map(|(name, node)| {
+            (name.to_string(), node.failed.iter().map(|at| self.began + *at).collect::<Vec<_>>())
+        });
+        let hangs = nodes.iter().filter_map(|(name, node)| {
+            node.hangs.map(|since| (name.to_string(), self.began + since))
+        });
+        let pulses = self.live.iter().map(|(name, live)| (name.to_string(), live.pulse.clone()));
+        let snapshot = Snapshot {
+            report,
+            says: says.collect(),
+            next: next.collect(),
+            failed: failed.collect(),
+            hangs: hangs.collect(),
+            pulses: pulses.collect(),
+        };
         self.reports.send_replace(snapshot);
     }
 
@@ -349,6 +394,9 @@ impl Runner {
             last_error: node.error.clone(),
             next_attempt_in: None,
             says: None,
+            failures: 0,
+            last_failure: node.failure.clone(),
+            hangs_for: None,
         }
     }
 }

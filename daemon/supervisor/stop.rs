@@ -32,7 +32,9 @@ impl Brain {
             if matches!(node.phase, Phase::Waiting { .. }) {
                 node.phase = Phase::Idle;
             }
-            if let Phase::Stopping { then: then @ Then::Restart, .. } = &mut node.phase {
+            if let Phase::Stopping { then: then @ (Then::Restart | Then::Retry), .. } =
+                &mut node.phase
+            {
                 *then = Then::Rest;
             }
         }
@@ -52,20 +54,26 @@ impl Brain {
             self.out.push(Action::Finished);
             return;
         }
-        let others = live.iter().any(|node| !node.declared.last);
+        let lowest = live.iter().map(|node| node.declared.last).min();
         let needed: BTreeSet<&Name> = live
             .iter()
             .flat_map(|node| &node.declared.inputs)
             .filter(|(_, need)| *need != Need::Handle)
             .map(|(name, _)| name)
             .collect();
-        let may_end = |node: &&&Node| {
-            let last = node.declared.last && others;
-            let is_asked = matches!(node.phase, Phase::Stopping { .. });
-            !is_asked && !last && !needed.contains(&node.declared.name)
-        };
+        let is_asked = |node: &&&Node| matches!(node.phase, Phase::Stopping { .. });
+        let free: Vec<&&Node> = live
+            .iter()
+            .filter(|node| !is_asked(node) && !needed.contains(&node.declared.name))
+            .collect();
+        let is_next = |node: &&&&Node| Some(node.declared.last) == lowest;
+        let mut next: Vec<&&Node> = free.iter().filter(is_next).copied().collect();
+        if next.is_empty() && !live.iter().any(|node| is_asked(&node)) {
+            // One of the last needs one that is not: who needs something ends before it all the same.
+            next = free;
+        }
         let names: Vec<Name> =
-            live.iter().filter(may_end).map(|node| Name::clone(&node.declared.name)).collect();
+            next.into_iter().map(|node| Name::clone(&node.declared.name)).collect();
         for name in names {
             self.cancel(&name, Then::Rest);
         }
@@ -89,6 +97,7 @@ impl Brain {
             let gone = *attempt;
             if !*cut_off {
                 (*cut_off, *until) = (true, now + wait);
+                node.hangs = Some(now);
                 self.out.push(Action::Abort(Name::clone(&name), gone));
                 if let Some(stop) = &mut self.stop {
                     stop.late.insert(Name::clone(&name));
@@ -99,7 +108,7 @@ impl Brain {
             }
             // Another one of the same name must never run beside it: only at the very end it is left behind.
             if stopping && (over || *until <= now) {
-                node.phase = Phase::Idle;
+                (node.phase, node.hangs) = (Phase::Idle, None);
                 // Also one that was cut off before the stop began.
                 if let Some(stop) = &mut self.stop {
                     stop.late.insert(name);

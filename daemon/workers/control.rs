@@ -1,12 +1,12 @@
 //! The worker that answers at the control socket.
 
-use super::Shared;
 use super::desk::Clerk;
+use super::{ANSWERS, Shared};
 use crate::control::{Address, Desk, Limits, Server};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
 
-/// Listens at the control socket, whatever becomes of all others.
+/// Listens at the control socket, whatever becomes of all others, and until they have ended.
 pub(super) fn control(
     shared: &Arc<Shared>,
     clerk: Clerk,
@@ -24,9 +24,9 @@ pub(super) fn control(
             })?;
             life.say(format!("listens at {}", address.path().display()));
             life.ready(Outputs::none());
-            server.serve(desk, life.stopping().clone()).await;
+            life.during(server.serve(desk, life.stopping().clone())).await;
             Ok(())
         }
     });
-    worker.handles("events").last()
+    worker.handles("events").last(ANSWERS)
 }

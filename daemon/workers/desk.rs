@@ -2,7 +2,7 @@
 
 use super::graph::Asker;
 use super::telling::Telling;
-use super::{Shared, surroundings};
+use super::{Shared, health, surroundings};
 use crate::config::with_nearest;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::ordered::Declined;
@@ -29,6 +29,9 @@ const LOOKS: Duration = Duration::from_mins(2);
 
 /// How often it is asked whether a resource rests.
 const REST: Duration = Duration::from_millis(20);
+
+/// Among so many names it is looked for the one that may be meant.
+const KNOWN: usize = 100_000;
 
 /// How far `why` goes.
 const STEPS: usize = 100;
@@ -129,12 +132,13 @@ impl Clerk {
         Ok(())
     }
 
-    /// What the driver says, with what it does not know.
+    /// How the host stands, and with it the daemon.
     async fn status(&self, most: usize) -> Result<Status, Reply> {
         let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
         let graph = self.shared.graph.paths().first().cloned();
         found.instead = self.shared.graph.instead();
         (found.reboot, found.checkout) = surroundings::look(graph).await;
+        found.daemon = health::look(&self.shared);
         Ok(found)
     }
 
@@ -177,9 +181,21 @@ impl Clerk {
         match timeout(within, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(self.no_driver()),
-            Err(_) => Err(Reply::Unavailable(
-                "the driver is busy and has not answered; try again in a few seconds".to_owned(),
-            )),
+            Err(_) => Err(Reply::Unavailable(self.busy())),
+        }
+    }
+
+    /// Why a driver that runs has not answered.
+    fn busy(&self) -> String {
+        let report = self.shared.ending.supervisor.report();
+        let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
+        let busy = "the driver is busy and has not answered";
+        match hangs {
+            Some(long) => format!(
+                "{busy} for {} s: it hangs; the watchdog of systemd replaces the daemon, or kill it",
+                long / 1000
+            ),
+            None => format!("{busy}; try again in a few seconds"),
         }
     }
 
@@ -187,7 +203,7 @@ impl Clerk {
     fn no_driver(&self) -> Reply {
         let report = self.shared.ending.supervisor.report();
         if report.state == State::Stopping {
-            return Reply::Unavailable("the daemon is ending".to_owned());
+            return Reply::Unavailable(health::ending(&report));
         }
         let driver = report.workers.get("driver");
         let why = driver.and_then(|worker| worker.last_error.clone());
@@ -202,7 +218,26 @@ impl Clerk {
 
     async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
         let found = self.of_driver(|to| Question::Show(resource.to_owned(), to)).await?;
-        found.ok_or_else(|| Reply::Unknown(vec![resource.to_owned()]))
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.unknown(&[resource.to_owned()]).await),
+        }
+    }
+
+    /// There are no such resources; which may be meant instead.
+    async fn unknown(&self, resources: &[String]) -> Reply {
+        let known = self.of_driver(|to| Question::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let near = |word: &String| {
+            // Said without its kind.
+            let bare = format!("[{word}]");
+            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
+            match named.map(String::as_str).next() {
+                Some(name) => format!("{word} (did you mean {name}?)"),
+                None => with_nearest(word, known.iter().map(String::as_str)),
+            }
+        };
+        Reply::Unknown(resources.iter().map(near).collect())
     }
 
     /// From a resource, through those it waits for, to the one that waits for nobody.
@@ -284,7 +319,7 @@ impl Clerk {
         question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
-        if strangers.is_empty() { Ok(()) } else { Err(Reply::Unknown(strangers)) }
+        if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
     }
 
     /// Orders something about what is kept: answered when it is durable.

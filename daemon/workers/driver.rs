@@ -52,6 +52,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                     return if ended.is_ok() { Ok(()) } else { running.broken() };
                 }
                 () = life.stopping().cancelled() => inbox.put(Input::Stop(shared.grace())),
+                never = life.tend(|| ping(&inbox)) => match never {},
             }
             tokio::select! {
                 ended = &mut running.ended => if ended.is_ok() { Ok(()) } else { running.broken() },
@@ -70,10 +71,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
 /// Who asks for the end a second time waits no longer than a moment.
 async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
     loop {
-        let (turned, mut answer) = oneshot::channel();
-        // Nobody listens any more: it was too late, or has ended.
-        let ping = Answer(Box::new(move |_| turned.send(()).unwrap_or_default()));
-        inbox.put(Input::Ping(ping));
+        let mut answer = ping(inbox);
         let asked = Instant::now();
         loop {
             let patience = if ending.is_now() { AT_ONCE } else { HANGS };
@@ -87,6 +85,14 @@ async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
         }
         tokio::time::sleep(STEP).await;
     }
+}
+
+/// Asks a driver's loop whether it turns.
+fn ping(inbox: &Inbox<Input>) -> oneshot::Receiver<()> {
+    let (turned, answer) = oneshot::channel();
+    // Nobody listens any more: it was too late, or has ended.
+    inbox.put(Input::Ping(Answer(Box::new(move |_| turned.send(()).unwrap_or_default()))));
+    answer
 }
 
 /// Waits until nothing runs any more that an earlier driver has started.

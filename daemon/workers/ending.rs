@@ -3,23 +3,28 @@
 use super::requests::Requests;
 use super::{Shared, systemd};
 use crate::driver::Input;
+use crate::events::Stream;
 use crate::supervisor::{Life, Manifold, Outputs, Supervisor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Ends the daemon.
 #[derive(Debug)]
 pub(super) struct Ending {
     pub(super) supervisor: Supervisor,
     requests: Requests,
+    stream: Stream,
     asked: AtomicU32,
+    at_once: CancellationToken,
 }
 
 impl Ending {
-    pub(super) fn new(supervisor: Supervisor, requests: Requests) -> Self {
-        Self { supervisor, requests, asked: AtomicU32::new(0) }
+    pub(super) fn new(supervisor: Supervisor, requests: Requests, stream: Stream) -> Self {
+        let at_once = CancellationToken::new();
+        Self { supervisor, requests, stream, asked: AtomicU32::new(0), at_once }
     }
 
     /// It was asked for: in order the first time, at once after that.
@@ -31,6 +36,7 @@ impl Ending {
     pub(super) fn begin(&self) {
         if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
             systemd::stopping();
+            self.stream.gather();
         }
         self.supervisor.stop(None);
     }
@@ -38,13 +44,19 @@ impl Ending {
     /// At once: what runs is cut off.
     pub(super) fn now(&self) {
         self.asked.fetch_add(1, Ordering::SeqCst);
+        self.at_once.cancel();
         self.begin();
         // No driver runs: there is nothing to cut off.
         let _none = self.requests.put_now(Input::Stop(Duration::ZERO));
     }
 
     pub(super) fn is_now(&self) -> bool {
-        self.asked.load(Ordering::SeqCst) > 1
+        self.at_once.is_cancelled()
+    }
+
+    /// Waits until it is to end at once.
+    pub(super) async fn at_once(&self) {
+        self.at_once.cancelled().await;
     }
 }
 
@@ -59,7 +71,7 @@ pub(super) fn when_converged(
         async move {
             life.ready(Outputs::none());
             tokio::select! {
-                () = wait(seen, long) => shared.ending.begin(),
+                () = life.during(wait(seen, long)) => shared.ending.begin(),
                 () = life.stopping().cancelled() => {}
             }
             Ok(())

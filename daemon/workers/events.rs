@@ -1,7 +1,7 @@
 //! The worker that keeps the event log: it has a thread record what happens, from the moment on at which this process holds the
 //! state directory, until all who read it have ended.
 
-use super::Shared;
+use super::{Shared, TELLS};
 use crate::events::Scribe;
 use crate::store::Hold;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -72,6 +72,7 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
                     return Err(Failure::again("its thread broke; the log says where"));
                 }
                 () = tell(&shared, &life) => {}
+                never = life.tend(|| press.scribe.ping()) => match never {},
                 () = life.stopping().cancelled() => {}
             }
             let how = if shared.ending.is_now() { "cut off" } else { "stopped" };
@@ -85,7 +86,7 @@ pub(super) fn events(shared: &Arc<Shared>) -> Manifold {
             Ok(())
         }
     });
-    worker.handles("lease").last().grace(LAST * 2 + TAIL + LAST)
+    worker.handles("lease").last(TELLS).grace(LAST * 2 + TAIL + LAST)
 }
 
 /// Says how the log stands, as long as it lives.

@@ -5,7 +5,14 @@ use crate::driver::{Answer, Input};
 use crate::supervisor::{Failure, Inputs, Life};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// How long a worker may do nothing, where a test says so, in milliseconds.
+pub(super) fn silence() -> Option<Duration> {
+    let silence = std::env::var("STEADFAST_TEST_SILENCE").ok()?;
+    silence.parse().ok().map(Duration::from_millis)
+}
 
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +63,10 @@ impl Faults {
             all.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), way);
             let work = start(inputs, life);
             Box::pin(async move {
+                // One that hangs keeps all that it has.
+                let mut work = std::pin::pin!(work);
                 let fault = tokio::select! {
-                    ended = work => return ended,
+                    ended = &mut work => return ended,
                     fault = faults.recv() => fault,
                 };
                 match fault {

@@ -169,18 +169,20 @@ impl Reloader {
                 biased;
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
+                () = life.beat() => continue,
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                Asked::hand_over(this, AUTOMATIC, true).await;
+                life.during(Asked::hand_over(this, AUTOMATIC, true)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
             }
-            this.left_alone().await;
+            life.during(this.left_alone()).await;
             let who = this.who.swap(0, Ordering::SeqCst);
             let answers = std::mem::take(&mut *this.answers());
-            Asked::hand_over(this, who, false).await;
+            life.say("reads");
+            life.during(Asked::hand_over(this, who, false)).await;
             if !answers.is_empty() {
                 this.requests.put(Input::Ask(Question::Taken(answers)));
             }

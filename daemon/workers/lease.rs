@@ -1,6 +1,6 @@
 //! The worker that holds the lease. Losing it ends nobody: nothing is begun until it is had again.
 
-use super::Shared;
+use super::{Shared, TELLS};
 use crate::driver::Input;
 use crate::lease::{Gone, Lease, Standing, keep};
 use crate::store::StoreError;
@@ -41,7 +41,7 @@ where
             }
         }
     });
-    worker.last()
+    worker.last(TELLS)
 }
 
 /// Tells each time that it is held.
@@ -56,7 +56,7 @@ async fn tell(shared: &Shared, life: &Life, seen: &mut watch::Receiver<Standing>
             }
             shared.requests.put(Input::Lease(Ok(())));
         }
-        if seen.changed().await.is_err() {
+        if life.during(seen.changed()).await.is_err() {
             return;
         }
     }

@@ -3,7 +3,7 @@
 //! `signals`, `graph` and `control` ask; the driver does. What they ask goes through `requests`, which outlives any
 //! driver, so a driver that broke is started anew and nobody else notices. The driver's loop has a thread of its own;
 //! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
-//! nobody, `graph`; and, stopped last, `signals`, `watchdog`, `events`, `control`.
+//! nobody, `graph`; stopped after those, `events`, the recorders and the lease; then `signals` and `watchdog`; and `control` last of all.
 
 mod accepted;
 mod control;
@@ -14,6 +14,7 @@ mod events;
 #[cfg(debug_assertions)]
 mod faults;
 mod graph;
+mod health;
 mod judging;
 mod lease;
 mod mending;
@@ -90,6 +91,16 @@ impl std::fmt::Debug for Setup {
     }
 }
 
+/// Stopped after all that drive: what tells of their end, and by which right they did.
+const TELLS: u8 = 1;
+/// Stopped after those too: whoever hears that it is to end at once, and who keeps systemd quiet meanwhile.
+const HEARS: u8 = 2;
+/// Stopped last of all: it can be asked how the end is going.
+const ANSWERS: u8 = 3;
+
+/// How long a worker may do nothing before it is known to hang. The watchdog of systemd is less patient with the driver.
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// What workers share.
 struct Shared {
     settings: Settings,
@@ -132,8 +143,17 @@ impl Shared {
     {
         #[cfg(debug_assertions)]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, told::told(&self.teller, name, start))
+        Manifold::new(name, told::told(&self.teller, name, start)).proves_life(silence())
     }
+}
+
+/// How long a worker may do nothing. Where the program was built for tests, they need not wait that long.
+fn silence() -> Duration {
+    #[cfg(debug_assertions)]
+    if let Some(silence) = faults::silence() {
+        return silence;
+    }
+    SILENCE
 }
 
 /// Holds the host until it is asked to stop, or something fatal happens.
@@ -152,7 +172,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         state_directory: setup.state_directory,
         audience: setup.audience,
         graph: Reloader::new(setup.graph, requests.clone(), teller.clone()),
-        ending: Ending::new(supervisor.clone(), requests.clone()),
+        ending: Ending::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
         grace: setup.grace,
         teller,
@@ -165,6 +185,9 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         #[cfg(debug_assertions)]
         faults: faults::Faults::default(),
     });
+    // No worker: whoever follows hears of those that break.
+    let beaten = shared.stream.clone();
+    tokio::spawn(async move { beaten.beat(telling::TOGETHER).await });
     let clerk = desk::Clerk { shared: Arc::clone(&shared), set_log: setup.set_log };
     let stops = setup.signals.stops();
     let mut workers = vec![
@@ -183,6 +206,9 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         // They do not name each other wrongly: a test holds that.
         tracing::error!(error = %refused, "the daemon's own workers are not installed");
         supervisor.stop(None);
+    }
+    for input in supervisor.report().nobody {
+        tracing::error!(event = "nobody", "no worker of this daemon offers `{input}`");
     }
     Ok(supervisor.ended().await)
 }

@@ -1,7 +1,7 @@
 //! The workers that take what is recorded elsewhere. None of them holds up anybody; what one has not sent it sends later.
 
-use super::Shared;
 use super::events::TAIL;
+use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
 use crate::events::recorder::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -21,12 +21,24 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
                 sink: sink(&declared).map_err(Failure::again)?,
                 stream: shared.stream.clone(),
                 state_directory: shared.state_directory.clone(),
+                turn: silence() / 3,
             };
             life.ready(Outputs::none());
-            recorder.run(life.stopping(), |says| life.say(says)).await.map_err(Failure::again)
+            let says = |says: String| {
+                life.alive();
+                life.say(says);
+            };
+            tokio::select! {
+                ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
+                () = shared.ending.at_once() => {
+                    let name = &recorder.name;
+                    tracing::warn!(event = "recorder", "{name}: what is not sent yet will be after a restart");
+                    Ok(())
+                }
+            }
         }
     });
-    worker.handles("events").last().grace(TAIL * 2)
+    worker.handles("events").last(TELLS).grace(TAIL * 2)
 }
 
 fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {

@@ -1,7 +1,7 @@
 //! The worker that obeys signals, in the order in which they were sent.
 
-use super::Shared;
 use super::graph::Asker;
+use super::{HEARS, Shared};
 use crate::driver::Input;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -23,6 +23,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
             loop {
                 let signal = tokio::select! {
                     signal = signals.next() => signal.map_err(|error| Failure::fatal(RANK, error))?,
+                    () = life.beat() => continue,
                     () = life.stopping().cancelled() => return Ok(()),
                 };
                 match signal {
@@ -37,5 +38,5 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
             }
         }
     });
-    worker.last()
+    worker.last(HEARS)
 }

@@ -120,6 +120,7 @@ async fn keep(
         () = life.stopping().cancelled() => None,
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         wanted = shared.mending.next() => Some(wanted),
+        never = life.tend(|| journal.ping()) => match never {},
     };
     // What was written is durable, and the directory is free, before the worker has ended.
     let history = Arc::clone(&shared.history);
@@ -130,7 +131,7 @@ async fn keep(
     closed.await.map_err(Failure::again)?;
     match wanted {
         None => Ok(()),
-        Some(wanted) => Err(carry_out(shared, wanted, hold).await),
+        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold)).await),
     }
 }
 
@@ -146,7 +147,8 @@ async fn observe(
     let directory = shared.state_directory.clone();
     let kept = tokio::task::spawn_blocking(move || Kept::observing(&why, &directory)).await;
     let kept = kept.map_err(Failure::again)??;
-    let closing = Closing(kept.journal.clone());
+    let journal = kept.journal.clone();
+    let closing = Closing(journal.clone());
     life.ready(Outputs::none().with(kept));
     loop {
         tokio::select! {
@@ -154,10 +156,13 @@ async fn observe(
                 let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
                 return closed.map_err(Failure::again);
             }
-            wanted = shared.mending.next() => return Err(carry_out(shared, wanted, hold).await),
+            wanted = shared.mending.next() => {
+                return Err(life.during(carry_out(shared, wanted, hold)).await);
+            }
+            never = life.tend(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
         }
-        if let Ok(kept) = try_open(shared, Arc::clone(&hold)).await? {
+        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
             return Err(Failure::again("state can be kept again"));

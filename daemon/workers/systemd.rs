@@ -37,7 +37,7 @@ impl Audience for Notifier {
             }
             // A reload that was refused is over, too: the old graph goes on.
             News::Refused(_) => say(Said::Ready),
-            News::Converged(counts) => {
+            News::Converged { counts, .. } => {
                 self.status(format!("as declared: {} resources", counts.total));
             }
             News::Failed { identity, .. } => self.status(format!("failed: {identity}")),

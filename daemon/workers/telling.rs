@@ -5,8 +5,8 @@ use crate::events::{Event, Follower, Next, Reader, Stream, Unreadable, Wanted};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long one who follows events waits for those that come with one.
-const TOGETHER: Duration = Duration::from_millis(5);
+/// How long those who follow events wait for what comes with one.
+pub(super) const TOGETHER: Duration = Duration::from_millis(5);
 
 /// So much is written at a time, in bytes.
 const ENOUGH: usize = 64 * 1024;
@@ -106,9 +106,7 @@ impl Telling<'_> {
         let is_wanted = |event: &Event| is_new(event) && self.fits(event);
         let (mut lines, mut there) = (String::new(), true);
         while there {
-            let Some(mut next) = follower.next().await else { break };
-            // However many follow: what belongs together is told together, and after it was done.
-            tokio::time::sleep(TOGETHER).await;
+            let Some(mut next) = follower.together().await else { break };
             lines.clear();
             loop {
                 match next {

@@ -1,12 +1,13 @@
 //! The worker that feeds the watchdog of systemd, each time after a round trip through the driver and its engine.
 
-use super::{Shared, systemd};
+use super::{HEARS, Shared, systemd};
 use crate::driver::{Answer, Input, Pulse};
 use crate::supervisor::{Life, Manifold, Outputs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Feeds it, to the last. A driver that hangs starves it; one that broke and is started anew does not.
+/// Feeds it, to the last. A driver that hangs starves it, and any other worker that nobody can cut off; one that broke and is started
+/// anew does not.
 pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
     let worker = shared.worker("watchdog", move |_, life: Life| {
@@ -15,26 +16,32 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
             life.ready(Outputs::none());
             let Some(limit) = sd_notify::watchdog_enabled() else {
                 life.say("systemd has none for this process");
-                life.stopping().cancelled().await;
+                life.during(life.stopping().cancelled()).await;
                 return Ok(());
             };
             let every = (limit / 3).max(Duration::from_millis(10));
             loop {
+                // It lives while the driver does not answer: that is what systemd is to find out.
+                let turn = life.during(async {
+                    feed(&shared).await;
+                    tokio::time::sleep(every).await;
+                });
                 tokio::select! {
-                    () = feed(&shared) => {}
-                    () = life.stopping().cancelled() => return Ok(()),
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(every) => {}
+                    () = turn => {}
                     () = life.stopping().cancelled() => return Ok(()),
                 }
             }
         }
     });
-    worker.last()
+    worker.last(HEARS)
 }
 
 async fn feed(shared: &Shared) {
+    let report = shared.ending.supervisor.report();
+    if report.workers.values().any(|worker| worker.hangs_for.is_some()) {
+        // Said where it was found out.
+        return;
+    }
     let (told, answer) = tokio::sync::oneshot::channel::<Pulse>();
     // Nobody waits for it any more: the process is ending.
     let ping = Answer(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));

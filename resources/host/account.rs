@@ -25,6 +25,11 @@ pub(super) struct Switch {
 }
 
 impl Switch {
+    /// Whom it is switched to.
+    pub(super) fn uid(&self) -> u32 {
+        self.uid
+    }
+
     /// The words before the program.
     pub(super) fn prefix(&self) -> Vec<String> {
         let number = self.uid.to_string();

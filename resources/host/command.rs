@@ -26,11 +26,13 @@ pub struct Command {
     pub umask: Option<u32>,
     /// How long it may take; without one it takes as long as it likes. A watch has none.
     pub timeout: Option<Duration>,
+    /// Whether root is refused it where somebody else could change the program (S-11).
+    pub judged: bool,
 }
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { argv, cwd, env, user, group, stdin, umask, timeout } = self;
+        let Self { argv, cwd, env, user, group, stdin, umask, timeout, judged } = self;
         let names: Vec<&str> = env.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Command")
             .field("argv", argv)
@@ -41,6 +43,7 @@ impl fmt::Debug for Command {
             .field("stdin", &stdin.is_some())
             .field("umask", umask)
             .field("timeout", timeout)
+            .field("judged", judged)
             .finish()
     }
 }

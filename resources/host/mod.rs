@@ -19,6 +19,7 @@ mod secrets;
 mod spawner;
 mod supervise;
 pub mod systemd;
+pub mod trust;
 
 pub use capture::Captured;
 pub use command::Command;

@@ -1,7 +1,8 @@
 //! Turns a declared command into what is really started: program, arguments, surroundings. Nothing is inherited (S-9).
 
 use super::Command;
-use super::account::{Account, account};
+use super::account::{Account, Switch, account};
+use super::trust::Reader;
 use crate::printable::short;
 use crate::trouble::Trouble;
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,6 +33,10 @@ pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process
     let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
     directory(cwd)?;
     let program = find(name, path, cwd)?;
+    if command.judged {
+        let runs_as = account.switch.as_ref().map(Switch::uid);
+        believe(&program, Reader::here().on_behalf_of(runs_as))?;
+    }
 
     let mut words: Vec<PathBuf> = Vec::new();
     if umask_in_shell {
@@ -113,6 +118,15 @@ fn find(name: &str, path: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
         }
         trouble
     })
+}
+
+/// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
+fn believe(program: &Path, reader: Reader) -> Result<(), Trouble> {
+    let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
+        return Ok(());
+    };
+    let said = format!("program {}: somebody else could change it\n{doubt}", shown(program));
+    Err(Trouble::new(said).hint("let root own it and all folders above it"))
 }
 
 fn is_program(metadata: &std::fs::Metadata) -> bool {

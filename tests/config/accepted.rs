@@ -1,6 +1,7 @@
 //! What loads, and as what.
 
 use crate::{Files, edges, good, load, load_under, words};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast::config::{self, Options, RESERVED};
@@ -303,4 +304,23 @@ fn an_automatic_edge_never_makes_a_cycle() {
         said[0].contains("`file[b]` waits for `file[a]`: no automatic edge the other way [C903]"),
         "{said:?}"
     );
+}
+
+/// Chained files, the last of which comes before their directory: thousands of edges are left out, and a few lines say so.
+#[test]
+fn thousands_of_edges_left_out_are_a_few_warnings() {
+    let files = 3000;
+    let mut text = String::from("graph: g\nresources:\n  file:\n  - {name: f0, path: /d/f0}\n");
+    for at in 1..files {
+        let before = at - 1;
+        writeln!(text, "  - {{name: f{at}, path: /d/f{at}, after: \"file[f{before}]\"}}").unwrap();
+    }
+    writeln!(text, "  - {{name: d, path: /d/, after: \"file[f{}]\"}}", files - 1).unwrap();
+    let files = Files::new().with("graph.yaml", &text);
+    let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    assert_eq!(loaded.edges.len(), 3000, "those that are written, and no other");
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 21, "{said:?}");
+    let more = said.iter().filter(|s| s.contains("2980 more automatic edges are left out")).count();
+    assert_eq!(more, 1, "{said:?}");
 }

@@ -196,3 +196,30 @@ fn root_reads_only_what_nobody_else_can_change() {
     std::fs::set_permissions(files.path("graph.yaml"), mode).unwrap();
     assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
 }
+
+/// S-11: what a resource reads or runs is told of where it stands, if somebody else could change it; a declared owner is believed for what is copied.
+#[test]
+fn what_others_could_change_is_told_of() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let files = Files::new().with("program", "#!/bin/sh\n").with("source", "text\n");
+    for name in ["program", "source"] {
+        chown(files.path(name), Some(1234), Some(1234)).unwrap();
+    }
+    let (program, source) = (files.path("program"), files.path("source"));
+    let (program, source) = (program.display(), source.display());
+    let text = format!(
+        "graph: g\nresources:\n  exec:\n    - {{ name: own, args: [\"{program}\"] }}\n    \
+         - {{ name: as-owner, args: [\"{program}\"], user: \"1234\" }}\n  file:\n    \
+         - {{ path: /tmp/copied, source: \"{source}\" }}\n    \
+         - {{ path: /tmp/given, source: \"{source}\", owner: \"1234\" }}\n"
+    );
+    let files = files.with("graph.yaml", &text);
+    let loaded = load(&[files.path("graph.yaml")], &Options::default()).unwrap();
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let [exec, copied] = said.as_slice() else { panic!("two warnings are expected: {said:?}") };
+    for (warning, line, name) in [(exec, ":4:", "program"), (copied, ":7:", "source")] {
+        assert!(warning.contains("somebody else could change what it reads or runs"), "{warning}");
+        assert!(warning.contains(line) && warning.contains(name), "{warning}");
+        assert!(warning.contains("belongs to uid 1234"), "{warning}");
+    }
+}

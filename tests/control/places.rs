@@ -3,6 +3,7 @@
 use crate::{Echo, LONG, short};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Gid, Uid, geteuid};
+use serde_json::json;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -129,6 +130,10 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
         rustix::thread::set_thread_uid(Uid::from_raw(uid)).expect("a user");
         let mut stream = UnixStream::connect(path).ok()?;
         stream.write_all(line.as_bytes()).ok()?;
+        // The desk of these tests answers it when the caller has gone.
+        if line.contains("\"report\"") {
+            stream.shutdown(std::net::Shutdown::Write).ok()?;
+        }
         stream.set_read_timeout(Some(LONG)).expect("set");
         let mut answer = String::new();
         let _cut = BufReader::new(stream).read_line(&mut answer);
@@ -137,14 +142,23 @@ fn as_user(uid: u32, gid: u32, path: &Path, line: String) -> Option<String> {
     asking.join().expect("no panic")
 }
 
-fn requests() -> [(Ask, bool); 11] {
+/// A request of each verb, and whether it changes anything.
+fn requests() -> Vec<(Ask, bool)> {
     let resource = "file[a]".to_owned();
     let resources = vec![resource.clone()];
-    [
-        (Ask::Status { most: 1 }, false),
+    let (order, most) = (steadfast::store::Order::Forget, 1);
+    let list = Ask::List { filter: String::new(), order: "state".to_owned(), from: 0, most };
+    let mut all = vec![
+        (Ask::Status { most }, false),
         (Ask::Show { resource: resource.clone() }, false),
-        (Ask::Why { resource }, false),
+        (Ask::Names { prefix: String::new(), most }, false),
+        (list, false),
+        (Ask::Why { resource: resource.clone() }, false),
         (Ask::lately(None, usize::MAX), false),
+        (Ask::Report, false),
+        (Ask::Diff { resources: resources.clone() }, true),
+        (Ask::Order { order, resources: resources.clone() }, true),
+        (Ask::Undo { resource, to: None, seconds: 1 }, true),
         (Ask::Pause { seconds: None, reason: String::new(), resources: Vec::new() }, true),
         (Ask::Resume { resources: Vec::new() }, true),
         (Ask::Reload { allow_empty: false }, true),
@@ -152,7 +166,28 @@ fn requests() -> [(Ask, bool); 11] {
         (Ask::Check { resources }, true),
         (Ask::Stop { now: true }, true),
         (Ask::LogLevel { filter: "trace".to_owned() }, true),
-    ]
+    ];
+    if let Ok(fault) = serde_json::from_value(json!({"verb": "fault", "worker": "", "how": ""})) {
+        all.push((fault, true));
+    }
+    all
+}
+
+/// S-12: no verb is left out of the tests of rights: the protocol itself says which there are.
+#[test]
+fn each_verb_has_a_row() {
+    let unknown = serde_json::from_value::<Ask>(json!({"verb": "?"})).expect_err("no verb");
+    let said = unknown.to_string();
+    let (_, listed) = said.split_once("expected one of ").expect("all verbs");
+    let mut verbs: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+    let rows: Vec<serde_json::Value> =
+        requests().iter().map(|(ask, _)| serde_json::to_value(ask).expect("JSON")).collect();
+    let mut rows: Vec<&str> =
+        rows.iter().map(|row| row["verb"].as_str().expect("a verb")).collect();
+    verbs.sort_unstable();
+    rows.sort_unstable();
+    assert!(verbs.len() > 15 && verbs.contains(&"undo"), "{said}");
+    assert_eq!(rows, verbs);
 }
 
 /// S-12: who is in the socket's group may read, verb by verb, and change nothing; whoever is not cannot even connect. Needs root.
@@ -160,9 +195,7 @@ fn requests() -> [(Ask, bool); 11] {
 async fn a_group_may_read_and_nothing_else() {
     const NOBODY: u32 = 65534;
     const GROUP: u32 = 64123;
-    if !geteuid().is_root() {
-        return;
-    }
+    assert!(geteuid().is_root(), "this test must run as root");
     let directory = tempfile::tempdir().expect("a directory");
     let pass = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(directory.path(), pass).expect("set");
@@ -174,6 +207,7 @@ async fn a_group_may_read_and_nothing_else() {
     let found = std::fs::symlink_metadata(&path).expect("there");
     assert_eq!((found.mode() & 0o777, found.uid(), found.gid()), (0o660, 0, GROUP));
     for (ask, changes) in requests() {
+        assert_eq!(ask.changes(), changes, "{ask:?}");
         let ask = serde_json::to_string(&ask).expect("JSON");
         let line = format!("{{\"protocol\":{PROTOCOL},\"ask\":{ask}}}\n");
         let told = |uid, gid| {

@@ -17,13 +17,13 @@ resources:
 "#;
 
 /// A command to the daemon of this host.
-fn ask(host: &Host, words: &[&str]) -> Output {
+pub(crate) fn ask(host: &Host, words: &[&str]) -> Output {
     let mut command = host.bare(words);
     command.arg("--state-dir").arg(host.path("state"));
     host.finish(command)
 }
 
-fn status(host: &Host) -> Value {
+pub(crate) fn status(host: &Host) -> Value {
     let answer = ask(host, &["status", "--json"]);
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
@@ -42,7 +42,25 @@ fn the_status_says_what_stands_in_the_way() {
         .exits(1)
         .prints("asked: failed: 2 of 3 resources not as declared")
         .prints("file[bad]: failed, and has no retries left: cannot reach")
-        .prints("file[below]: waits for others: file[bad]");
+        .prints("file[below]: waits for others: file[bad]")
+        .prints_in_order(&[
+            "  last check ",
+            " ago, last repair ",
+            " ago, last event ",
+            "; up for ",
+        ]);
+    ask(&host, &["status", "--most", "1"]).prints("  … and 1 more (--most N)");
+    ask(&host, &["show", "file[a]"]).exits(0).prints_in_order(&[
+        "file[a]: as declared\n",
+        "  needs: nothing\n",
+        "  needed by: file[bad]\n",
+        "  events: inotify\n",
+        "  owned: made by steadfast\n",
+        "  checked: ",
+        "  changed: ",
+        "  heard of: ",
+        "changed file[a]: created",
+    ]);
     ask(&host, &["why", "file[below]"])
         .exits(0)
         .prints_in_order(&["file[below]: waits for others", "file[bad]: failed"]);
@@ -53,6 +71,10 @@ fn the_status_says_what_stands_in_the_way() {
         .prints("differs:  it cannot be told: cannot reach")
         .prints("failed file[bad]: cannot reach");
     ask(&host, &["show", "file[none]"]).exits(64).says("no such resource: file[none]");
+    let meant = |word: &str, name: &str| format!("no such resource: {word} (did you mean {name}?)");
+    ask(&host, &["why", "file[belwo]"]).exits(64).says(&meant("file[belwo]", "file[below]"));
+    ask(&host, &["show", "below"]).exits(64).says(&meant("below", "file[below]"));
+    ask(&host, &["retry", "flie[bad]"]).exits(64).says(&meant("flie[bad]", "file[bad]"));
     ask(&host, &["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
 
     host.make_directory("later");
@@ -65,7 +87,11 @@ fn the_status_says_what_stands_in_the_way() {
         (&"converged".into(), &3.into())
     );
     ask(&host, &["events", "file[below]"]).exits(0).prints("changed file[below]: created");
-    ask(&host, &["report"]).exits(0).prints("control: running, 1 starts, listens at");
+    ask(&host, &["report"])
+        .exits(0)
+        .prints("control: running, 1 starts, listens at")
+        .prints("store: running, 1 starts")
+        .prints(", inputs: lease\n");
 
     ask(&host, &["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

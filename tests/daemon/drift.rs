@@ -90,9 +90,7 @@ fn a_changed_mode_of_a_directory_is_put_back() {
 /// Needs root: others cannot give files away.
 #[test]
 fn a_changed_owner_is_put_back() {
-    if !is_root() {
-        return;
-    }
+    assert!(is_root(), "this test must run as root");
     let host = Host::with(&GRAPH.replace("mode: 0640", "mode: 0640, owner: root, group: 0"));
     let daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");

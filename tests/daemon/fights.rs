@@ -1,10 +1,12 @@
 //! Fights settle (E-20): who undoes what the daemon does finds it patient, and nobody else notices.
 
+use crate::asked::{ask, status};
 use crate::daemon::{Daemon, Line};
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
+use steadfast::driver::status::Changes;
 
 /// Rewrites these files until it is dropped, as often as there is something to undo.
 struct Adversary<'a>(&'a AtomicBool);
@@ -72,6 +74,49 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
     let repairs = of(&daemon, "changed", "file[a]").len();
     assert!((2..=6).contains(&repairs), "the first, and at most five repairs: {repairs}");
     assert_eq!(daemon.count("calm"), 0);
+}
+
+/// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it diverged nor that
+/// it converged is told for each repair, though both are heard by who asks for all. What diverges otherwise is told.
+#[test]
+fn f9_who_never_gives_way_does_not_fill_the_log() {
+    let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.append("b", "drift\n");
+    daemon.wait_for_of("diverged", "file[b]");
+    daemon.wait_for("converged");
+    let told = |daemon: &Daemon| daemon.count("diverged") + daemon.count("converged");
+    besieged(&host, &["a"], || {
+        daemon.wait_for_of("contended", "file[a]");
+        let (before, said) = (changes(&host).contended, told(&daemon));
+        host.wait_until("it is repaired many times", || changes(&host).contended >= before + 12);
+        assert!(told(&daemon) <= said + 2, "{:?}", daemon.log());
+    });
+    assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
+}
+
+/// How many changes of each class were made, as `status --json` says.
+fn changes(host: &Host) -> Changes {
+    serde_json::from_value(status(host)["changes"].clone()).unwrap_or_default()
+}
+
+/// `status` and `show` class each change: of all since the start, and the last of each resource.
+#[test]
+fn status_and_show_class_each_change() {
+    let host = Host::with(FILES);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let of_all =
+        |intentional, corrective| Changes { intentional, corrective, ..Changes::default() };
+    assert_eq!(changes(&host), of_all(2, 0));
+    host.append("b", "drift\n");
+    daemon.wait_for_of("changed", "file[b]");
+    assert_eq!(changes(&host), of_all(2, 1));
+    ask(&host, &["status"]).prints("  changes since the start: 2 intentional, 1 corrective\n");
+    ask(&host, &["show", "file[a]"]).prints("ago, intentional\n");
+    ask(&host, &["show", "file[b]"]).prints("ago, corrective\n");
+    ask(&host, &["show", "file[b]", "--json"]).prints("\"last_change\":\"corrective\"");
 }
 
 /// E-20: a command that writes its own watch file does not spin: it is not idempotent, and says so.

@@ -1,9 +1,12 @@
 //! A server that takes batches of events by HTTP, and answers as a test wants it to.
 
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +31,8 @@ pub(crate) struct Came {
     pub(crate) token: String,
     pub(crate) numbers: Vec<u64>,
     pub(crate) kinds: Vec<String>,
+    /// All of its body.
+    pub(crate) body: String,
 }
 
 #[derive(Default)]
@@ -60,6 +65,26 @@ impl Receiver {
         Self { shared, url }
     }
 
+    /// The same by TLS, with a certificate of an authority that no host knows: [`AUTHORITY`].
+    pub(crate) fn secure(usual: Answer) -> Self {
+        let listener = TcpListener::bind("0.0.0.0:0").expect("bound");
+        let port = listener.local_addr().expect("an address").port();
+        let shared = Shared { usual: Some(usual), ..Shared::default() };
+        let shared = Arc::new(Mutex::new(shared));
+        let own = Arc::clone(&shared);
+        let config = secured();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (shared, config) = (Arc::clone(&own), Arc::clone(&config));
+                std::thread::spawn(move || {
+                    let connection = ServerConnection::new(config).expect("a connection");
+                    serve(StreamOwned::new(connection, stream), &shared);
+                });
+            }
+        });
+        Self { shared, url: format!("https://localhost:{port}/events") }
+    }
+
     pub(crate) fn came(&self) -> Vec<Came> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).came.clone()
     }
@@ -69,7 +94,21 @@ impl Receiver {
     }
 }
 
-fn serve(stream: &TcpStream, shared: &Mutex<Shared>) {
+/// The certificate of who has signed that of the server; made for these tests, and trusted nowhere.
+pub(crate) const AUTHORITY: &str = include_str!("tls/authority.pem");
+
+fn secured() -> Arc<ServerConfig> {
+    let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/server.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth();
+    let config = config.with_single_cert(vec![certificate.expect("one")], key.expect("a key"));
+    Arc::new(config.expect("they belong together"))
+}
+
+fn serve(stream: impl Read + Write, shared: &Mutex<Shared>) {
     let mut lines = BufReader::new(stream);
     loop {
         let (mut key, mut token, mut length) = (String::new(), String::new(), 0);
@@ -88,19 +127,21 @@ fn serve(stream: &TcpStream, shared: &Mutex<Shared>) {
         if length == 0 || lines.read_exact(&mut body).is_err() {
             return;
         }
-        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let text = String::from_utf8(body).expect("UTF-8");
+        let body: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(body["batch"], key.as_str());
         let events = body["events"].as_array().expect("a list");
         let numbers = events.iter().map(|event| event["number"].as_u64().expect("a number"));
         let kinds = events.iter().map(|event| event["event"].as_str().expect("a word").to_owned());
-        let came = Came { key, token, numbers: numbers.collect(), kinds: kinds.collect() };
+        let (numbers, kinds) = (numbers.collect(), kinds.collect());
+        let came = Came { key, token, numbers, kinds, body: text };
         let answer = {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let next = shared.next.pop_front().or(shared.usual);
             shared.came.push(came);
             next.expect("an answer")
         };
-        let mut to = stream;
+        let to = lines.get_mut();
         let sent = match answer {
             Answer::Taken => to.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
             Answer::Error => {

@@ -95,6 +95,8 @@ fn c11_what_was_told_outlives_a_kill() {
     assert_eq!(events(&host, &["--since", "2h"]), all);
     assert_eq!(events(&host, &["--since", "2099-01-01T00:00"]), [] as [Value; 0]);
     assert_eq!(events(&host, &["-n", "2"]), all[all.len() - 2..]);
+    let none = ask(&host, &["events", "--since", "2099-01-01T00:00"]);
+    none.exits(0).says("nothing of that is recorded");
     ask(&host, &["events", "--since", "yesterday"]).exits(64).says("an age such as 2h");
     ask(&host, &["events", "-f"]).exits(69);
 }
@@ -292,8 +294,10 @@ fn c22_a_full_disk_costs_no_repair() {
     host.wait_until("it is said", || {
         ask(&host, &["report"]).exits(0).stdout.contains("nothing is recorded")
     });
+    ask(&host, &["status"]).exits(0).prints("daemon: event log: nothing is recorded: ");
     mount("remount,size=4m");
     daemon.wait_for("events_kept");
+    ask(&host, &["status"]).exits(0).prints_nothing_of("daemon:");
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));
     assert_eq!(all[0]["event"], "run_start");

@@ -64,6 +64,46 @@ fn bash_completes_names_from_the_daemon() {
     terminal.type_in("\u{15}steadfast explain C40\t\t").wait_for("C404");
 }
 
+/// A zsh or fish in a terminal, in which completions are loaded; nothing of the user's own is.
+fn other_shell(host: &Host, shell: &str) -> Terminal {
+    let mut command = Command::new(shell);
+    let load = if shell == "zsh" {
+        command.args(["-f", "-i"]).env("PS1", "$ ");
+        "autoload -Uz compinit; compinit -u -D; source <(steadfast completions zsh)"
+    } else {
+        command.args(["--no-config", "-i"]);
+        "steadfast completions fish | source"
+    };
+    let home = host.path("");
+    command.env("HOME", &home).env("XDG_DATA_HOME", &home).env("XDG_CONFIG_HOME", &home);
+    command.env("PATH", path()).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+    let terminal = Terminal::start(&command, 24, 200);
+    terminal.type_in(&format!("{load}; echo lo''aded\n")).wait_for("loaded");
+    terminal
+}
+
+/// The same in the other two shells, also where the name was begun with the quotes that the shell has put.
+#[test]
+fn zsh_and_fish_complete_names_from_the_daemon() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("the daemon listens", || host.exists("state/control.socket"));
+    let state = host.path("state");
+    let line = format!("steadfast show --state-dir {} ", state.display());
+    for shell in ["zsh", "fish"] {
+        let terminal = other_shell(&host, shell);
+        terminal.type_in(&format!("{line}noop\t"));
+        terminal.wait_for("noop\\[");
+        terminal.type_in("appl\t").wait_for("noop\\[apple");
+        terminal.type_in("\n").wait_for("noop[apple]: as declared");
+        terminal.type_in(&format!("{line}noop\\[tw\t")).wait_for("two\\ words");
+        terminal.type_in("\n").wait_for("noop[two words]: as declared");
+        terminal.type_in("steadfast log-l\t").wait_for("steadfast log-level");
+        terminal.type_in("\u{15}");
+    }
+}
+
 /// A daemon that does not answer is not waited for; without one there is nothing to complete.
 #[test]
 fn completions_do_not_hang() {

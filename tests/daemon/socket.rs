@@ -34,9 +34,7 @@ fn as_user(host: &Host, (uid, gid): (u32, u32), words: &[&str]) -> Output {
 /// S-12: members of the socket's group may read and not change; others do not get through. Needs root.
 #[test]
 fn a_group_may_look() {
-    if !is_root() {
-        return;
-    }
+    assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
     host.chmod("", 0o755);
     let daemon = host.run(&["--socket", "$DIR/run/socket", "--socket-group", "64123"]);
@@ -59,9 +57,7 @@ fn a_group_may_look() {
 fn who_listens_must_be_ours() {
     const OWN: u32 = 64321;
     const THIEF: u32 = 64322;
-    if !is_root() {
-        return;
-    }
+    assert!(is_root(), "this test must run as root");
     let host = Host::with(GRAPH);
     let directory = format!("/tmp/steadfast-{OWN}");
     let directory = Path::new(&directory);

@@ -199,9 +199,7 @@ fn an_interrupt_ends_the_wait_for_a_graph() {
 /// A command that asks for another user's processes to be left alone leaves no trace of ours either. Needs root.
 #[test]
 fn children_of_another_user_are_ended_too() {
-    if !is_root() {
-        return;
-    }
+    assert!(is_root(), "this test must run as root");
     let host = Host::with(
         "graph: g\nresources: {exec: [{name: e, args: [$DIR/sleep, \"1000\"], user: nobody}]}\n",
     );

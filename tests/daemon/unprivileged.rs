@@ -68,3 +68,39 @@ fn state_goes_where_the_user_keeps_it() {
     host.finish(command).exits(0);
     assert_eq!(host.mode(".local/state/steadfast"), 0o700);
 }
+
+/// S-11: what others could change is told where it is not refused, by the line of the resource, for each way of reading or running it.
+#[test]
+fn what_others_could_change_is_told() {
+    let host = Host::of_nobody(
+        r"graph: told
+resources:
+  file:
+  - {name: a, path: $DIR/a, source: $DIR/open}
+  - {name: b, path: $DIR/b, fragments: [$DIR/well, $DIR/open]}
+  - {name: c, path: $DIR/c, content: x, validate: [$DIR/judge, '%s']}
+  - {name: d, path: $DIR/d, source: $DIR/well}
+  exec:
+  - {name: e, args: [$DIR/judge]}
+",
+    );
+    for name in ["open", "judge", "well"] {
+        host.write(name, "#!/bin/sh\n").chmod(name, 0o755).give_away(name);
+    }
+    host.chmod("open", 0o666).chmod("judge", 0o777);
+    let check = host.check();
+    check.exits(0);
+    let all: Vec<&str> =
+        check.stderr.split("\n\n").filter(|one| one.contains("else could")).collect();
+    let told = |name: &str, what: &str| {
+        let found = all.iter().any(|one| one.contains(name) && one.contains(what));
+        assert!(found, "{name}: {what}\n{check}");
+    };
+    told("file[a]", "$DIR/open may be written by others");
+    told("file[b]", "$DIR/open may be written by others");
+    told("file[c]", "$DIR/judge may be written by others");
+    told("exec[e]", "$DIR/judge may be written by others");
+    assert_eq!(all.len(), 4, "{check}");
+    assert_eq!(host.apply().exits(0).code, 0, "and used all the same");
+    assert_eq!(host.read("a"), "#!/bin/sh\n");
+}

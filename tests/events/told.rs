@@ -97,6 +97,69 @@ async fn c20_after_the_end_events_are_counted() {
     stream.mark(mark).await.expect_err("closed");
 }
 
+/// C-12: near the end what is told waits for what comes with it, and for no more: it is recorded also where the end does not come.
+#[test]
+fn c12_what_is_gathered_is_recorded_without_an_end_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let mut press = Press::new(&stream, folder.path());
+    stream.gather();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime");
+    let mut standing = stream.standing();
+    for number in 0..3_u64 {
+        teller.tell(changed(&number.to_string()));
+        let recorded = standing.wait_for(|standing| standing.last >= number + 2);
+        let within = async { tokio::time::timeout(Duration::from_mins(1), recorded).await.is_ok() };
+        assert!(runtime.block_on(within), "{number} is recorded");
+    }
+    press.end();
+    assert_eq!(recorded(folder.path()).len(), 5);
+}
+
+/// The numbers of all that is told by the beat until the end.
+async fn by_the_beat(mut follower: Follower) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while let Some(next) = follower.together().await {
+        let mut next = Some(next);
+        while let Some(Next::Event(event)) = next {
+            numbers.extend(event.number);
+            next = follower.try_next();
+        }
+    }
+    numbers
+}
+
+/// C-19: who waits for the beat gets each once and in order, however many come with one, and the end without another beat.
+#[tokio::test(flavor = "multi_thread")]
+async fn c19_who_follows_by_the_beat_misses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (teller, stream) = begun();
+    let beaten = stream.clone();
+    let beating = tokio::spawn(async move { beaten.beat(Duration::from_millis(1)).await });
+    let following: Vec<_> = (0..20)
+        .map(|_| {
+            let (_, follower) = stream.follow(|_| true);
+            tokio::spawn(by_the_beat(follower))
+        })
+        .collect();
+    let mut press = Press::new(&stream, folder.path());
+    for number in 0..300_u64 {
+        teller.tell(changed(&number.to_string()));
+        if number % 50 == 0 {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+    press.end();
+    for follower in following {
+        let numbers = tokio::time::timeout(Duration::from_mins(1), follower).await;
+        assert!(numbers.expect("an end").expect("no panic").into_iter().eq(1..=302));
+    }
+    beating.await.expect("no panic");
+    let (_, mut late) = stream.follow(|_| true);
+    assert_eq!(late.together().await, None, "after the end there is only the end");
+}
+
 /// C-16: nobody waits for the one who records; memory is bounded; what had no room is counted, in a gap.
 #[test]
 fn c16_who_tells_waits_for_nobody() {

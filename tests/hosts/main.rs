@@ -12,5 +12,6 @@ mod packages;
 mod reload;
 mod repair;
 mod service;
+mod settings;
 mod unit;
 mod units;

@@ -68,7 +68,7 @@ fn note(stage: &mut Stage, news: &News<'_>) {
         News::Contended { .. } => stage.saw("a fight"),
         News::Stuck(_) => stage.saw("a stuck run"),
         News::Unwatched { .. } => stage.saw("a vertex without events"),
-        News::Converged(_) => stage.saw("all as declared"),
+        News::Converged { .. } => stage.saw("all as declared"),
         News::Pausing(waits) if !waits.is_empty() => stage.saw("a pause while something ran"),
         News::Paused => stage.heard.paused = true,
         News::Resumed => stage.heard.paused = false,

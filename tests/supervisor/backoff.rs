@@ -70,3 +70,38 @@ async fn no_wait_overflows() {
     assert_eq!(waits.len(), 200);
     assert!(waits.iter().all(|wait| (0.99..=3.02).contains(wait)), "{waits:?}");
 }
+
+/// also those of one that breaks soon after it came to run grow, up to the longest.
+#[tokio::test(start_paused = true)]
+async fn waits_grow_for_who_breaks_soon_after_its_start() {
+    let stage = Stage::with(growing());
+    stage.install(vec![stage.worker("w")]).await;
+    for round in 1..=4 {
+        stage.until("it runs", || stage.starts("w") == round).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stage.fail("w");
+    }
+    stage.until("it is back", || stage.starts("w") == 5).await;
+    let waits = spacing(&stage, "w");
+    for (wait, wanted) in waits.iter().zip([1.0, 2.0, 3.0, 3.0]) {
+        let wait = wait - 0.5;
+        assert!((wanted - 0.01..=wanted * 1.1 + 0.02).contains(&wait), "{waits:?}");
+    }
+    assert_eq!(waits.len(), 4);
+}
+
+/// a stop does not wait for the end of a delay.
+#[tokio::test(start_paused = true)]
+async fn a_stop_cuts_a_wait_short() {
+    let hour = Duration::from_hours(1);
+    let stage = Stage::with(Delays { error: hour, longest: hour, ..delays() });
+    stage.install(vec![stage.worker("w")]).await;
+    stage.runs(&["w"]).await;
+    stage.fail("w");
+    stage.until("it waits", || stage.error("w") == "w broke").await;
+    let begun = tokio::time::Instant::now();
+    stage.supervisor.stop(None);
+    stage.supervisor.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(stage.calls("w"), 1);
+}

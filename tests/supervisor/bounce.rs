@@ -1,8 +1,10 @@
 //! Starts, aborted starts and restarts.
 
 use crate::stage::{Cue, Stage};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use steadfast::supervisor::{Failure, Kind, State};
+use steadfast::supervisor::{Failure, Kind, Life, Manifold, Outputs, State};
 use tokio::time::Instant;
 
 async fn chain(stage: &Stage) {
@@ -25,8 +27,7 @@ async fn a_stop_ends_a_start_in_progress() {
     assert_eq!((stage.calls("slow"), stage.starts("slow")), (1, 0));
 }
 
-/// an input that comes during a start aborts it, and the next one is the last; what was aborted was no
-/// failure, was never offered to anybody, and bounced nobody.
+/// an input that comes during a start aborts it, and the next one is the last; what was aborted was no failure.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_aborts_a_start() {
     let stage = Stage::new();
@@ -42,9 +43,55 @@ async fn an_input_that_comes_aborts_a_start() {
     stage.quiet().await;
     assert_eq!((stage.calls("slow"), stage.starts("slow")), (2, 1));
     assert_eq!(stage.starts("below"), 1);
+    assert_eq!(stage.supervisor.report().workers["slow"].failures, 0);
 }
 
-/// an input that comes during the delay after a failure ends that delay.
+/// what becomes ready although it was asked to end is ended, is never offered to anybody, and its coming and going bounces
+/// nobody; nor does one that fails before it is ready.
+#[tokio::test(start_paused = true)]
+async fn what_comes_too_late_is_never_offered() {
+    let stage = Stage::new();
+    let asked = Arc::<AtomicU32>::default();
+    let seen = Arc::clone(&asked);
+    // It fails first, so that nobody waits for it; then it does not look whether it is to end before it is ready.
+    let late = Manifold::new("late", move |_, life: Life| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if seen.fetch_add(1, Ordering::SeqCst) < 2 {
+                return Err(Failure::again("not yet"));
+            }
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            let is_late = life.stopping().is_cancelled();
+            life.ready(Outputs::none().with(is_late));
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            if is_late { Ok(()) } else { std::future::pending().await }
+        }
+    });
+    let below = stage.worker("below").uses("late");
+    stage.install(vec![late.uses("input"), below]).await;
+    stage.runs(&["below"]).await;
+    assert_eq!(stage.starts("below"), 1);
+    stage.until("it is starting", || asked.load(Ordering::SeqCst) == 3).await;
+    stage.install(vec![stage.worker("input")]).await;
+    stage.runs(&["late"]).await;
+    stage.quiet().await;
+    assert_eq!(
+        asked.load(Ordering::SeqCst),
+        4,
+        "the third was asked to end, and came all the same"
+    );
+    assert_eq!(
+        (stage.starts("late"), stage.starts("below")),
+        (1, 2),
+        "bounced by the fourth alone"
+    );
+    let given = stage.actor("below").seen.lock().expect("whole").clone();
+    let given: Vec<_> = given.iter().map(|inputs| inputs.get::<bool>("late").ok()).collect();
+    assert_eq!(given, [None, Some(false)]);
+}
+
+/// an input that comes during the delay after a failure ends that delay; the start is given it, and nothing is added to the delay
+/// of the next failure.
 #[tokio::test(start_paused = true)]
 async fn an_input_that_comes_ends_a_delay() {
     let stage = Stage::new();
@@ -56,6 +103,14 @@ async fn an_input_that_comes_ends_a_delay() {
     stage.install(vec![stage.worker("input")]).await;
     stage.runs(&["waits"]).await;
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    let given = stage.actor("waits").seen.lock().expect("whole").clone();
+    let given: Vec<_> = given.iter().map(|inputs| inputs.runs("input").is_ok()).collect();
+    assert_eq!(given, [false, true]);
+    let begun = Instant::now();
+    stage.fail("waits");
+    stage.until("it is back", || stage.starts("waits") == 2).await;
+    let (took, second) = (begun.elapsed(), Duration::from_millis(6700));
+    assert!(took < second, "its second failure, not its third: {took:?}");
 }
 
 /// a failure restarts the worker after its delay, and each dependent once. A-20: never its inputs.
@@ -108,24 +163,73 @@ async fn who_lacks_an_input_is_not_called() {
     assert_eq!(["a", "b", "c"].map(|name| stage.calls(name)), [1, 1, 1]);
 }
 
-/// who asks for a restart gets it at once, with who needs it; also through causes of causes.
+/// who asks for a restart gets it at once, with who needs it; however deep the reason is wrapped, which is told whole.
 #[tokio::test(start_paused = true)]
 async fn who_asks_for_a_restart_gets_it_at_once() {
     let stage = Stage::new();
     chain(&stage).await;
     let begun = Instant::now();
     for round in 2..12 {
-        stage.cue("b", Cue::End(Err(Failure::new(Kind::Bounce, "new"))));
+        let wrapped = Wrapped(Some(Box::new(Wrapped(None))));
+        stage.cue("b", Cue::End(Err(Failure::new(Kind::Bounce, wrapped))));
         stage.until("both", || stage.starts("b") == round && stage.starts("c") == round).await;
     }
     assert!(begun.elapsed() < Duration::from_secs(3), "P-5: it is no failure, however often");
 }
 
-/// who is done for good is forgotten; who needed it is told once.
+/// An error with causes.
+#[derive(Debug)]
+struct Wrapped(Option<Box<Self>>);
+
+impl std::fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "around" } else { "within" })
+    }
+}
+
+impl std::error::Error for Wrapped {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// what follows from a failure is said beside its reason, which is told with all its causes.
+#[tokio::test(start_paused = true)]
+async fn a_reason_is_told_with_its_causes() {
+    let stage = Stage::new();
+    stage.install(vec![stage.worker("w")]).await;
+    stage.runs(&["w"]).await;
+    stage.cue("w", Cue::End(Err(Failure::again(Wrapped(Some(Box::new(Wrapped(None))))))));
+    stage.until("it is told", || stage.error("w") == "around: within").await;
+}
+
+/// how one ends that was asked to does not matter: it is started again as after a good end, not as after a failure.
+#[tokio::test(start_paused = true)]
+async fn who_fails_when_it_is_asked_to_end_has_not_failed() {
+    let stage = Stage::new();
+    let sulks = Manifold::new("sulks", |_, life: Life| async move {
+        life.ready(Outputs::none());
+        life.stopping().cancelled().await;
+        Err(Failure::again("I was not done"))
+    });
+    stage.install(vec![stage.worker("input"), sulks.uses("input")]).await;
+    stage.runs(&["sulks"]).await;
+    let begun = Instant::now();
+    for round in 2..6 {
+        stage.cue("input", Cue::End(Err(Failure::new(Kind::Bounce, "new"))));
+        stage.until("it is back", || stage.starts("sulks") == round).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(stage.supervisor.report().workers["sulks"].failures, 0);
+}
+
+/// who is done for good is forgotten; who needed it is told once.
 #[tokio::test(start_paused = true)]
 async fn who_is_done_for_good_is_forgotten() {
     let stage = Stage::new();
     chain(&stage).await;
+    stage.install(vec![stage.worker("optional").uses("a")]).await;
+    stage.runs(&["optional"]).await;
     stage.cue("a", Cue::End(Err(Failure::new(Kind::Uninstall, "done"))));
     stage.until("it is gone", || stage.state("a").is_none()).await;
     stage.quiet().await;
@@ -133,8 +237,10 @@ async fn who_is_done_for_good_is_forgotten() {
         (stage.calls("a"), stage.calls("b"), stage.state("b")),
         (1, 1, Some(State::Stopped))
     );
+    assert_eq!((stage.starts("optional"), stage.state("optional")), (2, Some(State::Running)));
     stage.install(vec![stage.worker("a")]).await;
     stage.runs(&["a", "b", "c"]).await;
+    stage.until("it is told", || stage.starts("optional") == 3).await;
 }
 
 /// Who lacks something that it found out by itself rests, and is told when an input comes.
@@ -165,4 +271,54 @@ async fn a_diamond_is_restarted_once() {
     stage.until("all are back", || ["a", "b", "c", "d"].iter().all(|n| stage.starts(n) >= 2)).await;
     stage.quiet().await;
     assert_eq!(["a", "b", "c", "d"].map(|name| stage.calls(name)), [2, 2, 2, 2]);
+}
+
+/// P-4: a start waits for inputs that are on their way, up to a bound: one that never arrives does not hold it up.
+#[tokio::test(start_paused = true)]
+async fn a_start_waits_for_inputs_up_to_a_bound() {
+    let stage = Stage::new();
+    let (slow, waits) = (stage.worker("slow"), stage.worker("waits").uses("slow"));
+    stage.takes("slow", 3_600_000, 0);
+    let begun = Instant::now();
+    stage.install(vec![slow, waits]).await;
+    stage.runs(&["waits"]).await;
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(1900) && took < Duration::from_secs(3), "{took:?}");
+    assert_eq!(stage.calls("waits"), 1);
+}
+
+/// P-4: nor does one that comes and goes without end: however often it does, there is one start that waits, and it waits no longer.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_comes_and_goes_holds_up_nobody_for_ever() {
+    let stage = Stage::new();
+    let restless = Manifold::new("restless", |_, life: Life| async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        life.ready(Outputs::none());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Err(Failure::new(Kind::Bounce, "again"))
+    });
+    let begun = Instant::now();
+    stage.install(vec![restless, stage.worker("waits").uses("restless")]).await;
+    stage.until("it is started", || stage.calls("waits") == 1).await;
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(1900) && took < Duration::from_secs(3), "{took:?}");
+    stage.until("it went on coming and going", || stage.starts("restless") > 20).await;
+}
+
+/// who is done for good when it is asked to end is forgotten, not started again.
+#[tokio::test(start_paused = true)]
+async fn who_is_done_when_it_is_asked_to_end_is_forgotten() {
+    let stage = Stage::new();
+    let leaves = Manifold::new("leaves", |_, life: Life| async move {
+        life.ready(Outputs::none());
+        life.stopping().cancelled().await;
+        Err(Failure::new(Kind::Uninstall, "done"))
+    });
+    stage.install(vec![stage.worker("input"), leaves.uses("input")]).await;
+    stage.runs(&["leaves"]).await;
+    stage.cue("input", Cue::End(Err(Failure::new(Kind::Bounce, "new"))));
+    stage.until("it is gone", || stage.state("leaves").is_none()).await;
+    stage.until("the input is back", || stage.starts("input") == 2).await;
+    stage.quiet().await;
+    assert_eq!(stage.state("leaves"), None);
 }

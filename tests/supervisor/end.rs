@@ -11,7 +11,7 @@ use tokio::time::Instant;
 async fn workers_end_before_what_they_need() {
     let stage = Stage::new();
     let workers = vec![
-        stage.worker("socket").handles("driver").last(),
+        stage.worker("socket").handles("driver").last(1),
         stage.worker("store"),
         stage.worker("driver").requires("store"),
         stage.worker("graph").uses("driver"),
@@ -104,4 +104,67 @@ async fn never_two_of_one_name() {
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!((stage.calls("slow"), stage.state("slow")), (1, Some(State::Stopping)));
     stage.until("it is started when it has ended", || stage.starts("slow") == 2).await;
+}
+
+/// P-1: those that are stopped last have an order of their own, whatever time they take.
+#[tokio::test(start_paused = true)]
+async fn the_last_have_their_ranks() {
+    let stage = Stage::new();
+    let workers = vec![
+        stage.worker("socket").last(2),
+        stage.worker("recorder").last(1),
+        stage.worker("signals").last(1),
+        stage.worker("driver"),
+    ];
+    stage.install(workers).await;
+    let names = ["socket", "recorder", "signals", "driver"];
+    stage.runs(&names).await;
+    for (name, time) in names.iter().zip([0, 900, 400, 700]) {
+        stage.takes(name, 0, time);
+    }
+    stage.supervisor.stop(None);
+    stage.until("they are asked", || stage.state("recorder") == Some(State::Stopping)).await;
+    assert_eq!(stage.state("driver"), Some(State::Stopped));
+    assert_eq!(stage.state("socket"), Some(State::Running), "it answers meanwhile");
+    stage.supervisor.ended().await;
+    let log = stage.log.lock().expect("whole").clone();
+    let ends: Vec<_> = log.iter().filter_map(|line| line.strip_prefix('-')).collect();
+    assert_eq!(ends, ["driver", "signals", "recorder", "socket"]);
+}
+
+/// P-1: one of the last that needs one that is not ends before it all the same, and nobody waits for ever.
+#[tokio::test(start_paused = true)]
+async fn one_of_the_last_may_need_another() {
+    let stage = Stage::new();
+    let last = stage.worker("last").requires("first").last(1);
+    stage.install(vec![stage.worker("first"), last, stage.worker("other")]).await;
+    stage.runs(&["first", "last", "other"]).await;
+    stage.takes("other", 0, 500);
+    let begun = Instant::now();
+    stage.supervisor.stop(None);
+    assert!(stage.supervisor.ended().await.late.is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    let log = stage.log.lock().expect("whole").clone();
+    let ends: Vec<_> = log.iter().filter_map(|line| line.strip_prefix('-')).collect();
+    assert_eq!(ends, ["other", "last", "first"]);
+}
+
+/// P-1: an input that breaks in the middle of a stop, or is to be removed, makes nobody end before who needs him.
+#[tokio::test(start_paused = true)]
+async fn a_failure_during_the_stop_changes_no_order() {
+    let stage = Stage::new();
+    let (b, c) = (stage.worker("b").requires("a"), stage.worker("c").requires("b"));
+    stage.install(vec![stage.worker("a"), b, c]).await;
+    stage.runs(&["a", "b", "c"]).await;
+    stage.takes("c", 0, 1000);
+    stage.takes("b", 0, 0);
+    stage.supervisor.stop(None);
+    stage.until("it stops", || stage.state("c") == Some(State::Stopping)).await;
+    let refused = stage.supervisor.remove("b").await.unwrap_err();
+    assert!(refused.to_string().contains("shutting down"), "{refused}");
+    stage.fail("a");
+    stage.supervisor.ended().await;
+    let log = stage.log.lock().expect("whole").clone();
+    let ends: Vec<_> = log.iter().filter_map(|line| line.strip_prefix('-')).collect();
+    assert_eq!(ends, ["a", "c", "b"]);
 }

@@ -20,6 +20,8 @@ async fn a_fatal_failure_ends_all() {
     let (who, why) = ended.fatal.as_ref().expect("fatal");
     assert_eq!((&**who, why.to_string()), ("a", "the disk is gone".to_owned()));
     assert_eq!(stage.supervisor.report().state, State::Stopped);
+    let again = stage.supervisor.ended().await;
+    assert_eq!(again.fatal.as_ref().map(|(who, _)| &**who), Some("a"), "A-53");
 }
 
 /// of two, the higher rank is told, whichever came first.
@@ -82,6 +84,23 @@ async fn a_panic_is_a_failure() {
     stage.until("it is told", || stage.error("a") == "it panicked: on cue").await;
     stage.runs(&["a"]).await;
     assert_eq!((stage.starts("a"), stage.starts("b")), (2, 1));
+}
+
+/// P-8: who fails as often, but over a longer time, does not.
+#[tokio::test(start_paused = true)]
+async fn a_budget_of_failures_is_one_of_a_time() {
+    let budget = Some((3, Duration::from_mins(10)));
+    let stage = Stage::with(Delays { budget, ..delays() });
+    stage.install(vec![stage.worker("w")]).await;
+    for round in 1..=20 {
+        stage.until("it runs", || stage.starts("w") == round).await;
+        tokio::time::sleep(Duration::from_mins(6)).await;
+        stage.fail("w");
+    }
+    stage.until("it runs", || stage.starts("w") == 21).await;
+    let report = stage.supervisor.report();
+    assert_eq!(report.state, State::Running);
+    assert!((9..=10).contains(&report.workers["w"].failures), "{report:?}");
 }
 
 /// P-8: who fails too often in a time ends everything.

@@ -8,5 +8,6 @@ mod inputs;
 mod install;
 mod random;
 mod report;
+mod silence;
 mod stage;
 mod strange;

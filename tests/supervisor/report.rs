@@ -15,7 +15,9 @@ async fn it_always_answers() {
     stage.takes("w", 0, 2000);
     stage.supervisor.stop(None);
     stage.until("it drains", || stage.supervisor.report().state == State::Stopping).await;
-    assert_eq!(stage.state("w"), Some(State::Stopping));
+    let told = stage.supervisor.report().workers["w"].clone();
+    assert_eq!((told.state, told.starts), (State::Stopping, 1), "A-43");
+    assert!(told.started.is_some_and(|at| at > 1_600_000_000_000), "A-43: {told:?}");
     stage.supervisor.ended().await;
     let report = stage.supervisor.report();
     assert_eq!((report.state, report.workers["w"].state), (State::Stopped, State::Stopped));
@@ -53,7 +55,10 @@ async fn it_tells_all_of_a_worker() {
     assert_eq!((failed.started, failed.starts), (None, 1));
     assert_eq!(report.workers["talker"].says, None, "what is gone says nothing");
     stage.until("it is back", || stage.starts("w") == 2).await;
-    assert_eq!(stage.error("w"), "", "A-46: forgotten when it was started");
+    let back = stage.supervisor.report().workers["w"].clone();
+    assert_eq!(back.last_error, None, "A-46: forgotten when it was started");
+    assert_eq!(back.last_failure.as_deref(), Some("w broke"), "but not for good");
+    assert_eq!((back.starts, back.started.is_some(), back.failures), (2, true, 1), "A-46");
     assert!(serde_json::to_string(&stage.supervisor.report()).is_ok());
 }
 

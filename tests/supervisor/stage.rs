@@ -25,6 +25,8 @@ pub(crate) struct Actor {
     pub(crate) calls: Arc<AtomicU32>,
     /// When.
     pub(crate) times: Arc<Mutex<Vec<Instant>>>,
+    /// What it was given, at each call.
+    pub(crate) seen: Arc<Mutex<Vec<Inputs>>>,
     /// What it answers before it is ready, one after the other; then it becomes ready.
     refusals: Arc<Mutex<Vec<Failure>>>,
     /// How long it takes to become ready, and to end when asked.
@@ -61,6 +63,7 @@ impl Stage {
             cues,
             calls: Arc::default(),
             times: Arc::default(),
+            seen: Arc::default(),
             refusals: Arc::default(),
             takes: Arc::default(),
         };
@@ -152,12 +155,13 @@ impl Stage {
 impl Actor {
     async fn play(
         self,
-        _inputs: Inputs,
+        inputs: Inputs,
         life: Life,
         heard: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Cue>>>,
     ) -> Result<(), Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.times.lock().expect("whole").push(Instant::now());
+        self.seen.lock().expect("whole").push(inputs);
         let (to_start, _) = *self.takes.lock().expect("whole");
         tokio::select! {
             () = tokio::time::sleep(to_start) => {}

@@ -100,7 +100,7 @@ impl Drop for Freed {
     }
 }
 
-fn wait_for(flag: &AtomicBool) {
+pub(crate) fn wait_for(flag: &AtomicBool) {
     while !flag.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }

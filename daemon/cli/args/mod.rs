@@ -191,7 +191,7 @@ pub struct Events {
     /// Go on with what happens, until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Only from there on: a number of an event, an age such as 2h, or a time such as 2026-11-21T14:00
+    /// Only from there on: a number of an event, an age such as 2h, or a time such as 14:00 or 2026-11-21T14:00
     #[arg(long, value_name = "SINCE", value_parser = since)]
     pub since: Option<Since>,
     /// Of those that were, only the last N [default: 200, unless --since is given]

@@ -28,15 +28,21 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
             Ok(client) => client,
             Err(why) => return without_daemon(args, &wanted, &why),
         };
-        let mut ended = false;
+        let (mut ended, mut is_told) = (false, false);
         loop {
             let within = (!args.follow).then_some(PATIENCE);
             match client.next(within).await {
                 Ok(Some(value)) => {
                     ended |= value.get("end").is_some();
+                    is_told = true;
                     show(args, &value);
                 }
-                Ok(None) => return Ok(Exit::Well),
+                Ok(None) => {
+                    if !is_told {
+                        nothing(args);
+                    }
+                    return Ok(Exit::Well);
+                }
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
                 // What just stops was not ended by anybody (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
@@ -58,6 +64,13 @@ fn wanted(args: &args::Events) -> Wanted {
     };
     let most = args.most.or_else(|| args.since.is_none().then_some(USUAL));
     Wanted { from, since, resource: args.resource.clone(), most }
+}
+
+/// Who asks for what is not there is told so.
+fn nothing(args: &args::Events) {
+    if !args.json {
+        say("nothing of that is recorded: `steadfast events` shows what happened last");
+    }
 }
 
 fn show(args: &args::Events, value: &Value) {
@@ -91,10 +104,15 @@ fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Res
 }
 
 fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<(), Unreadable> {
-    let mut from = reader.begin(wanted)?;
+    let (mut from, mut is_told) = (reader.begin(wanted)?, false);
     loop {
         let page = reader.read(from, u64::MAX, PAGE)?;
-        let Some(last) = page.last().and_then(|event| event.number) else { return Ok(()) };
+        let Some(last) = page.last().and_then(|event| event.number) else {
+            if !is_told {
+                nothing(args);
+            }
+            return Ok(());
+        };
         from = last + 1;
         let is_wanted =
             |event: &&Event| wanted.resource.is_none() || event.resource == wanted.resource;
@@ -104,6 +122,7 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<()
         // A page at a time: there may be a million.
         let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
         if !lines.is_empty() {
+            is_told = true;
             out(lines.join("\n"));
         }
     }

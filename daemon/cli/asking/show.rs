@@ -8,7 +8,8 @@ use super::{ask_for, asking, now, pieces, span, words};
 use crate::control::Ask;
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
-use crate::supervisor::Report;
+use crate::supervisor::{Report, WorkerReport};
+use std::collections::BTreeMap;
 
 /// So many events are shown of one resource.
 const LAST: usize = 5;
@@ -66,7 +67,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
     for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
     {
         let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
-        lines.push(format!("  {what}: {age}"));
+        let class = details.status.last_change.filter(|_| what == "changed");
+        let class = class.map_or_else(String::new, |class| format!(", {}", class.words()));
+        lines.push(format!("  {what}: {age}{class}"));
     }
     lines
 }
@@ -120,6 +123,16 @@ pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
     })
 }
 
+/// What a worker is given by others, and what of that is not there.
+fn inputs(inputs: &BTreeMap<String, bool>) -> String {
+    let each = |(name, is_there): (&String, &bool)| {
+        let missing = if *is_there { "" } else { " (not there)" };
+        format!("{}{missing}", plain(name))
+    };
+    let names: Vec<String> = inputs.iter().map(each).collect();
+    if names.is_empty() { String::new() } else { format!(", inputs: {}", names.join(", ")) }
+}
+
 /// The daemon's own workers.
 pub(in crate::cli) fn report(args: &args::Report) -> Exit {
     asking(async {
@@ -128,20 +141,70 @@ pub(in crate::cli) fn report(args: &args::Report) -> Exit {
             out_json(&report);
             return Ok(Exit::Well);
         }
-        for (name, worker) in &report.workers {
-            let state = format!("{:?}", worker.state).to_lowercase();
-            let mut line = format!("{name}: {state}, {} starts", worker.starts);
-            if let Some(says) = &worker.says {
-                line.push_str(&format!(", {}", plain(says)));
-            }
-            if let Some(error) = &worker.last_error {
-                line.push_str(&format!(", last error: {}", plain(error)));
-            }
-            if let Some(wait) = worker.next_attempt_in {
-                line.push_str(&format!(", next try in {}", span(wait.div_ceil(1000))));
-            }
+        for line in workers(&report) {
             out(line);
         }
         Ok(Exit::Well)
     })
+}
+
+/// All workers, and the names that none bears, line by line.
+fn workers(report: &Report) -> Vec<String> {
+    let mut lines: Vec<String> =
+        report.workers.iter().map(|(name, worker)| of_worker(name, worker)).collect();
+    let nobody = report.nobody.iter();
+    lines
+        .extend(nobody.map(|name| format!("{}: needed, and no worker has that name", plain(name))));
+    lines
+}
+
+fn of_worker(name: &str, worker: &WorkerReport) -> String {
+    let state = format!("{:?}", worker.state).to_lowercase();
+    let mut line = format!("{}: {state}, {} starts", plain(name), worker.starts);
+    if let Some(long) = worker.hangs_for {
+        line.push_str(&format!(", hangs for {}", span(long / 1000)));
+    }
+    if let Some(says) = &worker.says {
+        line.push_str(&format!(", {}", plain(says)));
+    }
+    line.push_str(&inputs(&worker.inputs));
+    if worker.failures > 0 {
+        line.push_str(&format!(", failed {} times within an hour", worker.failures));
+    }
+    if let Some(error) = worker.last_error.as_ref().or(worker.last_failure.as_ref()) {
+        line.push_str(&format!(", last error: {}", plain(error)));
+    }
+    if let Some(wait) = worker.next_attempt_in {
+        line.push_str(&format!(", next try in {}", span(wait.div_ceil(1000))));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workers;
+    use crate::supervisor::{Report, State, WorkerReport};
+
+    /// P-7: a name that nobody bears is shown, and so is who hangs and how often one has failed.
+    #[test]
+    fn the_report_shows_all_that_is_wrong() {
+        let mut report = Report::default();
+        let failed = WorkerReport {
+            state: State::Waiting,
+            starts: 4,
+            failures: 3,
+            last_error: Some("no\u{1b}[2J".to_owned()),
+            next_attempt_in: Some(1200),
+            ..WorkerReport::default()
+        };
+        let hung = WorkerReport { hangs_for: Some(31_000), starts: 1, ..WorkerReport::default() };
+        report.workers.insert("a".to_owned(), failed);
+        report.workers.insert("b".to_owned(), hung);
+        report.nobody.push("drvier".to_owned());
+        let lines = workers(&report);
+        assert!(lines[0].starts_with("a: waiting, 4 starts, failed 3 times within an hour"));
+        assert!(lines[0].ends_with("next try in 2 s") && !lines[0].contains('\u{1b}'));
+        assert_eq!(lines[1], "b: running, 1 starts, hangs for 31 s");
+        assert_eq!(lines[2], "drvier: needed, and no worker has that name");
+    }
 }

@@ -5,7 +5,9 @@ use super::super::exit::Exit;
 use super::super::text::{count, out, out_json, plain};
 use super::{ask_for, asking, span};
 use crate::control::Ask;
-use crate::driver::status::{Checkout, PauseStatus, ResourceStatus, Status, Verdict};
+use crate::driver::status::{
+    ChangeClass, Changes, Checkout, PauseStatus, ResourceStatus, Status, Verdict,
+};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -72,6 +74,9 @@ fn show(status: &Status) {
     if status.more > 0 {
         out(format!("  … and {} more (--most N)", status.more));
     }
+    for part in &status.daemon {
+        out(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
+    }
     if let Some(reboot) = &status.reboot {
         let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
         let by =
@@ -91,6 +96,9 @@ fn show(status: &Status) {
     };
     let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
     out(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    if let Some(changes) = changes(&status.changes) {
+        out(changes);
+    }
     if !status.leaving.is_empty() {
         let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
         let names = names.join(", ");
@@ -100,6 +108,23 @@ fn show(status: &Status) {
         let number = count(status.unwatched, "resource");
         out(format!("  {number} without events: looked at every 30 seconds"));
     }
+}
+
+/// What was changed, by sorts; nothing where nothing was.
+fn changes(changes: &Changes) -> Option<String> {
+    let Changes { intentional, corrective, not_idempotent, contended } = *changes;
+    let sorts = [
+        (ChangeClass::Intentional, intentional),
+        (ChangeClass::Corrective, corrective),
+        (ChangeClass::NotIdempotent, not_idempotent),
+        (ChangeClass::Contended, contended),
+    ];
+    let words: Vec<String> = sorts
+        .into_iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(class, number)| format!("{number} {}", class.words()))
+        .collect();
+    (!words.is_empty()).then(|| format!("  changes since the start: {}", words.join(", ")))
 }
 
 /// The verdict in words.

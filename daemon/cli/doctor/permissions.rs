@@ -1,11 +1,11 @@
 //! Who we are, and whom the state directory, the socket and the graph belong to.
 
 use super::Finding;
-use crate::config;
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use steadfast_resources::host::trust;
 
 /// Whoever can write the settings can name another graph.
 const SETTINGS: &str = super::super::settings::SETTINGS;
@@ -102,7 +102,7 @@ fn control_socket(path: &Path) -> Finding {
 fn graph(path: &Path) -> Finding {
     const NAME: &str = "graph";
     let shown = path.display();
-    match config::doubts(path) {
+    match trust::doubts(path) {
         Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
         Ok(Some(why)) => {
             Finding::problem(NAME, format!("{shown}: {why}"), "give it to root; chmod go-w")

@@ -1,6 +1,7 @@
 //! Completions: scripts for three shells that ask this program, which asks the running daemon for names, and never for long.
 
 use super::super::args::{self, Shell};
+use super::super::asking;
 use super::super::exit::Exit;
 use super::super::text::{error, out};
 use crate::control::{Address, Ask, Client};
@@ -102,9 +103,10 @@ fn paths_and_resources(begun: &OsStr) -> Vec<CompletionCandidate> {
 /// The resources that begin so.
 fn resources(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
-    let is_bash = std::env::var_os("_CLAP_COMPLETE_INDEX").is_some();
-    // Bash shows what was typed with its quotes.
-    let prefix = if is_bash { begun.replace('\\', "") } else { begun.to_owned() };
+    // What tells the shell is taken away before this is called; this only the script for bash sets.
+    let is_bash = std::env::var_os("_CLAP_COMPLETE_COMP_TYPE").is_some();
+    // Shells show what was typed with its quotes; the others than bash put those of an answer themselves.
+    let prefix = begun.trim_start_matches(['\'', '"']).replace('\\', "");
     let quoted = |name: String| if is_bash { for_bash(&name) } else { name };
     let names = names_within(prefix, PATIENCE);
     names.into_iter().map(|name| CompletionCandidate::new(quoted(name))).collect()
@@ -149,10 +151,7 @@ fn address(words: impl Iterator<Item = OsString>) -> Address {
             }
         }
     }
-    match socket {
-        Some(path) => Address::at(path),
-        None => Address::usual(directory.as_deref()),
-    }
+    asking::address(&args::Socket { socket, state_dir: directory })
 }
 
 /// What bash would read as something else, escaped.

@@ -5,7 +5,8 @@ use super::feed::{About, Told};
 use super::view::{Next, Pane, View};
 use crate::control::Ask;
 use crate::driver::status::{
-    Ages, Counts, Differing, Inspection, Inspections, List, Phase, ResourceStatus, Status, Verdict,
+    Ages, Changes, Counts, Differing, Inspection, Inspections, List, Phase, ResourceStatus, Status,
+    Verdict,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -24,6 +25,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
+        last_change: None,
         leaves: false,
         pause: None,
     }
@@ -42,10 +44,12 @@ fn status(verdict: Verdict) -> Status {
         pause: None,
         paused: Vec::new(),
         ages: Ages::default(),
+        changes: Changes::default(),
         troubled: Vec::new(),
         more: 0,
         up_for: 7200,
         version: String::new(),
+        daemon: Vec::new(),
         reboot: None,
         checkout: None,
     }

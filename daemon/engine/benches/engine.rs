@@ -64,10 +64,19 @@ impl Host {
 }
 
 fn graph(count: u32, edges: impl Iterator<Item = (u32, u32)>) -> Arc<Graph> {
+    graph_but(count, edges, None)
+}
+
+/// The same, with another definition of one vertex. Its metaparams are its own, as those of a graph that was read anew are.
+fn graph_but(
+    count: u32,
+    edges: impl Iterator<Item = (u32, u32)>,
+    other: Option<(u32, u64)>,
+) -> Arc<Graph> {
     let meta = Arc::new(Meta::default());
     let declared = |number| Declared {
         id: VertexId(number),
-        definition: 1,
+        definition: other.filter(|(id, _)| *id == number).map_or(1, |(_, definition)| definition),
         meta: Arc::clone(&meta),
         nature: Nature::default(),
     };
@@ -81,7 +90,11 @@ fn graph(count: u32, edges: impl Iterator<Item = (u32, u32)>) -> Arc<Graph> {
 }
 
 fn tree(count: u32) -> Arc<Graph> {
-    graph(count, (1..count).map(|number| ((number - 1) / 10, number)))
+    graph(count, (1..count).map(up_the_tree))
+}
+
+fn up_the_tree(number: u32) -> (u32, u32) {
+    ((number - 1) / 10, number)
 }
 
 fn star(leaves: u32) -> Arc<Graph> {
@@ -142,6 +155,42 @@ fn reload(graph: &Arc<Graph>) -> Duration {
     let mut host = Host::new();
     host.load(graph);
     median(7, || timed(|| host.load(graph)))
+}
+
+/// E-17: what differs in a swap of a tree.
+#[derive(Clone, Copy)]
+enum Differs {
+    /// The definition of one leaf.
+    Leaf,
+    /// One leaf is new, and goes again.
+    Size,
+    /// One leaf has another parent.
+    Edge,
+}
+
+/// A swap that changes one thing, of a graph read anew each time; the old graph is given back in it too.
+fn swap_of_one(count: u32, differs: Differs, operator: bool) -> Duration {
+    let mut host = Host::new();
+    host.load(&tree(count));
+    let mut round = 1;
+    median(15, || {
+        round += 1;
+        let odd = u32::from(round % 2 == 1);
+        let leaf = count - 1;
+        let edges = (1..count).map(up_the_tree);
+        let graph = match differs {
+            Differs::Leaf => graph_but(count, edges, Some((leaf, round))),
+            Differs::Size => tree(count + odd),
+            Differs::Edge => {
+                graph(count, edges.map(|(from, to)| (from - odd * u32::from(to == leaf), to)))
+            }
+        };
+        let before = host.checks;
+        let spent =
+            timed(|| host.tell(Event::Swap(Swap { graph, recall: BTreeMap::new(), operator })));
+        assert!(host.checks - before <= 1, "what stays as it is is not looked at");
+        spent
+    })
 }
 
 /// A pause, an event for every vertex in it, and the resume that sets all right.
@@ -235,6 +284,20 @@ fn main() {
     ));
     let (n, twice) = (start(&layers(30, 20)), start(&layers(60, 20)));
     say(format_args!("  W-6 start of layers: {n:.2?}, {twice:.2?}, ratio {:.2}", ratio(twice, n)));
+    say(format_args!(
+        "E-17 a swap that changes one thing of 10 000, and of 100 000 (at most 10 ms):"
+    ));
+    for (name, differs, operator) in [
+        ("a definition", Differs::Leaf, false),
+        ("a definition, as the operator reloads", Differs::Leaf, true),
+        ("a vertex more or less", Differs::Size, false),
+        ("an edge", Differs::Edge, false),
+    ] {
+        let (n, tenfold) =
+            (swap_of_one(10_000, differs, operator), swap_of_one(100_000, differs, operator));
+        let times = ratio(tenfold, n);
+        say(format_args!("  {name}: {n:.2?}, {tenfold:.2?}, ratio {times:.2}"));
+    }
     say(format_args!("E-19 groups of 10 000 vertices (at most 50 ms):"));
     for (name, graph) in [
         ("no edges", graph(10_000, std::iter::empty())),

@@ -59,6 +59,8 @@ pub struct Recorder {
     pub stream: Stream,
     /// Where it reads them.
     pub state_directory: PathBuf,
+    /// How often its loop turns where nothing happens, so that it is seen to live.
+    pub turn: Duration,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -71,16 +73,23 @@ impl std::fmt::Debug for Recorder {
 type Flight<'a> = Pin<Box<dyn Future<Output = (u64, Result<(), String>)> + Send + 'a>>;
 
 impl Recorder {
-    /// Records until it is stopped and the tail is sent, or its time is over (C-15). What it says of itself goes to `say`.
+    /// Records until it is stopped and the tail is sent, or its time is over (C-15). What it says of itself goes to `say`,
+    /// at each turn of its loop.
     pub async fn run(
         &self,
         stopping: &CancellationToken,
         say: impl Fn(String) + Send,
     ) -> Result<(), String> {
         let mut standing = self.stream.standing();
-        let (place, born) = tokio::select! {
-            place = self.place(&mut standing) => place?,
-            () = stopping.cancelled() => return Ok(()),
+        let (place, born) = {
+            let mut place = std::pin::pin!(self.place(&mut standing));
+            loop {
+                tokio::select! {
+                    place = &mut place => break place?,
+                    () = tokio::time::sleep(self.turn) => say("waits for the event log".to_owned()),
+                    () = stopping.cancelled() => return Ok(()),
+                }
+            }
         };
         let began = Instant::now();
         let batcher = Batcher::new(self.sink.under_way(), place.number, &place.begun);
@@ -104,6 +113,7 @@ impl Recorder {
                 }
                 changed = standing.changed() => changed.map_err(|error| error.to_string())?,
                 () = until(wakeup), if wakeup.is_some() => {}
+                () = tokio::time::sleep(self.turn) => {}
                 () = until(deadline), if deadline.is_some() => {
                     let (events, _) = work.batcher.left();
                     let why = work.trouble.as_deref().unwrap_or("it takes too long");

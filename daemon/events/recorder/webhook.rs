@@ -105,8 +105,24 @@ impl Sink for ToWebhook {
     }
 }
 
-/// An error with all that caused it.
+/// What is wrong with a certificate, as the library says it, and what can be done.
+const CERTIFICATES: [(&str, &str); 3] = [
+    ("UnknownIssuer", "its issuer is unknown here: add that to the certificates of this host"),
+    ("expired", "it has expired: renew it, or look at the clock"),
+    ("not valid for name", "it is of another name: name that in the url"),
+];
+
+/// An error with all that caused it, and first what to do where that is known.
 fn told(error: &dyn std::error::Error) -> String {
+    let said = chain(error);
+    let known = CERTIFICATES.iter().find(|(word, _)| said.contains(word));
+    match known {
+        Some((_, what)) => format!("the certificate of the server is refused: {what} ({said})"),
+        None => said,
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,11 +1,12 @@
 //! What a file is to hold: texts and other files, one after the other, read a piece at a time and never loaded whole.
 
 use super::Files;
-use super::fault::Fault;
+use super::fault::{Fault, said};
 use super::path::open_followed;
 use super::read::{READ, read_some, seen};
 use super::spot::{Seen, Spot};
 use crate::host::kernel::{openat, statat};
+use crate::host::trust::Reader;
 use crate::permit::Revoked;
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::{OsStr, OsString};
@@ -65,10 +66,35 @@ impl Files {
         self.origin_at(&spot, &found).map(Some)
     }
 
+    /// The same for what only a reader's believed users may have written (S-11): for root it is refused where others could change it.
+    /// Who is not root was warned when the graph was loaded.
+    pub fn source(&self, path: &Path, reader: Reader) -> Result<Option<Origin>, Fault> {
+        let found = self.origin(path)?;
+        let doubt = found.as_ref().filter(|_| reader.is_strict()).and_then(|origin| {
+            let way = reader.doubts_on_the_way(path);
+            way.or_else(|| reader.doubts_seen(path, origin.seen()))
+        });
+        doubt.map_or(Ok(found), |doubt| Err(doubtful(path, &doubt)))
+    }
+
+    /// Refuses what was seen in a directory of a source, by the same rule.
+    pub fn guard_trust(path: &Path, seen: &Seen, reader: Reader) -> Result<(), Fault> {
+        let doubt = reader.doubts_seen(path, seen).filter(|_| reader.is_strict());
+        doubt.map_or(Ok(()), |doubt| Err(doubtful(path, &doubt)))
+    }
+
     /// What was seen at a spot, to copy from.
     pub fn origin_at(&self, spot: &Spot<'_>, found: &Seen) -> Result<Origin, Fault> {
         self.guard_source(Origin::at(spot, found))
     }
+}
+
+fn doubtful(path: &Path, doubt: &str) -> Fault {
+    let mut trouble = said("copy", path, "somebody else could change it");
+    trouble.what.push_str(&format!("\n{doubt}"));
+    Fault::refused(
+        trouble.hint("let root own it and all folders above it, and nobody else write there"),
+    )
 }
 
 fn followed(path: &Path, uid: u32) -> Result<(OwnedFd, OsString, Option<Seen>), Fault> {

@@ -82,6 +82,7 @@ impl Reader {
             stdin: None,
             umask: self.umask(),
             timeout: self.timeout(),
+            judged: false,
         }
     }
 

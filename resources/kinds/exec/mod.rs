@@ -19,6 +19,7 @@ use crate::source::Source;
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
 use crate::token::Need;
 use guards::Guards;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// The kind.
@@ -188,6 +189,10 @@ impl Resource for Exec {
 
     fn needs(&self) -> Vec<Need> {
         self.needed()
+    }
+
+    fn trusts(&self) -> Vec<PathBuf> {
+        self.trusted()
     }
 
     fn watch(&self) -> Vec<Source> {

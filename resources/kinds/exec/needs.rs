@@ -4,6 +4,7 @@ use super::Exec;
 use crate::host::Command;
 use crate::source::Source;
 use crate::token::Need;
+use std::path::PathBuf;
 
 impl Exec {
     pub(super) fn needed(&self) -> Vec<Need> {
@@ -24,6 +25,14 @@ impl Exec {
         needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "it runs as")));
         needs.extend(self.command.group.iter().filter_map(|name| Need::group(name, "it runs as")));
         needs
+    }
+
+    /// The programs that others must not be able to change, as far as they are named by their path; who runs as another user runs what
+    /// that user may have written.
+    pub(super) fn trusted(&self) -> Vec<PathBuf> {
+        let own = self.commands().filter(|command| command.user.is_none());
+        let programs = own.filter_map(|command| command.argv.first()).map(PathBuf::from);
+        programs.filter(|program| program.is_absolute()).collect()
     }
 
     /// Every command of it.

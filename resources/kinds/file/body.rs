@@ -2,6 +2,7 @@
 
 use super::File;
 use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
+use crate::host::trust::Reader;
 use crate::secret::{Sealed, Secret};
 use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
@@ -29,18 +30,23 @@ pub(super) enum Body {
 
 impl Body {
     /// The content as it would be now; none where any will do.
-    pub(super) fn content(&self, files: &Files) -> Result<Option<Content<'_>>, Fault> {
+    pub(super) fn content(
+        &self,
+        files: &Files,
+        reader: &dyn Fn() -> Reader,
+    ) -> Result<Option<Content<'_>>, Fault> {
         let mut content = Content::default();
         match self {
             Self::Any | Self::Sealed(_) => return Ok(None),
             Self::Text(text) => return Ok(Some(Content::text(text))),
             Self::Secret(text) => return Ok(Some(Content::text(text.reveal()))),
-            Self::Source(path) => content.push(regular(files, path)?),
+            Self::Source(path) => content.push(regular(files, path, reader())?),
             Self::Fragments(paths) => {
+                let reader = reader();
                 for path in paths {
-                    let origin = there(files, path)?;
+                    let origin = there(files, path, reader)?;
                     if origin.seen().kind == FileType::Directory {
-                        join(files, &origin, &mut content)?;
+                        join((files, reader), &origin, &mut content)?;
                     } else {
                         content.push(only_regular(origin)?);
                     }
@@ -56,7 +62,11 @@ impl Body {
 }
 
 /// The files of a directory in the order of their names; hidden ones, and what is no file, are left out.
-fn join(files: &Files, directory: &Origin, content: &mut Content<'_>) -> Result<(), Fault> {
+fn join(
+    (files, reader): (&Files, Reader),
+    directory: &Origin,
+    content: &mut Content<'_>,
+) -> Result<(), Fault> {
     let branch = directory.branch()?;
     for name in branch.names()? {
         if name.as_bytes().starts_with(b".") || is_temporary(&name) {
@@ -66,9 +76,12 @@ fn join(files: &Files, directory: &Origin, content: &mut Content<'_>) -> Result<
         let spot = branch.spot(&path);
         let Some(seen) = spot.look()? else { continue };
         match seen.kind {
-            FileType::RegularFile => content.push(files.origin_at(&spot, &seen)?),
+            FileType::RegularFile => {
+                Files::guard_trust(&path, &seen, reader)?;
+                content.push(files.origin_at(&spot, &seen)?);
+            }
             FileType::Symlink => {
-                let origin = there(files, &path)?;
+                let origin = there(files, &path, reader)?;
                 if origin.seen().kind == FileType::RegularFile {
                     content.push(origin);
                 }
@@ -79,8 +92,8 @@ fn join(files: &Files, directory: &Origin, content: &mut Content<'_>) -> Result<
     Ok(())
 }
 
-fn regular(files: &Files, path: &Path) -> Result<Origin, Fault> {
-    only_regular(there(files, path)?)
+fn regular(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
+    only_regular(there(files, path, reader)?)
 }
 
 fn only_regular(origin: Origin) -> Result<Origin, Fault> {
@@ -94,8 +107,8 @@ fn only_regular(origin: Origin) -> Result<Origin, Fault> {
     }
 }
 
-fn there(files: &Files, path: &Path) -> Result<Origin, Fault> {
-    let origin = files.origin(path).map_err(|fault| fault.named(path))?;
+fn there(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
+    let origin = files.source(path, reader).map_err(|fault| fault.named(path))?;
     origin.ok_or_else(|| {
         Fault::refused(
             said("copy", path, "it does not exist")
@@ -105,8 +118,8 @@ fn there(files: &Files, path: &Path) -> Result<Origin, Fault> {
 }
 
 /// The directory that a tree is copied from.
-pub(super) fn tree_source(files: &Files, path: &Path) -> Result<Origin, Fault> {
-    let origin = there(files, path)?;
+pub(super) fn tree_source(files: &Files, path: &Path, reader: Reader) -> Result<Origin, Fault> {
+    let origin = there(files, path, reader)?;
     if origin.seen().kind == FileType::Directory {
         return Ok(origin);
     }

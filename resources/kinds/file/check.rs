@@ -6,7 +6,8 @@ use super::plan::{Found, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
 use crate::change::{Change, Verdict};
-use crate::host::files::{Content, Fault, Files, Seen, Why, said};
+use crate::host::files::{AccountKind, Content, Fault, Files, Seen, Why, said};
+use crate::host::trust::Reader;
 use crate::secret::Sealed;
 use crate::trouble::Trouble;
 use rustix::fs::FileType;
@@ -121,11 +122,17 @@ impl File {
     /// The content that is declared, as it would be now.
     pub(super) fn content(&self, files: &Files) -> Result<Option<Content<'_>>, Fault> {
         match &self.shape {
-            Shape::Regular(body) => body.content(files),
+            Shape::Regular(body) => body.content(files, &|| self.reader(files)),
             Shape::Directory(_) | Shape::Link(_) | Shape::Absent | Shape::IfThere { .. } => {
                 Ok(None)
             }
         }
+    }
+
+    /// Who reads what is copied. The owner that is declared could change the copy anyway, and so may change what it is made of.
+    pub(super) fn reader(&self, files: &Files) -> Reader {
+        let number = |owner: &String| files.accounts().number(AccountKind::User, owner).ok();
+        Reader::here().on_behalf_of(self.owner.as_ref().and_then(number))
     }
 
     /// What must be at the path.

@@ -99,12 +99,12 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "source",
         FieldType::Text,
-        "A file to copy from, relative to the graph file; one that ends in / is a directory and needs recurse. A new file gets the mode of its source, at most 0755.",
+        "A file to copy from, relative to the graph file; one that ends in / is a directory and needs recurse. A new file gets the mode of its source, at most 0755. For root: nobody but root and the declared owner may be able to change it.",
     ),
     FieldSpec::new(
         "fragments",
         FieldType::Texts,
-        "Files that are joined to the content, in this order, relative to the graph file; of a directory its files by name, hidden ones left out.",
+        "Files that are joined to the content, in this order, relative to the graph file; of a directory its files by name, hidden ones left out. For root: as with source.",
     ),
     FieldSpec::later("template", "A template that makes the content."),
     FieldSpec::new(
@@ -260,6 +260,10 @@ impl Resource for File {
 
     fn needs(&self) -> Vec<Need> {
         self.needed()
+    }
+
+    fn trusts(&self) -> Vec<PathBuf> {
+        self.trusted()
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -3,6 +3,7 @@
 use super::body::Body;
 use super::{File, Shape};
 use crate::token::{Need, Token};
+use std::path::PathBuf;
 
 impl File {
     pub(super) fn tokens(&self) -> Vec<Token> {
@@ -10,6 +11,25 @@ impl File {
             matches!(self.shape, Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_));
         let path = is_there.then(|| Token::Path(self.path.clone()));
         path.into_iter().chain(Token::unit_of(&self.path)).collect()
+    }
+
+    /// What others must not be able to change: what is copied, and what judges it.
+    pub(super) fn trusted(&self) -> Vec<PathBuf> {
+        let copied = match &self.shape {
+            // Its owner may change the copy anyway.
+            _ if self.owner.is_some() => &[],
+            Shape::Regular(Body::Source(path)) | Shape::Directory(Some(path)) => {
+                std::slice::from_ref(path)
+            }
+            Shape::Regular(Body::Fragments(paths)) => paths,
+            Shape::Regular(_)
+            | Shape::Directory(None)
+            | Shape::Link(_)
+            | Shape::Absent
+            | Shape::IfThere { .. } => &[],
+        };
+        let program = self.rare().validate.first().map(PathBuf::from);
+        copied.iter().cloned().chain(program.filter(|program| program.is_absolute())).collect()
     }
 
     pub(super) fn needed(&self) -> Vec<Need> {

@@ -12,6 +12,7 @@ use crate::former::Losing;
 use crate::host::files::{
     Branch, Content, Entered, Fault, Files, Reach, Seen, Spot, Why, is_temporary, said,
 };
+use crate::host::trust::Reader;
 use crate::permit::Revoked;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,8 @@ const LOOKS: usize = 3;
 pub(super) struct Tree<'a> {
     file: &'a File,
     files: &'a Files,
+    /// Who reads the source.
+    reader: Reader,
     cancel: &'a CancellationToken,
     /// None for a check.
     hands: Option<Hands<'a>>,
@@ -46,7 +49,8 @@ impl<'a> Tree<'a> {
     ) -> Self {
         let report = Report::default();
         let (hands, only) = apply.unzip();
-        Self { file, files, cancel, hands, only, report, done_here: false, touched: false }
+        let reader = file.reader(files);
+        Self { file, files, reader, cancel, hands, only, report, done_here: false, touched: false }
     }
 
     /// Holds all below the directory that was seen at a spot, or that is to be there.
@@ -62,7 +66,7 @@ impl<'a> Tree<'a> {
         let top = found.map(|found| spot.branch(found, all)).transpose()?;
         let source = match &self.file.shape {
             Shape::Directory(Some(path)) => {
-                let origin = body::tree_source(self.files, path)?;
+                let origin = body::tree_source(self.files, path, self.reader)?;
                 Some(origin.branch()?)
             }
             _ => None,
@@ -126,6 +130,7 @@ impl<'a> Tree<'a> {
         let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
         match seen.kind {
             FileType::RegularFile => {
+                Files::guard_trust(&path, &seen, self.reader)?;
                 let mut content = Content::default();
                 content.push(self.files.origin_at(&spot, &seen)?);
                 self.entry(target, below, Want::Regular(Some(&content)))?;
@@ -135,6 +140,7 @@ impl<'a> Tree<'a> {
                 self.entry(target, below, Want::Link(&text))?;
             }
             FileType::Directory => {
+                Files::guard_trust(&path, &seen, self.reader)?;
                 let Entered::Branch(source) = source.enter(&spot, &seen)? else {
                     return Err(mounted(&path));
                 };

@@ -37,7 +37,7 @@ impl Acceptance for Validation<'_> {
             return Err(refused("its name is not UTF-8, so validate cannot be told of it"));
         };
         let argv = self.argv.iter().map(|word| word.replacen(CANDIDATE, candidate, 1)).collect();
-        let command = Command { argv, timeout: Some(TIMEOUT), ..Command::default() };
+        let command = Command { argv, timeout: Some(TIMEOUT), judged: true, ..Command::default() };
         let finished = self.host.query_here(&command, self.permit).map_err(|mut trouble| {
             trouble.what.insert_str(0, "validate: ");
             Fault::refused(trouble)

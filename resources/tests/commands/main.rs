@@ -6,3 +6,4 @@ mod fields;
 mod messages;
 mod support;
 mod timer;
+mod trust;

@@ -42,7 +42,7 @@ fn a_new_file_has_the_mode_of_its_source_and_no_wider_one_than_0755() {
     let (host, dir) = (Host::default(), scratch());
     let source = dir.path().join("source");
     for (number, (from, to)) in
-        [(0o644, 0o644), (0o600, 0o600), (0o6777, 0o755), (0o440, 0o640), (0o751, 0o751)]
+        [(0o644, 0o644), (0o600, 0o600), (0o6755, 0o755), (0o440, 0o640), (0o751, 0o751)]
             .into_iter()
             .enumerate()
     {

@@ -9,5 +9,6 @@ mod safety;
 mod sequences;
 mod support;
 mod trees;
+mod trust;
 mod unprivileged;
 mod windows;

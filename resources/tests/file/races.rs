@@ -186,12 +186,14 @@ fn a_racer_cannot_make_us_copy_a_file_of_roots() {
     let host = Host::default();
     let (source, tree) = (race.target(), race.dir.path().join("home/g"));
     let (one, all) = (race.dir.path().join("one"), race.dir.path().join("all"));
+    // The copy is to belong to whom the source belongs: else none is made (S-11).
+    let theirs = ("owner", "65534");
     let held = [
-        file(&one, &[("source", source.to_str().unwrap()), ("force", "true")]),
-        file(&one, &[("fragments", source.parent().unwrap().to_str().unwrap())]),
+        file(&one, &[("source", source.to_str().unwrap()), ("force", "true"), theirs]),
+        file(&one, &[("fragments", source.parent().unwrap().to_str().unwrap()), theirs]),
         file(
             format!("{}/", all.display()),
-            &[("source", tree.to_str().unwrap()), ("recurse", "true"), ("force", "true")],
+            &[("source", tree.to_str().unwrap()), ("recurse", "true"), ("force", "true"), theirs],
         ),
     ];
     let (mut copied, mut rounds) = (0, 0);

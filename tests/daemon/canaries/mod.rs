@@ -1,12 +1,15 @@
 //! S-6: forty canaries through every field of every kind that takes a secret, by every way in which one is supplied, on success and
 //! on failure, in a panic, in drift, after a crash, with a broken graph: in no sink is one found.
 
+mod past;
+mod recorders;
 mod sinks;
 mod table;
 
 use crate::host::{Host, ends};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use recorders::Recorders;
 use sinks::{Ear, Onlooker, Silence, surround};
 use std::process::{Child, Stdio};
 use steadfast_resources::{FieldType, Receives};
@@ -50,7 +53,8 @@ fn host(rows: &[Row]) -> Host {
 }
 
 fn daemon(host: &Host, form: &str, log: &str) -> Child {
-    let mut command = host.command(&["run", "--log", form]);
+    let config = ["--config", "$DIR/steadfast.yaml"];
+    let mut command = host.command(&[&["run", "--log", form], &config[..]].concat());
     surround(host, &mut command);
     command.env("NOTIFY_SOCKET", host.path("notify")).stdout(Stdio::null());
     command.stderr(std::fs::File::create(host.path(log)).expect("a log"));
@@ -94,9 +98,12 @@ fn by_commands(host: &Host, rows: &[Row], silence: &mut Silence<'_>) {
     for row in rows.iter().filter(|row| row.arrives()) {
         host.append(&format!("got/{}", row.number), "drifted");
     }
-    for words in [&["plan", "--explain-edges"][..], &["plan", "--json"], &["drift"], &["apply"]] {
+    for words in [&["plan", "--explain-edges"][..], &["plan", "--json"], &["drift"]] {
         silence.ask(words);
     }
+    past::is_planned(host, silence, rows);
+    silence.ask(&["apply"]);
+    past::is_documented(host, silence);
 }
 
 fn over_the_socket(silence: &Silence<'_>) {
@@ -144,7 +151,9 @@ fn forty_canaries_are_found_nowhere() {
     let rows = rows();
     assert!(rows.len() >= 40, "forty at least: {}", rows.len());
     let host = host(&rows);
-    let (mut silence, onlooker, ear) = (Silence::of(&host), Onlooker::start(), Ear::open(&host));
+    let (mut silence, onlooker, ear) =
+        (Silence::of(&host), Onlooker::start(), Ear::open(&host, "notify"));
+    let recorders = Recorders::open(&host);
     by_commands(&host, &rows, &mut silence);
     silence.holds_in_the_state();
 
@@ -167,6 +176,8 @@ fn forty_canaries_are_found_nowhere() {
     host.wait_until("it is made again", || host.read(&got).ends_with("-rotated"));
     over_the_socket(&silence);
     silence.ask_daemon(&["log-level", "debug"]);
+    past::is_told(&host, &silence, held);
+    past::is_seen(&host, &silence, held);
     signal(&second, Signal::SIGTERM);
     ends(&mut second, crate::host::LIMIT);
 
@@ -177,6 +188,7 @@ fn forty_canaries_are_found_nowhere() {
     silence.holds("the arguments of a process", &seen);
     assert!(host.read("argv").contains("cmdline"), "children have looked at themselves");
     silence.holds("the arguments of a child", host.read("argv").as_bytes());
+    recorders.hold(&host, &silence);
     let heard = ear.heard();
     assert!(heard.starts_with(b"READY") || heard.windows(6).any(|w| w == b"STATUS"), "heard");
     silence.holds("the status for systemd", &heard);

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use steadfast::history::Reader;
+use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing};
 
 /// What must not be found: canaries, and passwords as soon as they are known.
 pub(super) struct Silence<'a> {
@@ -69,6 +71,25 @@ impl<'a> Silence<'a> {
             assert!(is_kept, "what is saved is in the state, so it is searched rightly");
         }
         assert!(!all.is_empty(), "the state was looked at");
+        self.holds_in_the_history();
+    }
+
+    /// Contents are packed in the history: what was there before each change, unpacked.
+    fn holds_in_the_history(&self) {
+        let reader = Reader::open(&self.host.path("state")).expect("a history that can be read");
+        // Where nothing was changed there is none.
+        let Some(reader) = reader else { return };
+        for entry in reader.entries(None, 1 << 40).expect("entries") {
+            let former = reader.former(&entry).expect("what was there");
+            if let Former::Thing(FormerThing { shape, .. }) = former {
+                let bytes = match shape {
+                    FormerShape::File(_, FormerContent::Bytes(bytes)) => bytes,
+                    FormerShape::Link(target) => target,
+                    _ => Vec::new(),
+                };
+                demand(&format!("history: {}", entry.resource), &bytes, self.words.iter());
+            }
+        }
     }
 
     fn holds_below(&self, directory: &Path, all: &mut Vec<u8>) {
@@ -138,13 +159,13 @@ impl Onlooker {
 pub(super) struct Ear(Arc<Mutex<Vec<u8>>>);
 
 impl Ear {
-    pub(super) fn open(host: &Host) -> Self {
-        let socket = UnixDatagram::bind(host.path("notify")).expect("bound");
+    pub(super) fn open(host: &Host, name: &str) -> Self {
+        let socket = UnixDatagram::bind(host.path(name)).expect("bound");
         let heard = Arc::<Mutex<Vec<u8>>>::default();
         let into = Arc::clone(&heard);
         // It ends with the process of this one test.
         std::thread::spawn(move || {
-            let mut buffer = [0; 8192];
+            let mut buffer = vec![0; 1 << 18];
             while let Ok(length) = socket.recv(&mut buffer) {
                 let mut all = into.lock().unwrap_or_else(PoisonError::into_inner);
                 all.extend_from_slice(&buffer[..length]);

@@ -115,6 +115,12 @@ impl Row {
         format!("recv: {{{name}{}: {from}}}", if is_map { ".V" } else { "" })
     }
 
+    /// The one of it that is well, where nothing but the graph supplies it.
+    pub(super) fn well(&self) -> Option<String> {
+        let is_direct = matches!(self.way, Way::File | Way::Credential | Way::Command);
+        is_direct.then(|| format!("{}[well-{}]", self.kind, self.number))
+    }
+
     /// A file that is held to what another file supplies.
     pub(super) fn is_file_of_file(&self) -> bool {
         self.kind == "file" && self.way == Way::File

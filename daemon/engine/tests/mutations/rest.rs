@@ -219,9 +219,15 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e17-the-new-edges-are-not-looked-at", "E-17", "gates stand as under the old edges"),
-        "swap.rs",
-        "for id in topology.order() {\n            self.rebuild_gate(*id);",
-        "for id in topology.order().iter().skip(1) {\n            self.rebuild_gate(*id);",
+        "clearance.rs",
+        "*due |= before.parents(*id) != topology.parents(*id);",
+        "*due |= before.parents(*id).len() > topology.parents(*id).len() + 1;",
+    ),
+    broken(
+        ("e17-what-follows-is-not-looked-at", "E-17", "below what a swap touches, gates stand"),
+        "clearance.rs",
+        "if due[at] && self.rebuild_gate(order[at]) {",
+        "if due[at] && self.rebuild_gate(order[at]) && topology.order().is_empty() {",
     ),
     broken(
         ("e17-right-survives-a-new-definition", "E-17", "what it was is taken for what it is"),

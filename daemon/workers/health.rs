@@ -1,0 +1,127 @@
+//! How the daemon itself stands: what is wrong with its workers and with what they keep.
+
+use super::Shared;
+use crate::driver::status::{Ill, PartStatus};
+use crate::supervisor::{Report, State, WorkerReport};
+use std::time::Duration;
+
+/// So many failures within an hour are again and again.
+const AGAIN: u64 = 2;
+
+/// What is wrong, worst first.
+pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
+    let mut ill = of_workers(&shared.ending.supervisor.report());
+    let unkept = |part: &str, why: String| PartStatus {
+        part: part.to_owned(),
+        ill: Ill::Unkept,
+        says: format!("nothing is recorded: {why}"),
+    };
+    let trouble = shared.stream.standing().borrow().trouble.clone();
+    ill.extend(trouble.map(|why| unkept("event log", why)));
+    ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
+    // Stable: by name among those that are as ill.
+    ill.sort_by_key(|part| part.ill);
+    ill
+}
+
+fn of_workers(report: &Report) -> Vec<PartStatus> {
+    let workers = report.workers.iter().filter_map(|(name, worker)| {
+        worker_is(worker).map(|(ill, says)| PartStatus { part: name.clone(), ill, says })
+    });
+    let nobody = report.nobody.iter().map(|name| PartStatus {
+        part: name.clone(),
+        ill: Ill::Down,
+        says: "is needed, and no worker has that name".to_owned(),
+    });
+    workers.chain(nobody).collect()
+}
+
+fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
+    let seconds = |ms: u64| Duration::from_millis(ms).as_secs_f64();
+    if let Some(long) = worker.hangs_for {
+        return Some((Ill::Hangs, format!("hangs for {:.0} s", seconds(long))));
+    }
+    let is_down = matches!(worker.state, State::Waiting | State::Stopped);
+    if let Some(why) = worker.last_error.as_ref().filter(|_| is_down) {
+        let next = worker.next_attempt_in;
+        let next = next.map(|ms| format!("; next try in {:.1} s", seconds(ms)));
+        return Some((Ill::Down, format!("does not run: {why}{}", next.unwrap_or_default())));
+    }
+    if worker.failures < AGAIN {
+        return None;
+    }
+    let why = worker.last_failure.as_deref().unwrap_or("unknown");
+    Some((Ill::Unsteady, format!("failed {} times within an hour: {why}", worker.failures)))
+}
+
+/// Those that are waited for at the end, in words.
+pub(super) fn ending(report: &Report) -> String {
+    let live = |state| matches!(state, State::Starting | State::Running | State::Stopping);
+    let left = report.workers.iter().filter(|(_, worker)| worker.state == State::Stopping);
+    let names: Vec<&str> = left.map(|(name, _)| name.as_str()).collect();
+    match names.as_slice() {
+        [] => {
+            let count = report.workers.values().filter(|worker| live(worker.state)).count();
+            format!("the daemon is ending: {count} workers are left")
+        }
+        names => format!("the daemon is ending: it waits for {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ending, of_workers};
+    use crate::driver::status::Ill;
+    use crate::supervisor::{Report, State, WorkerReport};
+
+    fn worker(state: State) -> WorkerReport {
+        WorkerReport { state, ..WorkerReport::default() }
+    }
+
+    /// P-7: also a name that nobody bears; what is well, or has ended well, or has failed once, is not told.
+    #[test]
+    fn what_is_wrong_is_told() {
+        let mut report = Report::default();
+        let why = || Some("broke".to_owned());
+        for (name, worker) in [
+            ("ended", worker(State::Stopped)),
+            ("once", WorkerReport { failures: 1, last_failure: why(), ..worker(State::Running) }),
+            ("twice", WorkerReport { failures: 2, last_failure: why(), ..worker(State::Running) }),
+            ("hung", WorkerReport { hangs_for: Some(31_000), ..worker(State::Running) }),
+            (
+                "waits",
+                WorkerReport {
+                    last_error: why(),
+                    next_attempt_in: Some(1500),
+                    ..worker(State::Waiting)
+                },
+            ),
+            ("lacks", WorkerReport { last_error: why(), ..worker(State::Stopped) }),
+        ] {
+            report.workers.insert(name.to_owned(), worker);
+        }
+        report.nobody.push("drvier".to_owned());
+        let told = of_workers(&report);
+        let told: Vec<_> = told.iter().map(|part| (&*part.part, part.ill, &*part.says)).collect();
+        assert_eq!(
+            told,
+            [
+                ("hung", Ill::Hangs, "hangs for 31 s"),
+                ("lacks", Ill::Down, "does not run: broke"),
+                ("twice", Ill::Unsteady, "failed 2 times within an hour: broke"),
+                ("waits", Ill::Down, "does not run: broke; next try in 1.5 s"),
+                ("drvier", Ill::Down, "is needed, and no worker has that name"),
+            ]
+        );
+    }
+
+    /// P-1: who is waited for is named while it is waited for.
+    #[test]
+    fn who_is_waited_for_is_told() {
+        let mut report = Report::default();
+        report.workers.insert("control".to_owned(), worker(State::Running));
+        assert_eq!(ending(&report), "the daemon is ending: 1 workers are left");
+        report.workers.insert("recorder".to_owned(), worker(State::Stopping));
+        assert_eq!(ending(&report), "the daemon is ending: it waits for recorder");
+    }
+}

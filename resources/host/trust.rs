@@ -1,0 +1,176 @@
+//! S-11: whoever can change what root reads or runs is root. So root reads and runs nothing that others could change.
+
+use super::files::{Seen, printable};
+use super::kernel::{fstat, getxattr, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as the kernel follows.
+const LINKS_AT_MOST: usize = 40;
+
+/// Whose files are believed besides those of root.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    own: u32,
+    /// Who has become root by `sudo`: that user could have run anything.
+    through_sudo: Option<u32>,
+    /// For whom it is read or run: what comes of it is that user's to change anyway.
+    beneficiary: Option<u32>,
+}
+
+impl Reader {
+    /// This process.
+    #[must_use]
+    pub fn here() -> Self {
+        let own = rustix::process::geteuid().as_raw();
+        let sudo = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+        Self { own, through_sudo: sudo.filter(|_| own == 0), beneficiary: None }
+    }
+
+    /// The same on behalf of a user, who is believed too.
+    #[must_use]
+    pub fn on_behalf_of(self, uid: Option<u32>) -> Self {
+        Self { beneficiary: uid, ..self }
+    }
+
+    /// Whether what is wrong is refused, or only told.
+    #[must_use]
+    pub fn is_strict(self) -> bool {
+        self.own == 0
+    }
+
+    fn believes(self, uid: u32) -> bool {
+        uid == 0 || [Some(self.own), self.through_sudo, self.beneficiary].contains(&Some(uid))
+    }
+
+    /// Who could change an open file besides those who are believed: the file, or a folder above it. Judged by what was
+    /// opened, whatever its path leads to by now.
+    #[must_use]
+    pub fn doubts(self, file: &File) -> Option<String> {
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let opened = std::fs::read_link(&handle).ok()?;
+        let stat = fstat(file).ok()?;
+        if let Some(why) = self.wrong_with(&handle, &stat) {
+            return Some(format!("{} {why}", printable(&opened)));
+        }
+        let mut below = stat;
+        for folder in opened.ancestors().skip(1) {
+            let Ok(stat) = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if let Some(why) = self.wrong_above(folder, &stat, &below) {
+                return Some(why);
+            }
+            below = stat;
+        }
+        None
+    }
+
+    /// Who could change what an absolute path leads to, besides those who are believed: what is there, a folder on the way, or a
+    /// link on the way. Nobody where nothing is there.
+    #[must_use]
+    pub fn doubts_on_the_way(self, path: &Path) -> Option<String> {
+        let mut left: VecDeque<OsString> = path.components().filter_map(name).collect();
+        let (mut here, mut links) = (PathBuf::from("/"), 0);
+        let mut folder = look(&here)?;
+        while let Some(name) = left.pop_front() {
+            if name == ".." {
+                here.pop();
+                folder = look(&here)?;
+                continue;
+            }
+            let next = here.join(&name);
+            let found = look(&next)?;
+            if let Some(why) = self.wrong_above(&here, &folder, &found) {
+                return Some(why);
+            }
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory => (here, folder) = (next, found),
+                FileType::Symlink => {
+                    links += 1;
+                    if !self.believes(found.st_uid) || links > LINKS_AT_MOST {
+                        let uid = found.st_uid;
+                        return Some(format!("the link {} belongs to uid {uid}", printable(&next)));
+                    }
+                    let target = readlinkat(CWD, &next, Vec::new()).ok()?;
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    if target.is_absolute() {
+                        here = PathBuf::from("/");
+                        folder = look(&here)?;
+                    }
+                    let names: Vec<OsString> = target.components().filter_map(self::name).collect();
+                    names.into_iter().rev().for_each(|name| left.push_front(name));
+                }
+                _ => {
+                    let why = self.wrong_with(&next, &found)?;
+                    return Some(format!("{} {why}", printable(&next)));
+                }
+            }
+        }
+        self.wrong_with(&here, &folder).map(|why| format!("{} {why}", printable(&here)))
+    }
+
+    /// The same of one thing alone, in a directory that was looked at before.
+    #[must_use]
+    pub fn doubts_seen(self, path: &Path, seen: &Seen) -> Option<String> {
+        let why = self.wrong(path, (seen.uid, seen.gid, seen.mode))?;
+        Some(format!("{} {why}", printable(path)))
+    }
+
+    fn wrong_above(self, folder: &Path, stat: &Stat, below: &Stat) -> Option<String> {
+        // In a sticky folder nobody else renames or removes what is ours.
+        let is_held = stat.st_mode & 0o1000 != 0 && self.believes(below.st_uid);
+        if is_held && self.believes(stat.st_uid) {
+            return None;
+        }
+        self.wrong_with(folder, stat).map(|why| format!("{} {why}", printable(folder)))
+    }
+
+    fn wrong_with(self, path: &Path, stat: &Stat) -> Option<String> {
+        self.wrong(path, (stat.st_uid, stat.st_gid, stat.st_mode))
+    }
+
+    fn wrong(self, path: &Path, (uid, gid, mode): (u32, u32, u32)) -> Option<String> {
+        if !self.believes(uid) {
+            return Some(format!("belongs to uid {uid}"));
+        }
+        // With an access list the group's bits are its mask: others may be named in it.
+        let by_group = mode & 0o020 != 0 && (gid != 0 || has_access_list(path));
+        // The group of a user who is believed is most often that user's alone.
+        let own_group = gid == uid && self.believes(uid) && gid != 0;
+        if mode & 0o002 != 0 || (by_group && !own_group) {
+            let mode = mode & 0o7777;
+            return Some(format!("may be written by others (mode {mode:04o})"));
+        }
+        None
+    }
+}
+
+/// Who could change this file or folder besides those who are believed: for who asks before it is read.
+pub fn doubts(path: &Path) -> std::io::Result<Option<String>> {
+    // A pipe that nobody writes to is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    Ok(Reader::here().doubts(&file))
+}
+
+fn look(path: &Path) -> Option<Stat> {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
+}
+
+fn name(component: Component<'_>) -> Option<OsString> {
+    match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsStr::new("..").to_owned()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    }
+}
+
+fn has_access_list(path: &Path) -> bool {
+    let mut value = [0_u8; 4];
+    matches!(getxattr(path, "system.posix_acl_access", &mut value), Ok(_) | Err(Errno::RANGE))
+}

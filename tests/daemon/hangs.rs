@@ -1,0 +1,183 @@
+//! F-19: workers of the real program that hang: a task is cut off and started again; a thread is named, and the watchdog of systemd is
+//! not fed while it hangs.
+
+use crate::daemon::{Daemon, Line};
+use crate::host::{Host, LIMIT, is_root};
+use crate::output::Output;
+use crate::workers::{fault, runs_again};
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+const GRAPH: &str = r#"
+graph: hangs
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+/// All that can hang but the driver; `control` last, since the order comes through it.
+const WORKERS: [&str; 7] =
+    ["recorder:file:$DIR/log.jsonl", "signals", "events", "lease", "store", "graph", "control"];
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// A daemon whose workers may do nothing for so long, with a watchdog that is fed at this socket.
+fn run(host: &Host, silence: &str) -> (Daemon, UnixDatagram) {
+    let systemd = UnixDatagram::bind(host.path("notify")).expect("bound");
+    let settings = "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n- file: {path: $DIR/log.jsonl}\n";
+    host.write("steadfast.yaml", host.full(settings));
+    let mut command = host.bare(&["run", "--config", "$DIR/steadfast.yaml"]);
+    command.env("STEADFAST_TEST_SILENCE", silence).env("WATCHDOG_USEC", "300000");
+    command.env("NOTIFY_SOCKET", host.path("notify"));
+    (Daemon::start(command, &host.path("")), systemd)
+}
+
+/// Waits until the watchdog is fed, or until it was not for so long.
+fn is_fed(systemd: &UnixDatagram, within: Duration) -> bool {
+    let end = Instant::now() + within;
+    let mut bytes = [0; 4096];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        systemd.set_read_timeout(Some(left)).expect("set");
+        let Ok(length) = systemd.recv(&mut bytes) else { continue };
+        if String::from_utf8_lossy(&bytes[..length]).contains("WATCHDOG=1") {
+            return true;
+        }
+    }
+}
+
+/// Nothing is fed for a second, which is ten times too long.
+fn starves(host: &Host, systemd: &UnixDatagram) {
+    host.wait_until("the watchdog is not fed", || !is_fed(systemd, Duration::from_secs(1)));
+}
+
+/// F-19: a hang in each worker: it is named, cut off and started again; the host is held, signals and commands are obeyed; who hangs
+/// again and again is told by the status.
+#[test]
+fn each_worker_that_hangs_heals() {
+    let host = Host::with(GRAPH);
+    let (mut daemon, systemd) = run(&host, "3000");
+    daemon.wait_for("converged");
+    for starts in 2..=3 {
+        for worker in WORKERS {
+            fault(&host, &host.full(worker), "hang");
+        }
+        for worker in WORKERS {
+            runs_again(&host, worker, starts);
+        }
+        host.write("a", "broken");
+        host.wait_until("it is put back", || host.read("a") == "x");
+        daemon.skip_to_now();
+        daemon.signal(Signal::SIGUSR1).wait_for("paused");
+        daemon.signal(Signal::SIGUSR2).wait_for("resumed");
+        daemon.signal(Signal::SIGHUP).wait_for("loaded");
+        ask(&host, &["wait", "--timeout", "60"]).exits(0);
+    }
+    assert!(daemon.count("hangs") >= 2 * WORKERS.len(), "each was named");
+    let status = ask(&host, &["status"]);
+    status.exits(0).prints("hangs: as declared");
+    for worker in ["control", "graph", "signals"] {
+        status.prints(&format!("daemon: {worker}: failed 2 times within an hour: it hung"));
+    }
+    assert!(is_fed(&systemd, LIMIT));
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// F-19: the watchdog's own worker is started again when it hangs.
+#[test]
+fn who_feeds_the_watchdog_heals() {
+    let host = Host::with(GRAPH);
+    let (mut daemon, systemd) = run(&host, "2000");
+    daemon.wait_for("converged");
+    assert!(is_fed(&systemd, LIMIT));
+    fault(&host, "watchdog", "hang");
+    daemon.wait_for("hangs");
+    runs_again(&host, "watchdog", 2);
+    while is_fed(&systemd, Duration::from_millis(10)) {}
+    assert!(is_fed(&systemd, LIMIT));
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// F-19: a driver whose loop hangs is named by the log, the report and the status, and starves the watchdog.
+#[test]
+fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
+    let host = Host::with(GRAPH);
+    let (daemon, systemd) = run(&host, "1000");
+    daemon.wait_for("converged");
+    assert!(is_fed(&systemd, LIMIT));
+    fault(&host, "driver", "hang");
+    let line = daemon.wait_for("hangs");
+    assert!(line.message.starts_with("driver: its thread has not answered for"), "{line:?}");
+    ask(&host, &["report"]).exits(0).prints("driver: running, 1 starts, hangs for");
+    starves(&host, &systemd);
+    ask(&host, &["status"]).exits(1).says("the driver is busy").says("it hangs");
+}
+
+/// A thread of a process that is stopped as if it hung, until this ends.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn thread(daemon: &Daemon, name: &str) -> Self {
+        assert!(is_root(), "this test must run as root");
+        let tasks = format!("/proc/{}/task", daemon.pid());
+        let tasks = std::fs::read_dir(tasks).expect("it runs").flatten();
+        let is_named = |path: &std::path::Path| {
+            std::fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name)
+        };
+        let found = tasks.map(|task| task.path()).find(|path| is_named(path));
+        let found = found.unwrap_or_else(|| panic!("no thread is named {name}"));
+        let number = found.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let thread = Pid::from_raw(number.expect("a number"));
+        ptrace::seize(thread, Options::empty()).expect("traced");
+        ptrace::interrupt(thread).expect("interrupted");
+        waitpid(thread, Some(WaitPidFlag::__WALL)).expect("stopped");
+        Self(thread)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // It may have been killed with its process.
+        if ptrace::detach(self.0, None).is_err() {}
+    }
+}
+
+/// F-19, F-12: the thread that keeps the state, then the one that keeps the events, hangs: it is named by the log, the report and the status,
+/// the watchdog is not fed, and all is well when it goes on. Root only (ptrace).
+#[test]
+fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
+    let host = Host::with(GRAPH);
+    let (mut daemon, systemd) = run(&host, "3000");
+    daemon.wait_for("converged");
+    for (worker, thread) in [("store", "journal"), ("events", "events")] {
+        host.wait_until("the watchdog is fed", || is_fed(&systemd, LIMIT));
+        let stopped = Stopped::thread(&daemon, thread);
+        let says = format!("{worker}: its thread has not answered for");
+        let is_named = |line: &Line| line.event == "hangs" && line.message.starts_with(&says);
+        assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
+        ask(&host, &["report"]).exits(0).prints(&format!("{worker}: running, 1 starts, hangs for"));
+        ask(&host, &["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));
+        starves(&host, &systemd);
+        drop(stopped);
+        daemon.wait_for("answers");
+        host.wait_until("the watchdog is fed again", || is_fed(&systemd, LIMIT));
+        ask(&host, &["status"]).exits(0).prints_nothing_of(&format!("daemon: {worker}"));
+        host.write("a", "broken");
+        host.wait_until("it is put back", || host.read("a") == "x");
+    }
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}

@@ -1,0 +1,145 @@
+//! How the daemon itself is, told by its status beside the verdict on the resources; and while it ends.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::output::Output;
+use crate::receiver::{Answer, Receiver};
+use crate::workers::{fault, runs_again};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+const GRAPH: &str = r#"
+graph: health
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+fn json(host: &Host, command: &str) -> Value {
+    serde_json::from_str(&ask(host, &[command, "--json"]).stdout).unwrap_or_default()
+}
+
+/// A worker that breaks again and again is told, though it runs; the verdict and the exit code are of the resources.
+#[test]
+fn a_worker_that_breaks_again_and_again_is_told() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["status"]).exits(0).prints_nothing_of("daemon:");
+    for starts in 2..=3 {
+        fault(&host, "graph", "panic");
+        runs_again(&host, "graph", starts);
+    }
+    fault(&host, "signals", "error");
+    runs_again(&host, "signals", 2);
+    ask(&host, &["status"])
+        .exits(0)
+        .prints("health: as declared")
+        .prints(
+            "daemon: graph: failed 2 times within an hour: it panicked: a fault was put into it",
+        )
+        .prints_nothing_of("daemon: signals");
+    let status = json(&host, "status");
+    let parts = status["daemon"].as_array().expect("a list");
+    assert_eq!(
+        (parts.len(), &parts[0]["part"], &parts[0]["ill"]),
+        (1, &"graph".into(), &"unsteady".into())
+    );
+    assert_eq!(status["verdict"], "converged");
+    ask(&host, &["report"]).prints("graph: running, 3 starts, failed 2 times within an hour");
+    ask(&host, &["stop"]).exits(0);
+    daemon.ends_after_panics(crate::host::LIMIT);
+}
+
+/// A history that cannot be written is told, until it can be again.
+#[test]
+fn a_history_that_cannot_be_written_is_told() {
+    let host = Host::with(GRAPH);
+    host.make_directory("state").chmod("state", 0o700).write("state/history", "in the way");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["status"]).exits(0).prints("daemon: history: nothing is recorded: cannot use");
+    assert_eq!(json(&host, "status")["daemon"][0]["ill"], "unkept");
+    host.remove("state/history").remove("a");
+    host.wait_until("it is put back", || host.read("a") == "x");
+    host.wait_until("it is written again", || {
+        !ask(&host, &["status"]).stdout.contains("daemon: history")
+    });
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// A daemon whose recorder's server does not answer.
+fn stalled(host: &Host) -> Daemon {
+    let receiver = Receiver::new(&[], Answer::Stall);
+    let url = &receiver.url;
+    let settings = format!(
+        "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n- webhook: {{url: \"{url}\", timeout: 1}}\n"
+    );
+    host.write("steadfast.yaml", host.full(&settings));
+    let daemon =
+        Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""));
+    daemon.wait_for("converged");
+    // Then there is something to be sent.
+    host.wait_until("it is tried", || !receiver.came().is_empty());
+    daemon
+}
+
+/// How a worker stands whose name begins so.
+fn state(report: &Value, name: &str) -> String {
+    let mut workers = report["workers"].as_object().into_iter().flatten();
+    let found = workers.find(|(worker, _)| worker.starts_with(name));
+    found.map_or_else(String::new, |(_, worker)| {
+        worker["state"].as_str().unwrap_or_default().to_owned()
+    })
+}
+
+/// P-1, A-43: while a recorder flushes at the stop, the socket answers: the report says who is waited for, and so does the status; the log
+/// names who was late.
+#[test]
+fn the_socket_outlives_who_flushes() {
+    let host = Host::with(GRAPH);
+    let mut daemon = stalled(&host);
+    ask(&host, &["stop"]).exits(0);
+    let mut seen = Value::Null;
+    host.wait_until("it flushes", || {
+        seen = json(&host, "report");
+        state(&seen, "recorder:webhook") == "stopping"
+    });
+    let of = |name: &str| state(&seen, name);
+    assert_eq!(
+        [of("driver"), of("store"), of("graph"), of("control"), of("signals")],
+        ["stopped", "stopped", "stopped", "running", "running"]
+    );
+    assert_eq!(seen["state"], "stopping");
+    ask(&host, &["status"])
+        .exits(1)
+        .says("the daemon is ending: it waits for")
+        .says("recorder:webhook");
+    assert_eq!(daemon.ends(), 0);
+    let log = daemon.log();
+    let late = log.iter().find(|line| line.message.contains("will be after a restart"));
+    assert!(late.is_some_and(|line| line.message.contains("webhook")), "{log:?}");
+}
+
+/// F-12, P-1: who asks twice does not wait for a recorder either; signals are heard as long as that.
+#[test]
+fn a_second_request_waits_for_no_recorder() {
+    let host = Host::with(GRAPH);
+    let mut daemon = stalled(&host);
+    daemon.signal(Signal::SIGTERM);
+    host.wait_until("it flushes", || {
+        state(&json(&host, "report"), "recorder:webhook") == "stopping"
+    });
+    let began = Instant::now();
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}

@@ -1,0 +1,73 @@
+//! Webhooks by TLS: what a server must show before it is told anything.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::output::Output;
+use crate::receiver::{AUTHORITY, Answer, Receiver};
+
+const GRAPH: &str = r#"
+graph: secured
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+"#;
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// A daemon with this webhook, on a host that trusts these authorities.
+fn run(host: &Host, url: &str, authorities: &str) -> Daemon {
+    let settings = format!(
+        "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n\
+         - webhook: {{url: \"{url}\", headers: {{Authorization: Bearer hidden-token}}}}\n"
+    );
+    host.write("steadfast.yaml", settings).write("authorities.pem", authorities);
+    let mut command = host.bare(&["run", "--config", "$DIR/steadfast.yaml"]);
+    command.env("SSL_CERT_FILE", host.path("authorities.pem")).env_remove("SSL_CERT_DIR");
+    Daemon::start(command, &host.path(""))
+}
+
+/// Who is signed by an authority that the host trusts is told all, with its header.
+#[test]
+fn a_server_that_is_trusted_is_told() {
+    let receiver = Receiver::secure(Answer::Taken);
+    let host = Host::with(GRAPH);
+    let mut daemon = run(&host, &receiver.url, AUTHORITY);
+    daemon.wait_for("converged");
+    host.wait_until("it is told", || {
+        receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "converged"))
+    });
+    assert!(receiver.came().iter().all(|came| came.token == "Bearer hidden-token"));
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// Who is signed by nobody that is known, or is of another name, is told nothing, not even a header; it is said why and what to do, and
+/// the host is held.
+#[test]
+fn a_server_that_is_not_trusted_is_told_nothing() {
+    // An authority that is trusted, and has signed nothing here.
+    let stranger = include_str!("tls/stranger.pem");
+    for (authorities, name, why) in [
+        (stranger, "localhost", "its issuer is unknown here: add that to the certificates"),
+        (AUTHORITY, "127.0.0.2", "it is of another name"),
+    ] {
+        let receiver = Receiver::secure(Answer::Taken);
+        let host = Host::with(GRAPH);
+        let url = receiver.url.replace("localhost", name);
+        let mut daemon = run(&host, &url, authorities);
+        daemon.wait_for("converged");
+        host.wait_until("it is said", || ask(&host, &["report"]).stdout.contains(why));
+        let report = ask(&host, &["report"]);
+        report.prints("the certificate of the server is refused");
+        report.prints_nothing_of("hidden-token");
+        host.write("a", "broken");
+        host.wait_until("it is put back", || host.read("a") == "x");
+        assert_eq!(receiver.came().len(), 0);
+        ask(&host, &["stop"]).exits(0);
+        assert_eq!(daemon.ends(), 0);
+    }
+}
