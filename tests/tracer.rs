@@ -10,7 +10,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) name: &'static str,
     /// The thread's name.
     pub(crate) thread: String,
+    /// What its first argument is open on, where that is a file.
+    pub(crate) file: PathBuf,
 }
 
 /// How it ended.
@@ -257,7 +259,8 @@ impl<'a> Follower<'a> {
         let Some(name) = self.name(thread, &registers).filter(|_| self.begun) else { return false };
         let of = format!("/proc/{thread}/comm");
         let thread_name = std::fs::read_to_string(of).unwrap_or_default().trim().to_owned();
-        let call = Call { name, thread: thread_name };
+        let file = std::fs::read_link(format!("/proc/{thread}/fd/{}", registers.rdi));
+        let call = Call { name, thread: thread_name, file: file.unwrap_or_default() };
         let act = (self.decide)(&call);
         self.calls.push(call);
         match act {

@@ -7,7 +7,7 @@ use super::state::Opening;
 use super::text::{count, out, out_json, plain};
 use super::{args, log, pass, read, state, steps, text};
 use crate::config::Loaded;
-use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
+use crate::driver::{Audience, Finished, Guard, News, Parts, Progress, UNKEPT};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::signals::Signals;
@@ -69,13 +69,12 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let host = Host::default();
     let history = History::new(directory, args.state.history);
     let kept = Some(Arc::clone(&history));
-    let parts = Parts { host, key, journal, recalled, history: kept, audience };
+    let parts = Parts { host, key, journal, recalled, history: kept, observing: None, audience };
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(pass::drive(parts, whole, guard, Some(signals)));
-    history.flush();
-    if let Some(why) = &finished.refused {
-        text::error(why, None);
-        return Exit::Graph;
+    history.close();
+    if let Some(exit) = given_up(&finished) {
+        return exit;
     }
     let verdict = Verdict::of(&finished);
     if args.json {
@@ -88,6 +87,26 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
         _ => Exit::Well,
     }
+}
+
+/// Why there is no verdict, and how the program ends for it.
+fn given_up(finished: &Finished) -> Option<Exit> {
+    if let Some(why) = &finished.unkept {
+        let what =
+            format!("given up: for {} s nothing could be kept: {}", UNKEPT.as_secs(), plain(why));
+        text::error(
+            what,
+            Some(
+                "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
+            ),
+        );
+        return Some(Exit::State);
+    }
+    if let Some(why) = &finished.refused {
+        text::error(why, None);
+        return Some(Exit::Graph);
+    }
+    None
 }
 
 /// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.

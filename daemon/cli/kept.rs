@@ -3,12 +3,10 @@
 use super::args::{self, OfKept};
 use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
-use super::{settings, state};
-use crate::config::{Kinds, parts, with_nearest};
-use crate::driver::kept::unreadable;
-use crate::store::{
-    Origin, Owned, PauseRecord, Readers, Recalled, Remembered, SqliteStore, violations,
-};
+use super::{mended, settings, state};
+use crate::config::with_nearest;
+use crate::store::{Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, violations};
+use crate::workers::readers;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -17,11 +15,14 @@ pub(super) fn of_kept(args: &args::Kept) -> Exit {
     let done = match &args.what {
         OfKept::Show(args) => show(args),
         OfKept::Verify(args) => verify(args),
+        OfKept::Export(args) => mended::export(args),
+        OfKept::Import(args) => mended::import(args),
+        OfKept::Repair(args) => mended::repair(args),
     };
     done.unwrap_or_else(|exit| exit)
 }
 
-fn directory(said: Option<&Path>) -> PathBuf {
+pub(super) fn directory(said: Option<&Path>) -> PathBuf {
     let said = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
     state::directory(said.as_deref())
 }
@@ -139,15 +140,9 @@ fn one(kept: &Remembered) -> Value {
 fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let verified = SqliteStore::verify(&directory).map_err(|why| state::refuse(&why))?;
-    let kinds = Kinds::of_this_build();
-    let identity = |name: &str| match parts(name) {
-        None => Some("it is no identity: expected kind[name]".to_owned()),
-        Some((kind, _)) if kinds.is_known(kind) => None,
-        Some((kind, _)) => Some(format!("this steadfast knows no kind `{kind}`")),
-    };
-    let values = |kept: &Remembered| unreadable(kept).map(str::to_owned);
     let mut wrong = verified.damage;
-    wrong.extend(violations(&verified.recalled, &Readers { identity: &identity, values: &values }));
+    let found = violations(&verified.recalled, &readers(|_, _| {}));
+    wrong.extend(found.iter().map(ToString::to_string));
     for line in &wrong {
         out(plain(line));
     }
@@ -157,7 +152,7 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
         out(format!("sound: {resources} in {place}"));
         return Ok(Exit::Well);
     }
-    let hint = "nothing was changed; the next start moves a damaged state aside and keeps it";
+    let hint = "nothing was changed; `steadfast state repair` puts right what can be, and keeps what is there";
     error(format!("{} in {place}", count(wrong.len(), "problem")), Some(hint));
     Ok(Exit::Failed)
 }

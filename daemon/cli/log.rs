@@ -245,6 +245,7 @@ fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
         News::Released => ("released", ": what moved meanwhile is repaired".to_owned(), Warn),
         News::Resumed => ("resumed", String::new(), Info),
         News::PauseEnds(left) => ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn),
+        News::Observing(why) => ("observing", format!(": {}", why.trim_end()), Error),
         News::Unkept(why) => {
             let words = format!(": nothing is changed until state can be kept: {}", plain(why));
             ("unkept", words, Error)

@@ -14,6 +14,7 @@ mod graph;
 mod history;
 mod kept;
 mod log;
+mod mended;
 mod ordered;
 mod pass;
 mod past;
@@ -86,7 +87,8 @@ pub fn main() -> Exit {
         Command::Protect(args) => with_signals(|_| ordered::order(Order::Protect, &args)),
         Command::Unprotect(args) => with_signals(|_| ordered::order(Order::Unprotect, &args)),
         Command::Forget(args) => with_signals(|_| ordered::order(Order::Forget, &args)),
-        Command::State(args) => kept::of_kept(&args),
+        Command::Redo(args) => with_signals(|_| ordered::order(Order::Redo, &args)),
+        Command::State(args) => with_signals(|_| kept::of_kept(&args)),
         Command::Wait(args) => asking::wait(&args),
         Command::Stop(args) => asking::stop(&args),
         Command::LogLevel(args) => asking::log_level(&args),

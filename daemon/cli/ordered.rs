@@ -36,7 +36,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state::refuse(&error);
-    let mut store = SqliteStore::open(&directory).map_err(refuse)?;
+    let mut store = state::held(&directory).map_err(refuse)?;
     let recalled = store.recall().map_err(refuse)?;
     is_known(&recalled, &args.resources)?;
     let names: BTreeSet<&str> = args.resources.iter().map(String::as_str).collect();
@@ -94,6 +94,7 @@ fn carry_out(
             "is not protected any more, until a graph that says `protect: true` is loaded"
         }
         (Order::Unprotect, _) => "is not protected any more",
+        (Order::Redo, _) => "is run again when it is declared next",
         (Order::Forget, _) => {
             "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once"
         }

@@ -37,6 +37,8 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
             paths: args.graph.graphs.clone(),
             options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },
             watch: args.watch,
+            kept_in: (!args.no_kept_graph)
+                .then(|| state::directory(args.state.state_dir.as_deref())),
         },
         signals,
         audience: Box::new(move || {

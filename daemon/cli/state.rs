@@ -2,9 +2,10 @@
 
 use super::exit::Exit;
 use super::text;
-use crate::store::SqliteStore;
-use crate::store::{Recalled, Store, StoreError};
+use crate::store::{Hold, Recalled, SqliteStore, Store, StoreError};
+use crate::workers::readers;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// The directory: as said, as systemd says, root's, or the user's own.
@@ -35,10 +36,16 @@ pub(super) fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit>
 }
 
 fn read(directory: &Path) -> Opened {
-    let mut store = SqliteStore::open(directory)?;
+    let mut store = held(directory)?;
     let key = Some(SqliteStore::key(directory)?);
     let recalled = Recalled { key, ..store.recall()? };
     Ok((store, recalled))
+}
+
+/// The store, with what was put right in it told in the log.
+pub(super) fn held(directory: &Path) -> Result<SqliteStore, StoreError> {
+    let readers = readers(|event, line| tracing::warn!(event, "{line}"));
+    SqliteStore::open_held(Arc::new(Hold::take(directory)?), readers)
 }
 
 fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {
@@ -93,6 +100,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
             "run as its owner, make it writable, or give another directory with --state-dir",
+        ),
+        StoreError::Damaged { .. } => (
+            Exit::State,
+            "nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside",
         ),
         StoreError::Database { .. } => (
             Exit::State,

@@ -27,7 +27,7 @@ pub(super) fn find(
     let steps = Steps::new(noop);
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
-    let parts = Parts { host, key, journal, recalled, history, audience };
+    let parts = Parts { host, key, journal, recalled, history, observing: None, audience };
     let finished = runtime.block_on(pass::drive(parts, (loaded, from), None, None));
     Found::new(graph, &order, &steps, finished)
 }

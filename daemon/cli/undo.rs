@@ -6,8 +6,7 @@ use super::{args, asking, settings, state};
 use crate::driver::status::Undone;
 use crate::driver::undo;
 use crate::history::History;
-use crate::store::{Entry, Hold, PauseRecord, SqliteStore, Store as _, StoreError};
-use std::sync::Arc;
+use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_resources::{Host, MintKey};
 
@@ -52,8 +51,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state::refuse(&error);
-    let hold = Arc::new(Hold::take(&directory).map_err(refuse)?);
-    let mut store = SqliteStore::open_held(hold).map_err(refuse)?;
+    let mut store = state::held(&directory).map_err(refuse)?;
     let history = History::new(directory, args.history);
     let host = Host::default();
     let lines = match undo(key, &host, &history, (&args.resource, args.to)) {

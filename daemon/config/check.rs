@@ -422,6 +422,7 @@ impl Checker<'_> {
             files: sources.iter().map(|source| source.path.clone()).collect(),
             hash: super::hash_of(sources),
             text_bytes: sources.iter().map(|source| source.text.len()).sum(),
+            texts: Vec::new(),
         })
     }
 }

@@ -60,6 +60,7 @@ pub use window::Window;
 
 use hash::Stable;
 use problem::Problems;
+use serde::{Deserialize, Serialize};
 use source::{Source, Span};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -110,6 +111,22 @@ pub struct Loaded {
     pub hash: u64,
     /// How many bytes were read.
     pub text_bytes: usize,
+    /// All that was read.
+    pub texts: Vec<Text>,
+}
+
+/// A graph file as it was read: it can be read again when it is not there any more, or not valid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Text {
+    /// As it was named, for messages.
+    display: String,
+    /// Where it lay.
+    path: PathBuf,
+    /// What its relative paths are relative to.
+    base: PathBuf,
+    /// What was in it.
+    content: String,
 }
 
 /// Former identities, each with the definition that the resource would have under it.
@@ -186,6 +203,22 @@ pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
 pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<Loaded, Rejected> {
     let mut problems = Problems::default();
     let sources = input::read(paths, &mut problems);
+    compile(sources, problems, options, kinds)
+}
+
+/// The same of what was read before.
+pub fn load_texts(texts: Vec<Text>, options: &Options) -> Result<Loaded, Rejected> {
+    let source = |it: Text| Source::new(&it.display, it.path, it.base, it.content);
+    let sources = texts.into_iter().map(source).collect();
+    compile(sources, Problems::default(), options, &Kinds::of_this_build())
+}
+
+fn compile(
+    sources: Vec<Source>,
+    problems: Problems,
+    options: &Options,
+    kinds: &Kinds,
+) -> Result<Loaded, Rejected> {
     let scans: Vec<scan::Scan> = sources.iter().map(|source| scan::scan(&source.text)).collect();
     let loaded = if problems.is_empty()
         && !options.origins
@@ -199,7 +232,9 @@ pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<
     if options.refuse_empty && loaded.vertices.is_empty() {
         return Err(empty(&loaded));
     }
-    Ok(loaded)
+    let text =
+        |it: Source| Text { display: it.display, path: it.path, base: it.base, content: it.text };
+    Ok(Loaded { texts: sources.into_iter().map(text).collect(), ..loaded })
 }
 
 /// B-16: what is meant to be emptied is said to be.

@@ -65,25 +65,34 @@ impl Loaded {
     /// The graph to be looked at only, and those of it that are declared `noop` themselves.
     #[must_use]
     pub fn planned(mut self) -> (Self, BTreeSet<Arc<str>>) {
-        let (mut noop, mut metas) = (BTreeSet::new(), HashMap::new());
-        for vertex in &mut self.vertices {
-            if vertex.meta.noop {
-                noop.insert(Arc::clone(&vertex.identity));
-                continue;
-            }
+        let noop = self.vertices.iter().filter(|vertex| vertex.meta.noop);
+        let noop = noop.map(|vertex| Arc::clone(&vertex.identity)).collect();
+        self.look_only(true);
+        (self, noop)
+    }
+
+    /// The same as if `noop` were said of all of it.
+    #[must_use]
+    pub fn observed(mut self) -> Self {
+        self.look_only(false);
+        self
+    }
+
+    fn look_only(&mut self, planned: bool) {
+        let mut metas = HashMap::new();
+        for vertex in self.vertices.iter_mut().filter(|vertex| !vertex.meta.noop) {
             let meta = metas.entry(Arc::as_ptr(&vertex.meta)).or_insert_with(|| {
                 let mut meta = Meta::clone(&vertex.meta);
-                (meta.noop, meta.planned) = (true, true);
+                (meta.noop, meta.planned) = (true, planned);
                 (Arc::clone(&vertex.meta), Arc::new(meta))
             });
             vertex.meta = Arc::clone(&meta.1);
         }
         if !self.usual.noop {
             let mut usual = Meta::clone(&self.usual);
-            (usual.noop, usual.planned) = (true, true);
+            (usual.noop, usual.planned) = (true, planned);
             self.usual = Arc::new(usual);
         }
-        (self, noop)
     }
 
     /// The graph without those resources that are not wanted; edges still hold across them.

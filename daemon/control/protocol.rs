@@ -1,6 +1,6 @@
 //! What is asked and answered: closed lists.
 
-use crate::store::Order;
+use crate::store::{Mend, Order};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -110,6 +110,11 @@ pub enum Ask {
         /// `kind[name]`, each.
         resources: Vec<String>,
     },
+    /// Something is done to the state as a whole, while nothing is changed.
+    Mend {
+        /// What.
+        what: Mend,
+    },
     /// Put back what a resource was before its last change, and pause it by itself.
     Undo {
         /// `kind[name]`.
@@ -170,6 +175,7 @@ impl Ask {
             | Self::Reload { .. }
             | Self::Retry { .. }
             | Self::Order { .. }
+            | Self::Mend { .. }
             | Self::Undo { .. }
             | Self::Check { .. }
             | Self::Diff { .. }

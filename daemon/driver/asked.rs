@@ -155,6 +155,7 @@ impl Driver {
         let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
         Status {
             verdict,
+            observing: self.observing.as_ref().map(ToString::to_string),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
             graph: self.table.graph().to_owned(),
             counts: Counts {
@@ -191,6 +192,7 @@ impl Driver {
             up_for: self.began.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Not of the driver: added by who passes it on.
+            instead: None,
             daemon: Vec::new(),
             reboot: None,
             checkout: None,
@@ -198,6 +200,9 @@ impl Driver {
     }
 
     fn verdict(&self, worst: Option<Phase>) -> Verdict {
+        if self.observing.is_some() && self.engine.mode() == Mode::Running {
+            return Verdict::Observing;
+        }
         match (worst, self.engine.mode()) {
             (Some(Phase::Stuck), _) => Verdict::Stuck,
             (Some(Phase::Failed), _) => Verdict::Failed,

@@ -69,6 +69,8 @@ pub struct Pulse {
     pub mode: Mode,
     /// Whether all is as declared.
     pub converged: bool,
+    /// Whether nothing is changed, whatever the graph says.
+    pub observing: bool,
 }
 
 /// How a driver is set up.
@@ -100,6 +102,9 @@ pub trait Guard: std::fmt::Debug + Send + Sync {
     fn admit(&self, identity: &str, verdict: Verdict) -> Verdict;
 }
 
+/// How long a one-shot command waits for an end that cannot be kept (B-6).
+pub const UNKEPT: Duration = Duration::from_secs(30);
+
 /// How it ended, and how all stood then.
 #[derive(Debug)]
 pub struct Finished {
@@ -111,6 +116,8 @@ pub struct Finished {
     pub changed: u32,
     /// Why the graph was not taken (one-shot only).
     pub refused: Option<String>,
+    /// Why it was given up: state could not be kept for [`UNKEPT`] (one-shot only).
+    pub unkept: Option<String>,
     /// All was as declared.
     pub converged: bool,
 }
@@ -140,6 +147,8 @@ pub struct Parts {
     pub recalled: Recalled,
     /// What keeps what is changed; none where nothing will be changed.
     pub history: Option<Arc<History>>,
+    /// Why this driver only looks, whatever the graph says: its state cannot be kept (B-22).
+    pub observing: Option<Arc<str>>,
     /// Who listens.
     pub audience: Box<dyn Audience>,
 }

@@ -1,6 +1,6 @@
 //! Values in the form in which they are kept: secrets as keyed hashes, unless they are declared as `saved`.
 
-use crate::store::{Hidden, Remembered};
+use crate::store::Hidden;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
 use steadfast_resources::{Datum, Seal, SealKey, Sent, Value};
@@ -40,14 +40,24 @@ pub(super) struct Taken {
 
 /// What of this cannot be read, if anything.
 #[must_use]
-pub fn unreadable(kept: &Remembered) -> Option<&'static str> {
-    let sent = kept.sent.as_ref().is_none_or(|Hidden(text)| Snapshot::parse(text).is_some());
-    let taken = kept.taken.as_ref().is_none_or(|text| Taken::parse(text).is_some());
+pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static str> {
+    let sent = sent.is_none_or(|Hidden(text)| Snapshot::parse(text).is_some());
+    let taken = taken.is_none_or(|text| Taken::parse(text).is_some());
     match (sent, taken) {
         (true, true) => None,
         (false, _) => Some("what it has sent cannot be read"),
         (true, false) => Some("what it has received cannot be read"),
     }
+}
+
+/// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
+#[must_use]
+pub fn without_secrets(sent: &Hidden) -> Option<Hidden> {
+    let mut snapshot = Snapshot::parse(&sent.0)?;
+    for value in snapshot.values.values_mut() {
+        value.datum.take_if(|datum| matches!(datum, Datum::Secret { .. }));
+    }
+    Some(Hidden(snapshot.to_text().into()))
 }
 
 impl Snapshot {

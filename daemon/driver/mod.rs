@@ -26,6 +26,7 @@ mod parking;
 mod parts;
 mod perform;
 mod pool;
+mod recall;
 mod runs;
 mod settle;
 pub mod status;
@@ -40,7 +41,7 @@ mod watches;
 mod windows;
 
 pub use asked::Question;
-pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand};
+pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand, UNKEPT};
 pub use farewell::removals;
 pub use graph_change::{GraphChange, Sort, Taken};
 pub use inbox::Inbox;
@@ -52,7 +53,7 @@ pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
 use crate::history::History;
-use crate::store::{Ended, Entry, Recalled};
+use crate::store::Recalled;
 use echo::Echo;
 use keeper::Keeper;
 use ownership::Ownership;
@@ -60,11 +61,11 @@ use parking::Parking;
 use parts::Lately;
 use runs::Runs;
 use settle::Settling;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_engine::{Engine, Event, Mode, Recall, Standing, Swap, Tick, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, OnInterrupt, Repeat, Source, Trouble};
+use steadfast_engine::{Engine, Event, Mode, Standing, Swap, Tick, VertexId};
+use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
 use times::Times;
@@ -130,6 +131,12 @@ pub struct Driver {
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
     lease: Result<(), String>,
+    /// Since when state cannot be kept, and why.
+    unkept: Option<(Instant, String)>,
+    /// It was given up for that.
+    given_up: bool,
+    /// Why nothing is changed, whatever the graph says.
+    observing: Option<Arc<str>>,
     /// Why the last graph was not taken.
     refused: Option<String>,
     /// Held by this driver and by each run that it has started.
@@ -202,6 +209,9 @@ impl Driver {
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             lease: Ok(()),
+            unkept: None,
+            given_up: false,
+            observing: parts.observing,
             refused: None,
             presence: Arc::default(),
         }
@@ -223,6 +233,9 @@ impl Driver {
     pub async fn run(mut self) -> Finished {
         let mut batch = Vec::new();
         self.restore_pause();
+        if let Some(why) = &self.observing {
+            self.audience.hear(&News::Observing(why));
+        }
         loop {
             self.inbox.take(&mut batch);
             if batch.is_empty() {
@@ -280,6 +293,7 @@ impl Driver {
         if let Some(keeper) = &mut self.keeper {
             keeper.retry(now);
         }
+        self.give_up_unkept(now);
         self.hands.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
@@ -296,6 +310,14 @@ impl Driver {
         }
     }
 
+    /// Who runs once does not wait for ever for an end that cannot be kept.
+    fn give_up_unkept(&mut self, now: Instant) {
+        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + UNKEPT);
+        if self.settings.one_shot && lasts && !std::mem::replace(&mut self.given_up, true) {
+            self.turn(Event::Stop { grace: Duration::ZERO });
+        }
+    }
+
     fn now(&self) -> Tick {
         Tick(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -308,7 +330,11 @@ impl Driver {
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
             Input::Watched(signals) => self.watched(signals),
-            Input::Graph { graph: Ok(graph), operator } => self.load(*graph, operator),
+            Input::Graph { graph: Ok(graph), operator } => {
+                // Its runs check, and none of them is ever given a permit.
+                let graph = if self.observing.is_some() { graph.observed() } else { *graph };
+                self.load(graph, operator);
+            }
             Input::Graph { graph: Err(why), .. } => self.refuse(why),
             Input::Pause { reason, limit } => {
                 self.pause_reason = reason;
@@ -333,6 +359,7 @@ impl Driver {
                     counts: self.counts(),
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),
+                    observing: self.observing.is_some(),
                 });
             }
         }
@@ -359,6 +386,10 @@ impl Driver {
             && was_sound
         {
             self.audience.hear(&News::Unkept(why));
+            self.unkept = Some((Instant::now(), why.to_owned()));
+        }
+        if sound {
+            self.unkept = None;
         }
         for event in events {
             self.turn(event);
@@ -409,52 +440,6 @@ impl Driver {
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
 
-    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
-    fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>) {
-        let Some(keeper) = &mut self.keeper else { return };
-        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
-            if let Some(entry) = self.table.waiting(id)
-                && entry.nature.on_interrupt == OnInterrupt::Skip
-                && entry.nature.repeat != Repeat::State
-            {
-                keeper.other(Entry::End {
-                    identity: Arc::clone(&entry.identity),
-                    definition: entry.definition,
-                    outcome: Ended::Well,
-                    begun: None,
-                    stamp: 0,
-                    owes: Vec::new(),
-                    paid: None,
-                });
-            }
-        }
-    }
-
-    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
-    fn forget_strangers(&mut self, recalled: &Recalled) {
-        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
-        for identity in recalled.resources.keys() {
-            let stays = self.ownership.stays(identity);
-            if self.table.number(identity).is_none() && !stays {
-                keeper.other(Entry::Forget(identity.as_str().into()));
-            }
-        }
-    }
-
-    /// A daemon that was paused when it ended starts paused, until the same moment.
-    fn restore_pause(&mut self) {
-        if self.settings.one_shot {
-            return;
-        }
-        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.until_unix.saturating_sub(self.machinery.wall().as_secs());
-        // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
-        let left = Duration::from_secs(left).min(self.settings.pause_limit);
-        let until = self.now().after(left);
-        (self.pause_reason, self.pause_until) = (kept.reason, until);
-        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
-    }
-
     fn finish(mut self) -> Finished {
         let mut moved = std::mem::take(&mut self.moved);
         moved.sort_by(|a, b| a.0.cmp(&b.0));
@@ -475,6 +460,7 @@ impl Driver {
             .collect();
         let converged = self.engine.is_converged();
         let refused = self.refused.take();
+        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
@@ -488,6 +474,7 @@ impl Driver {
             moved,
             changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
             refused,
+            unkept,
             converged,
         }
     }

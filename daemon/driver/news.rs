@@ -213,6 +213,8 @@ pub enum News<'a> {
     Resumed,
     /// The pause ends by itself after this.
     PauseEnds(Duration),
+    /// Nothing is changed, whatever the graph says, and why: the state cannot be used (B-22).
+    Observing(&'a str),
     /// The state cannot be kept at the moment; nothing is changed until it can.
     Unkept(&'a str),
     /// How far it has come: told from time to time, to who wants it.

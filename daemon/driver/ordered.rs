@@ -44,7 +44,7 @@ impl Driver {
         if let Some(keeper) = &mut self.keeper {
             keeper.order(entries, Promise { to, says });
         }
-        if order == Order::Forget {
+        if matches!(order, Order::Forget | Order::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
             let leaders: BTreeSet<VertexId> =
                 running.map(|id| self.table.groups().leader(id)).collect();
@@ -61,6 +61,9 @@ impl Driver {
     fn consider(&self, order: Order, names: &[String]) -> Result<(), Declined> {
         if self.keeper.is_none() {
             return Err(Declined::Refused("nothing is kept here".to_owned()));
+        }
+        if let Some(why) = &self.observing {
+            return Err(Declined::Later(format!("observing only, nothing is kept: {why}")));
         }
         if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
             let says = "state cannot be kept now, and nothing was changed; see `steadfast events`";
@@ -106,7 +109,7 @@ impl Driver {
             Order::Protect if entry.is_none() && self.ownership.of(name).is_none() => Some(
                 format!("nothing is kept of whose {name} is: say `protect: true` in its graph"),
             ),
-            Order::Protect | Order::Unprotect | Order::Forget => None,
+            Order::Protect | Order::Unprotect | Order::Forget | Order::Redo => None,
         }
     }
 
@@ -127,6 +130,8 @@ impl Driver {
                 "is forgotten, and processed anew: what is there is adopted, what runs once runs again"
             }
             Order::Forget => "is forgotten: what there is of it stays, and is nobody's",
+            Order::Redo if running.is_some() => "is run again",
+            Order::Redo => "is run again when it is declared next",
         };
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
@@ -138,6 +143,7 @@ impl Driver {
         {
             match order {
                 Order::Forget => kept.anew(),
+                Order::Redo => kept.done = None,
                 Order::Protect | Order::Unprotect => {
                     kept.owned = self.ownership.of(name).cloned().map(Arc::new);
                 }

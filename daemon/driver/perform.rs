@@ -128,7 +128,7 @@ impl Driver {
             live.class = intent.class;
         }
         let (created, is_lost) = match (&self.keeper, &self.lease) {
-            (Some(_), Ok(())) => self.mark_created(intent),
+            (Some(_), Ok(())) if self.observing.is_none() => self.mark_created(intent),
             _ => (Vec::new(), false),
         };
         let urgent = is_lost
@@ -145,6 +145,9 @@ impl Driver {
         let begins = self.table.groups().members(&intent.vertex).iter().map(entry);
         let entries = created.into_iter().chain(begins).collect();
         let trouble = match (&self.keeper, &self.lease) {
+            _ if self.observing.is_some() => {
+                Some(Trouble::new("nothing is applied: observing only"))
+            }
             (None, _) => Some(Trouble::new("nothing is applied without a place to keep state")),
             (_, Err(why)) => Some(
                 Trouble::new(format!("nothing is begun without the lease: {why}"))

@@ -10,6 +10,8 @@ use steadfast_resources::Difference;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// Nothing is changed: the state cannot be used.
+    Observing,
     /// A run does not return.
     Stuck,
     /// A resource has failed, and no retries are left.
@@ -119,6 +121,12 @@ pub struct Changes {
 pub struct Status {
     /// In one word.
     pub verdict: Verdict,
+    /// Why nothing is changed, where that is so, and what to do.
+    #[serde(default)]
+    pub observing: Option<String>,
+    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    #[serde(default)]
+    pub instead: Option<String>,
     /// Since when all is as declared, where it is.
     pub converged_for: Option<u64>,
     /// The name of the graph; empty before the first.

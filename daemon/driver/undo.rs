@@ -64,6 +64,9 @@ impl Driver {
     }
 
     fn may_undo(&self, resource: &str) -> Result<Arc<History>, String> {
+        if let Some(why) = &self.observing {
+            return Err(format!("observing only, nothing is changed: {why}"));
+        }
         if let Err(why) = &self.lease {
             return Err(format!("nothing is changed without the lease: {why}"));
         }

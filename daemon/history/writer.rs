@@ -137,6 +137,17 @@ impl History {
         }
     }
 
+    /// Writes all that was handed in, and lets go of the database: nothing of it is left beside. It is opened anew where it is needed.
+    pub fn close(&self) {
+        let writer = self.lock().writer.take();
+        if let Some((sender, thread)) = writer {
+            drop(sender);
+            if thread.join().is_err() {
+                tracing::error!("the thread of the history panicked");
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Front> {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,13 +233,7 @@ impl History {
 
 impl Drop for History {
     fn drop(&mut self) {
-        let front = self.front.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((sender, thread)) = front.writer.take() {
-            drop(sender);
-            if thread.join().is_err() {
-                tracing::error!("the thread of the history panicked");
-            }
-        }
+        self.close();
     }
 }
 

@@ -23,6 +23,11 @@ pub(crate) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let code = error.sqlite_error_code();
+        let detail = error.sqlite_error().map(|error| error.extended_code);
+        if detail == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+            // Beside the log stands a file that readers and writers share; it could not be made.
+            return Self::Refused("no room beside it: its file system is full".to_owned());
+        }
         let shape = matches!(
             error,
             rusqlite::Error::QueryReturnedNoRows
@@ -82,12 +87,18 @@ pub(crate) fn hold(connection: &Connection) -> Result<(), Fault> {
 
 /// Makes the tables of a database without a version; with something already in it, it is not new but damaged.
 pub(crate) fn make(transaction: &Transaction<'_>, tables: &str) -> Result<(), Fault> {
-    let count: i64 =
-        transaction.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
-    if count != 0 {
-        return Err(Fault::Damaged("it has tables but no version".to_owned()));
-    }
+    is_new(transaction)?;
     Ok(transaction.execute_batch(tables)?)
+}
+
+/// A database without a version has nothing in it, or is none of ours.
+pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
+    let count: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Fault::Damaged("it has tables but no version".to_owned()))
 }
 
 /// Whether its pages are whole.
@@ -114,15 +125,14 @@ pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(name + "?immutable=1"))
 }
 
+/// So many copies of one sort are kept beside.
+const COPIES: usize = 3;
+
 /// Gives the database and what belongs to it another name, so that somebody can look into it.
 pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let aside = (0..u32::MAX)
-        .map(|count| with_suffix(path, &format!(".bad-{}-{count}", since.as_secs())))
-        .find(|aside| !aside.exists())
-        .unwrap_or_else(|| with_suffix(path, ".bad"));
+    let aside = beside(path, "bad");
     // The log goes first: a database must never meet the log of another.
-    for suffix in ["-wal", "-shm", ""] {
+    for suffix in PARTS {
         match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -131,7 +141,81 @@ pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
     if let Some(parent) = path.parent() {
         sync(parent)?;
     }
+    thin_out(path, "bad");
     Ok(aside)
+}
+
+/// Puts a copy of it beside, as it is now. `word` says what it is the copy of.
+pub(crate) fn copy_aside(
+    connection: &Connection,
+    path: &Path,
+    word: &str,
+) -> Result<PathBuf, Fault> {
+    let refused = |error: std::io::Error| Fault::Refused(format!("no copy can be kept: {error}"));
+    let aside = beside(path, word);
+    // An empty file is written into, and stays ours alone.
+    drop(private(&aside).map_err(refused)?);
+    let name = aside.to_str().ok_or_else(|| Fault::Refused("its path is no text".to_owned()))?;
+    if let Err(error) = connection.execute("VACUUM INTO ?1", [name]) {
+        drop(std::fs::remove_file(&aside));
+        return Err(match Fault::from(error) {
+            Fault::Refused(why) => Fault::Refused(format!("no copy can be kept: {why}")),
+            damaged @ Fault::Damaged(_) => damaged,
+        });
+    }
+    std::fs::File::open(&aside).and_then(|copy| copy.sync_all()).map_err(refused)?;
+    if let Some(parent) = path.parent() {
+        sync(parent).map_err(refused)?;
+    }
+    thin_out(path, word);
+    Ok(aside)
+}
+
+/// What belongs to a database, itself last.
+const PARTS: [&str; 3] = ["-wal", "-shm", ""];
+
+/// A name that is free, and sorts after those that were given before.
+fn beside(path: &Path, word: &str) -> PathBuf {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = format!("{word}-{}", since.as_secs());
+    // After the last of this second, not into a place that was given free.
+    let last = copies(path, &now).pop();
+    let last = last.and_then(|name| name.rsplit_once('-')?.1.parse::<u32>().ok());
+    let count = last.map_or(0, |last| last + 1);
+    with_suffix(path, &format!(".{now}-{count:03}"))
+}
+
+/// The copies whose names go on so, oldest first, without what belongs to them.
+fn copies(path: &Path, word: &str) -> Vec<String> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
+    else {
+        return Vec::new();
+    };
+    let beginning = format!("{name}.{word}-");
+    let is_part = |name: &str| PARTS.iter().any(|part| !part.is_empty() && name.ends_with(part));
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut copies: Vec<String> =
+        names.filter(|name| name.starts_with(&beginning) && !is_part(name)).collect();
+    copies.sort_unstable();
+    copies
+}
+
+/// Only the newest copies stay.
+fn thin_out(path: &Path, word: &str) {
+    let Some(folder) = path.parent() else { return };
+    let copies = copies(path, word);
+    let many = copies.len().saturating_sub(COPIES);
+    for old in copies.iter().take(many) {
+        for suffix in PARTS {
+            let gone = std::fs::remove_file(with_suffix(&folder.join(old), suffix));
+            if let Err(error) = gone
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::debug!(%error, "an old copy stays");
+            }
+        }
+    }
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

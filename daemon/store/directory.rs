@@ -113,7 +113,13 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
     let dir = directory.display().to_string();
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{LOCK}: {error}"), is_denied(&error));
-    let mut file = private(&directory.join(LOCK)).map_err(refuse)?;
+    let path = directory.join(LOCK);
+    let opened = private(&path).or_else(|error| match error.kind() {
+        // It can be held all the same: who comes next must know that we are here, and only look.
+        std::io::ErrorKind::ReadOnlyFilesystem => File::open(&path),
+        _ => Err(error),
+    });
+    let mut file = opened.map_err(refuse)?;
     let began = Instant::now();
     loop {
         match file.try_lock() {
@@ -195,6 +201,14 @@ pub(super) fn key(directory: &Path) -> Result<Key, StoreError> {
     };
     write().map_err(refuse)?;
     Ok(Key(key))
+}
+
+/// The name of this machine (machine-id(5)); none where it has none yet.
+pub(super) fn machine() -> Option<String> {
+    let text = std::fs::read_to_string("/etc/machine-id").ok()?;
+    let text = text.trim();
+    let fits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    fits.then(|| text.to_owned())
 }
 
 /// The key of the hashes, if there is one.

@@ -92,6 +92,26 @@ impl Kept {
     }
 }
 
+/// What was told back, as it would be kept: nothing is in flight.
+impl From<Recalled> for Kept {
+    fn from(recalled: Recalled) -> Self {
+        let record = |kept: Remembered| Record {
+            done: kept.done,
+            owed: kept.owed,
+            interrupted: kept.interrupted,
+            flight: None,
+            sent: kept.sent,
+            taken: kept.taken,
+            parked: kept.parked,
+            owned: kept.owned,
+        };
+        let records = recalled.resources.into_iter().map(|(name, kept)| (name, record(kept)));
+        let records = records.filter(|(_, record)| *record != Record::default());
+        let whole = Whole { pause: recalled.pause, stamp: recalled.stamp };
+        Self { records: records.collect(), whole }
+    }
+}
+
 /// Folds one entry in.
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
@@ -134,6 +154,10 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         Entry::Anew(identity) => {
             let record = rows.load(identity)?;
             rows.save(identity, Record { done: None, interrupted: None, owned: None, ..record });
+        }
+        Entry::Redo(identity) => {
+            let record = rows.load(identity)?;
+            rows.save(identity, Record { done: None, ..record });
         }
         Entry::Park { identity, pause } => {
             let mut record = rows.load(identity)?;

@@ -11,6 +11,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// With this to begin with.
+    #[must_use]
+    pub fn with(recalled: Recalled) -> Self {
+        Self { kept: Arc::new(Mutex::new(Kept::from(recalled))) }
+    }
+
     /// What is kept now, in a store of its own: what a crash at this moment would leave.
     #[must_use]
     pub fn fork(&self) -> Self {

@@ -6,9 +6,11 @@
 
 pub(crate) mod database;
 mod directory;
+pub mod document;
 mod fold;
 mod journal;
 mod memory;
+mod mend;
 mod order;
 mod owned;
 mod rules;
@@ -17,10 +19,11 @@ mod sqlite;
 pub use directory::Hold;
 pub use journal::{Journal, Writer};
 pub use memory::MemoryStore;
+pub use mend::{Mend, inbox, mend};
 pub use order::Order;
 pub use owned::{Origin, Owned};
-pub use rules::{Readers, violations};
-pub use sqlite::{SqliteStore, Verified};
+pub use rules::{REPAIRED, Readers, UNSOUND, Violation, violations};
+pub use sqlite::{Mended, SqliteStore, Verified};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,6 +79,8 @@ pub enum Entry {
     /// It is treated as if it was declared for the first time: whether it has run, and whose it is, is forgotten. What is owed to it,
     /// what it has sent and received, its pause and a run under way stay.
     Anew(Arc<str>),
+    /// Whether it has run is forgotten: what runs once runs once more.
+    Redo(Arc<str>),
     /// Whose a thing is from now on; nobody's where none is given.
     Own {
         /// Of which identity.
@@ -245,6 +250,14 @@ pub enum StoreError {
         /// Its file.
         path: String,
         /// What it said.
+        why: String,
+    },
+    /// What is kept cannot be read; it was left as it is.
+    #[error("the state in {path} is damaged: {why}")]
+    Damaged {
+        /// Its file.
+        path: String,
+        /// What is wrong.
         why: String,
     },
     /// The thread that keeps state has ended.

@@ -14,6 +14,8 @@ pub enum Order {
     Unprotect,
     /// Whose it is, and whether it has run, is forgotten.
     Forget,
+    /// Only whether it has run is.
+    Redo,
 }
 
 impl Order {
@@ -24,6 +26,7 @@ impl Order {
         let after = match self {
             Self::Protect => Some(before.cloned().unwrap_or_else(unknown).protected(true)),
             Self::Unprotect => before.map(|owned| owned.protected(false)),
+            Self::Redo => before.cloned(),
             Self::Forget => None,
         };
         after.filter(Owned::says_something)
@@ -35,6 +38,7 @@ impl Order {
         let identity = Arc::clone(identity);
         match (self, before) {
             (Self::Forget, _) => Entry::Anew(identity),
+            (Self::Redo, _) => Entry::Redo(identity),
             (Self::Protect | Self::Unprotect, Some(_)) => {
                 Entry::Protect { identity, protect: self == Self::Protect }
             }

@@ -1,54 +1,237 @@
-//! What must hold of all that is kept, beyond what each row's checksum says (B-19).
+//! What must hold of all that is kept, beyond what each row's checksum says (B-19), and how what does not hold is put right (B-21).
 //!
-//! Two things that B-19 names are no damage here: what a thing came after may be gone, and the orders of several graphs may contradict
-//! each other; both are sorted out where they are used.
+//! One function judges a record: at every load, after every write of those that were touched, and for the operator. Two things that
+//! B-19 names are no damage here: what a thing came after may be gone, and the orders of several graphs may contradict each other;
+//! both are sorted out where they are used.
 
-use super::{Owned, Recalled, Remembered};
+use super::fold::{Flight, Kept, Record, settle};
+use super::{Hidden, Owned, Recalled};
+use std::fmt;
+use std::sync::Arc;
 
-/// What others know of the texts that are kept.
-pub struct Readers<'a> {
+/// A record was put right when it was loaded.
+pub const REPAIRED: &str = "state_repaired";
+
+/// A record that was written is not as it must be.
+pub const UNSOUND: &str = "state_unsound";
+
+/// What is wrong with a name, if anything.
+type Judge = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Hears an event in a word, and a line.
+type Tell = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
+
+/// What is wrong with what was sent and received, if anything.
+type JudgeValues = Arc<dyn Fn(Option<&Hidden>, Option<&str>) -> Option<String> + Send + Sync>;
+
+/// What others know of the texts that are kept, and who is told what a write has broken.
+#[derive(Clone)]
+pub struct Readers {
     /// What is wrong with an identity.
-    pub identity: &'a dyn Fn(&str) -> Option<String>,
+    pub identity: Judge,
     /// What is wrong with what was sent and received.
-    pub values: &'a dyn Fn(&Remembered) -> Option<String>,
+    pub values: JudgeValues,
+    /// Is told what was put right at a load ([`REPAIRED`]), and what is not as it must be after a write ([`UNSOUND`]).
+    pub told: Tell,
 }
 
-impl std::fmt::Debug for Readers<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readers").finish_non_exhaustive()
     }
 }
 
-/// All that is not as it must be, each in words that begin with the identity.
+/// Knows nothing of texts, and tells nobody.
+impl Default for Readers {
+    fn default() -> Self {
+        Self {
+            identity: Arc::new(|_| None),
+            values: Arc::new(|_, _| None),
+            told: Arc::new(|_, _| {}),
+        }
+    }
+}
+
+/// A rule that can be broken, with what puts it right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rule {
+    /// It is an identity, of a kind that is known.
+    Identity,
+    /// What was sent and received can be read.
+    Values,
+    /// Who owes is an identity.
+    OwedBy,
+    /// Nothing is owed, and nothing was begun, later than the newest stamp.
+    Late(u64),
+    /// Who is owed a refresh by a run in flight is an identity.
+    Owes(String),
+    /// What it comes after is an identity, and another one.
+    After(String),
+    /// What it comes after is sorted, each once.
+    Sorted,
+    /// Only of what is to be removed it is kept how.
+    Removal,
+    /// What is kept of whose a thing is says something.
+    Silent,
+}
+
+/// One thing that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    identity: String,
+    what: String,
+    rule: Rule,
+}
+
+/// In words that begin with the identity.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.identity, self.what)
+    }
+}
+
+/// All that is not as it must be in what was told back, or shall be taken in.
 #[must_use]
-pub fn violations(recalled: &Recalled, readers: &Readers<'_>) -> Vec<String> {
+pub fn violations(recalled: &Recalled, readers: &Readers) -> Vec<Violation> {
+    of_kept(&Kept::from(recalled.clone()), readers)
+}
+
+/// The same of all that is kept.
+pub(super) fn of_kept(kept: &Kept, readers: &Readers) -> Vec<Violation> {
+    let each = kept.records.iter();
+    each.flat_map(|(identity, record)| judge(identity, record, kept.whole.stamp, readers)).collect()
+}
+
+/// What is wrong with one record: the one function that knows the rules.
+pub(super) fn judge(
+    identity: &str,
+    record: &Record,
+    newest: u64,
+    readers: &Readers,
+) -> Vec<Violation> {
     let mut found = Vec::new();
-    for (identity, kept) in &recalled.resources {
-        let own = (readers.identity)(identity).into_iter().chain((readers.values)(kept));
-        let named = kept.owed.iter().map(|(_, cause)| ("owed by", cause.as_str()));
-        let after = kept.owned.iter().flat_map(|owned| &owned.after);
-        let named = named.chain(after.map(|name| ("comes after", name.as_ref())));
-        let named = named.filter_map(|(what, name)| {
-            Some(format!("{what} {name}: {}", (readers.identity)(name)?))
-        });
-        let stamp = kept.owed.as_ref().map(|(stamp, _)| *stamp);
-        let late = stamp
-            .filter(|stamp| *stamp > recalled.stamp)
-            .map(|stamp| format!("owed at {stamp}, and the newest stamp is {}", recalled.stamp));
-        let owned = kept.owned.as_deref().into_iter().flat_map(of_owned);
-        let all = own.chain(named).chain(late).chain(owned);
-        found.extend(all.map(|what| format!("{identity}: {what}")));
+    let mut add = |rule: Rule, what: String| {
+        found.push(Violation { identity: identity.to_owned(), what, rule });
+    };
+    if let Some(what) = (readers.identity)(identity) {
+        add(Rule::Identity, what);
+    }
+    if let Some(what) = (readers.values)(record.sent.as_ref(), record.taken.as_deref()) {
+        add(Rule::Values, what);
+    }
+    if let Some((stamp, cause)) = &record.owed {
+        if let Some(what) = (readers.identity)(cause) {
+            add(Rule::OwedBy, format!("owed by {cause}: {what}"));
+        }
+        if *stamp > newest {
+            let what = format!("owed at {stamp}, and the newest stamp is {newest}");
+            add(Rule::Late(*stamp), what);
+        }
+    }
+    if let Some(Flight { stamp, owes, .. }) = &record.flight {
+        if *stamp > newest {
+            let what = format!("begun at {stamp}, and the newest stamp is {newest}");
+            add(Rule::Late(*stamp), what);
+        }
+        for name in owes {
+            if let Some(what) = (readers.identity)(name) {
+                add(Rule::Owes(name.clone()), format!("its run owes {name}: {what}"));
+            }
+        }
+    }
+    if let Some(owned) = record.owned.as_deref() {
+        of_owned(identity, owned, &readers.identity, &mut add);
     }
     found
 }
 
-fn of_owned(owned: &Owned) -> Vec<String> {
-    let mut found = Vec::new();
+fn of_owned(identity: &str, owned: &Owned, judge: &Judge, add: &mut impl FnMut(Rule, String)) {
+    for name in &owned.after {
+        if **name == *identity {
+            add(Rule::After(name.to_string()), "comes after itself".to_owned());
+        } else if let Some(what) = judge(name) {
+            add(Rule::After(name.to_string()), format!("comes after {name}: {what}"));
+        }
+    }
+    if !owned.after.is_sorted_by(|a, b| a < b) {
+        add(Rule::Sorted, "what it comes after is not in order".to_owned());
+    }
     if owned.removal.is_some() && !owned.delete {
-        found.push("how it is removed is kept, and it is not to be removed".to_owned());
+        let what = "how it is removed is kept, and it is not to be removed";
+        add(Rule::Removal, what.to_owned());
     }
     if !owned.says_something() {
-        found.push("whose it is says nothing".to_owned());
+        add(Rule::Silent, "whose it is says nothing".to_owned());
     }
-    found
+}
+
+/// Puts right what was found, and says of each what was done. Nothing that is owed, and nothing that protects, is lost by it, but with
+/// what is no identity.
+pub(super) fn repair(kept: &mut Kept, found: &[Violation]) -> Vec<String> {
+    found.iter().map(|one| format!("{one}; {}", put_right(kept, one))).collect()
+}
+
+fn put_right(kept: &mut Kept, Violation { identity, rule, .. }: &Violation) -> &'static str {
+    if let Rule::Late(stamp) = rule {
+        kept.whole.stamp = kept.whole.stamp.max(*stamp);
+        return "the newest stamp was raised";
+    }
+    if *rule == Rule::Identity {
+        // What its run would owe to others is owed.
+        if let Err(error) = settle(identity, kept) {
+            tracing::debug!(%error, "in memory nothing is refused");
+        }
+        kept.records.remove(identity);
+        return "left out";
+    }
+    let Some(record) = kept.records.get_mut(identity) else { return "it is left out already" };
+    let says = match rule {
+        Rule::Identity | Rule::Late(_) => "",
+        Rule::Values => {
+            (record.sent, record.taken) = (None, None);
+            "they are forgotten: what is sent is made known again"
+        }
+        Rule::OwedBy => {
+            record.owed = record.owed.take().map(|(stamp, _)| (stamp, identity.clone()));
+            "it is owed all the same"
+        }
+        Rule::Owes(name) => {
+            if let Some(flight) = &mut record.flight {
+                flight.owes.retain(|owes| owes != name);
+            }
+            "that is left out"
+        }
+        Rule::After(name) => {
+            change(record, |owned| owned.after.retain(|after| **after != **name));
+            "that is left out"
+        }
+        Rule::Sorted => {
+            change(record, |owned| {
+                owned.after.sort_unstable();
+                owned.after.dedup();
+            });
+            "sorted"
+        }
+        Rule::Removal => {
+            change(record, |owned| owned.removal = None);
+            "that is left out"
+        }
+        Rule::Silent => {
+            record.owned = None;
+            "that is left out"
+        }
+    };
+    if *record == Record::default() {
+        kept.records.remove(identity);
+    }
+    says
+}
+
+fn change(record: &mut Record, how: impl FnOnce(&mut Owned)) {
+    if let Some(owned) = &mut record.owned {
+        how(Arc::make_mut(owned));
+        if !owned.says_something() {
+            record.owned = None;
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;
-use crate::store::Order;
+use crate::store::{Mend, Order};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -113,6 +113,9 @@ impl Clerk {
             Ask::Undo { resource, to, seconds } => {
                 replies.data(&self.undo(resource, to, seconds).await?).await;
             }
+            Ask::Mend { what } => {
+                replies.data(&self.mend(what).await?).await;
+            }
             Ask::Order { order, resources } => {
                 replies.data(&self.of_state(order, resources).await?).await;
             }
@@ -133,9 +136,29 @@ impl Clerk {
     async fn status(&self, most: usize) -> Result<Status, Reply> {
         let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
         let graph = self.shared.graph.paths().first().cloned();
+        found.instead = self.shared.graph.instead();
         (found.reboot, found.checkout) = surroundings::look(graph).await;
         found.daemon = health::look(&self.shared);
         Ok(found)
+    }
+
+    /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
+    async fn mend(&self, what: Mend) -> Result<Vec<String>, Reply> {
+        let status = self.of_driver(|to| Question::Status(0, to)).await?;
+        if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
+            let why =
+                "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
+            return Err(Reply::Refused(why.to_owned()));
+        }
+        let busy = || Reply::Unavailable("the state is being worked on already".to_owned());
+        let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
+        match timeout(LOOKS, answer).await {
+            Ok(Ok(Ok(lines))) => Ok(lines),
+            Ok(Ok(Err(why))) => Err(Reply::Refused(why)),
+            Ok(Err(_)) | Err(_) => {
+                Err(Reply::Unavailable("the worker that keeps state has not answered".to_owned()))
+            }
+        }
     }
 
     async fn of_driver<T>(

@@ -178,6 +178,7 @@ fn drive(
             journal: Some(kept.journal.clone()),
             recalled,
             history: Some(Arc::clone(&shared.history)),
+            observing: kept.observing.clone(),
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.settings.clone(), parts);

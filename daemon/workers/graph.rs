@@ -2,13 +2,14 @@
 //! value that is handed to the driver; nobody is started anew for it.
 
 use super::requests::Requests;
-use super::{Shared, systemd};
-use crate::config::{self, Loaded, Options};
+use super::{Shared, accepted, systemd};
+use crate::config::{self, Loaded, Options, Text};
 use crate::driver::watch::{Hub, Signal};
 use crate::driver::{Input, Question, Taken};
+use crate::events::{Happening, Level, Teller};
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a graph file that changes by itself must be left alone before it is read: editors write in steps.
 const QUIET: Duration = Duration::from_millis(100);
+
+/// How long a graph must have been the newest before it is kept for a later start.
+const REST: Duration = Duration::from_millis(200);
 
 const AUTOMATIC: u8 = 1;
 const OPERATOR: u8 = 2;
@@ -49,6 +53,8 @@ pub struct GraphSource {
     pub options: Options,
     /// It is read again when one of its files changes.
     pub watch: bool,
+    /// Where the graph that was accepted last is kept, to be run where this one is refused at the start; none where it is not.
+    pub kept_in: Option<PathBuf>,
 }
 
 /// The first graph was refused: its problems, as they are shown.
@@ -75,6 +81,12 @@ struct Asked {
     /// How often anybody has.
     events: AtomicU64,
     wake: Notify,
+    teller: Teller,
+    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    instead: Mutex<Option<String>>,
+    /// How many graphs were handed over, and the last of them that was kept.
+    handed: AtomicU64,
+    kept: Mutex<u64>,
 }
 
 /// Reads the graph.
@@ -95,11 +107,26 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
 impl Reloader {
     /// For this graph and whoever drives.
     #[must_use]
-    pub(super) fn new(graph: GraphSource, requests: Requests) -> Self {
-        let (who, events) = (AtomicU8::new(0), AtomicU64::new(0));
-        let (had_one, is_empty) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (wake, answers) = (Notify::new(), Mutex::default());
-        Self(Arc::new(Asked { graph, requests, had_one, is_empty, who, answers, events, wake }))
+    pub(super) fn new(graph: GraphSource, requests: Requests, teller: Teller) -> Self {
+        Self(Arc::new(Asked {
+            graph,
+            requests,
+            had_one: AtomicBool::new(false),
+            is_empty: AtomicBool::new(false),
+            who: AtomicU8::new(0),
+            answers: Mutex::default(),
+            events: AtomicU64::new(0),
+            wake: Notify::new(),
+            teller,
+            instead: Mutex::default(),
+            handed: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }))
+    }
+
+    /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
+    pub(super) fn instead(&self) -> Option<String> {
+        self.0.instead.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where the graph lies.
@@ -134,7 +161,7 @@ impl Reloader {
         // Before anything is read: what changes while it is read is seen.
         let _watch = if this.graph.watch { Some(self.watch().await) } else { None };
         if !this.had_one.load(Ordering::SeqCst) {
-            this.read_first(stops).await?;
+            Asked::read_first(this, stops).await?;
         }
         life.ready(Outputs::none());
         loop {
@@ -146,7 +173,7 @@ impl Reloader {
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                life.during(this.hand_over(AUTOMATIC)).await;
+                life.during(Asked::hand_over(this, AUTOMATIC, true)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
@@ -155,7 +182,7 @@ impl Reloader {
             let who = this.who.swap(0, Ordering::SeqCst);
             let answers = std::mem::take(&mut *this.answers());
             life.say("reads");
-            life.during(this.hand_over(who)).await;
+            life.during(Asked::hand_over(this, who, false)).await;
             if !answers.is_empty() {
                 this.requests.put(Input::Ask(Question::Taken(answers)));
             }
@@ -214,24 +241,105 @@ impl Asked {
         }
     }
 
-    /// The graph that the daemon is started with: without it there is nothing to do. A stop while it is read wins.
-    async fn read_first(&self, stops: &Stops) -> Result<(), Failure> {
-        match self.read(!self.graph.options.refuse_empty).await {
-            Ok(_) if stops.is_asked().unwrap_or(true) => std::future::pending().await,
-            Ok(first) => {
-                self.requests.put(Input::Graph { graph: Ok(first), operator: true });
-                self.had_one.store(true, Ordering::SeqCst);
-                Ok(())
+    /// The graph that the daemon is started with: without any there is nothing to do. A stop while it is read wins.
+    async fn read_first(this: &Arc<Self>, stops: &Stops) -> Result<(), Failure> {
+        let (graph, operator) = match this.read(!this.graph.options.refuse_empty).await {
+            Ok(first) => (first, true),
+            Err(why) => match this.accepted(&why).await {
+                // Nobody has asked for this one: it removes nothing.
+                Some(kept) => (kept, false),
+                None => return Err(Failure::fatal(RANK, FirstRefused(why))),
+            },
+        };
+        if stops.is_asked().unwrap_or(true) {
+            std::future::pending::<()>().await;
+        }
+        Self::put(this, graph, operator);
+        this.had_one.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Hands over what is there now. A driver that has none yet gets the one that was accepted last where that is refused.
+    async fn hand_over(this: &Arc<Self>, who: u8, is_first: bool) {
+        let is_empty = this.is_empty.load(Ordering::SeqCst);
+        let operator = who & OPERATOR != 0;
+        match this.read(is_empty || who & EMPTYING != 0).await {
+            Ok(graph) => Self::put(this, graph, operator),
+            Err(why) => {
+                if is_first && let Some(kept) = this.accepted(&why).await {
+                    return Self::put(this, kept, false);
+                }
+                this.requests.put(Input::Graph { graph: Err(why), operator });
             }
-            Err(why) => Err(Failure::fatal(RANK, FirstRefused(why))),
         }
     }
 
-    async fn hand_over(&self, who: u8) {
-        let is_empty = self.is_empty.load(Ordering::SeqCst);
-        let (graph, operator) =
-            (self.read(is_empty || who & EMPTYING != 0).await, who & OPERATOR != 0);
-        self.requests.put(Input::Graph { graph, operator });
+    /// Gives it to the driver; when that has taken it, it is kept.
+    fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
+        let texts = std::mem::take(&mut graph.texts);
+        this.requests.put(Input::Graph { graph: Ok(graph), operator });
+        let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(directory) = this.graph.kept_in.clone().filter(|_| !texts.is_empty()) else {
+            return;
+        };
+        let (to, fate) = oneshot::channel();
+        this.requests.put(Input::Ask(Question::Taken(vec![to])));
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            if !matches!(fate.await, Ok(Ok(_))) {
+                return;
+            }
+            *this.instead.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            // One that is replaced at once need not be kept.
+            tokio::time::sleep(REST).await;
+            if this.handed.load(Ordering::SeqCst) != number {
+                return;
+            }
+            let keep = tokio::task::spawn_blocking(move || this.keep(&directory, number, texts));
+            drop(keep.await);
+        });
+    }
+
+    /// Keeps what was taken, unless what came after it is kept already.
+    fn keep(&self, directory: &Path, number: u64, texts: Vec<Text>) {
+        let mut last = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last >= number {
+            return;
+        }
+        *last = number;
+        if let Err(error) = accepted::write(directory, &self.graph.paths, texts) {
+            tracing::warn!(event = "warning", "the graph is not kept: {error}");
+        }
+    }
+
+    /// The graph that was accepted last, where it is to be run instead of one that is refused.
+    async fn accepted(&self, why: &str) -> Option<Box<Loaded>> {
+        let directory = self.graph.kept_in.clone()?;
+        let graph = self.graph.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let kept = accepted::read(&directory, &graph.paths)?;
+            let options = Options { refuse_empty: false, ..graph.options };
+            let loaded = config::load_texts(kept.texts, &options);
+            let loaded = loaded.inspect_err(|rejected| {
+                tracing::warn!(event = "warning", "nor can the graph be run that was: {rejected}");
+            });
+            Some((kept.at, loaded.ok()?))
+        });
+        // Its texts are kept already.
+        let (at, loaded) = read.await.ok()??;
+        let loaded = Loaded { texts: Vec::new(), ..loaded };
+        let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        let time = time.map(|time| time.to_string()).unwrap_or_default();
+        let says = format!(
+            "running the graph `{}` that was accepted at {time}, because the one that is there is refused:\n{}",
+            loaded.name,
+            why.trim_end()
+        );
+        tracing::error!(event = "kept_graph", "{says}");
+        self.teller.tell(Happening::new("kept_graph", says.as_str(), Level::Error));
+        *self.instead.lock().unwrap_or_else(PoisonError::into_inner) = Some(says);
+        self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
+        Some(Box::new(loaded))
     }
 
     async fn read(&self, allow_empty: bool) -> Result<Box<Loaded>, String> {

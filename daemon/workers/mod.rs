@@ -5,6 +5,7 @@
 //! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
 //! nobody, `graph`; stopped after those, `events`, the recorders and the lease; then `signals` and `watchdog`; and `control` last of all.
 
+mod accepted;
 mod control;
 mod desk;
 mod driver;
@@ -14,7 +15,9 @@ mod events;
 mod faults;
 mod graph;
 mod health;
+mod judging;
 mod lease;
+mod mending;
 mod recorders;
 mod requests;
 mod signals;
@@ -27,6 +30,7 @@ mod watchdog;
 
 pub use desk::SetLog;
 pub use graph::{FirstRefused, GraphSource};
+pub use judging::readers;
 
 use crate::config::Recorder;
 use crate::control::Address;
@@ -116,6 +120,8 @@ struct Shared {
     held: watch::Receiver<Option<Arc<Hold>>>,
     /// The last driver and all that it has started, as long as any of that lives.
     presence: Mutex<Weak<()>>,
+    /// What an operator wants done to the state as a whole.
+    mending: mending::Mender,
     #[cfg(debug_assertions)]
     faults: faults::Faults,
 }
@@ -165,7 +171,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         history: History::new(setup.state_directory.clone(), setup.history),
         state_directory: setup.state_directory,
         audience: setup.audience,
-        graph: Reloader::new(setup.graph, requests.clone()),
+        graph: Reloader::new(setup.graph, requests.clone(), teller.clone()),
         ending: Ending::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
         grace: setup.grace,
@@ -175,6 +181,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),
+        mending: mending::Mender::default(),
         #[cfg(debug_assertions)]
         faults: faults::Faults::default(),
     });

@@ -1,49 +1,69 @@
 //! The worker that keeps state: opens the store, holds the state directory, and offers the journal.
+//!
+//! Where the store cannot be opened, it offers one in memory instead, and the driver only looks (B-22). It is tried again from time to
+//! time, and when the operator has it repaired.
 
 use super::Shared;
-use crate::store::{Hold, Journal, Key, Recalled, SqliteStore, StoreError};
+use super::judging::readers;
+use super::mending::Mending;
+use crate::events::{Happening, Level};
+use crate::store::{
+    Hold, Journal, Key, MemoryStore, Mend, Readers, Recalled, SqliteStore, Store as _, StoreError,
+    mend,
+};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// How much a store that cannot be opened at all matters beside other fatal failures.
-const RANK: u8 = 3;
+/// How often a store that cannot be used is tried again.
+const AGAIN: Duration = Duration::from_secs(15);
 
 /// What the worker offers.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) journal: Journal,
-    key: Key,
+    key: Option<Key>,
+    /// Why nothing may be changed: all this is only in memory.
+    pub(super) observing: Option<Arc<str>>,
 }
 
 impl Kept {
     /// All that is kept now. Blocks.
     pub(super) fn recall(&self) -> Result<Recalled, StoreError> {
-        Ok(Recalled { key: Some(self.key.clone()), ..self.journal.recall()? })
+        Ok(Recalled { key: self.key.clone(), ..self.journal.recall()? })
+    }
+
+    /// In memory, with what can be read of the state without changing anything.
+    fn observing(why: &str, directory: &Path) -> Result<Self, Failure> {
+        let key = SqliteStore::peek_key(directory);
+        let recalled = SqliteStore::peek(directory).unwrap_or_default();
+        let journal = Journal::spawn(Box::new(MemoryStore::with(recalled)));
+        let journal = journal.map_err(Failure::again)?;
+        Ok(Self { journal, key, observing: Some(why.into()) })
     }
 }
 
-fn open(hold: Arc<Hold>, directory: &Path) -> Result<Kept, StoreError> {
-    let store = SqliteStore::open_held(hold)?;
-    let key = SqliteStore::key(directory)?;
+fn open(hold: Arc<Hold>, directory: &Path, readers: Readers) -> Result<Kept, StoreError> {
+    let mut store = SqliteStore::open_held(hold, readers)?;
+    // What was begun and has not ended is settled here, where it can still be refused.
+    store.recall()?;
+    let key = Some(SqliteStore::key(directory)?);
     let journal = Journal::spawn(Box::new(store));
     let journal = journal.map_err(|error| StoreError::Directory {
         dir: directory.display().to_string(),
         why: error.to_string(),
         denied: false,
     })?;
-    Ok(Kept { journal, key })
+    Ok(Kept { journal, key, observing: None })
 }
 
-/// Keeps state. Where that cannot be had at the start, the daemon ends; later it is tried again.
+/// Keeps state. Where that cannot be had, the daemon only looks until it can.
 pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
     let own = Arc::clone(shared);
-    let was_open = Arc::new(AtomicBool::new(false));
     let worker = shared.worker("store", move |_, life: Life| {
-        let (shared, was_open) = (Arc::clone(&own), Arc::clone(&was_open));
+        let shared = Arc::clone(&own);
         async move {
-            let directory = shared.state_directory.clone();
             life.say("waits for the lease");
             let mut lease = shared.held.clone();
             let hold = tokio::select! {
@@ -51,37 +71,132 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
                 () = life.stopping().cancelled() => return Ok(()),
             };
             let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
-            life.say(format!("in {}", directory.display()));
-            let history = Arc::clone(&shared.history);
-            let opened = tokio::task::spawn_blocking(move || {
-                let opened = open(hold, &directory)?;
-                history.tend();
-                Ok(opened)
-            });
-            let opened: Result<Kept, StoreError> = opened.await.map_err(Failure::again)?;
-            let kept = match opened {
-                Ok(kept) => kept,
-                Err(error) if was_open.load(Ordering::SeqCst) => return Err(Failure::again(error)),
-                Err(error) => return Err(Failure::fatal(RANK, error)),
-            };
-            was_open.store(true, Ordering::SeqCst);
+            let opened = try_open(&shared, Arc::clone(&hold)).await?;
             drop(lease);
-            let journal = kept.journal.clone();
-            let closing = Closing(journal.clone());
-            life.ready(Outputs::none().with(kept));
-            tokio::select! {
-                () = life.stopping().cancelled() => {}
-                () = journal.ended().cancelled() => {
-                    return Err(Failure::again(StoreError::Ended));
-                }
-                never = life.tend(|| journal.ping()) => match never {},
+            match opened {
+                Ok(kept) => keep(&shared, &life, kept, hold).await,
+                Err(error) => observe(&shared, &life, &error, hold).await,
             }
-            // What was written is durable, and the directory is free, before the worker has ended.
-            let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
-            closed.map_err(Failure::again)
         }
     });
     worker.handles("lease")
+}
+
+/// Tells the log, and whoever reads the events.
+fn telling(shared: &Arc<Shared>) -> Readers {
+    let teller = shared.teller.clone();
+    readers(move |event, line| {
+        tracing::warn!(event, "{line}");
+        teller.tell(Happening::new(event, line, Level::Warn));
+    })
+}
+
+async fn try_open(
+    shared: &Arc<Shared>,
+    hold: Arc<Hold>,
+) -> Result<Result<Kept, StoreError>, Failure> {
+    let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
+    let readers = telling(shared);
+    let opened = tokio::task::spawn_blocking(move || {
+        let opened = open(hold, &directory, readers)?;
+        history.tend();
+        Ok(opened)
+    });
+    opened.await.map_err(Failure::again)
+}
+
+/// Offers what is kept until the daemon ends, the journal breaks, or something else is to be kept instead.
+async fn keep(
+    shared: &Arc<Shared>,
+    life: &Life,
+    kept: Kept,
+    hold: Arc<Hold>,
+) -> Result<(), Failure> {
+    life.say(format!("in {}", shared.state_directory.display()));
+    let journal = kept.journal.clone();
+    let closing = Closing(journal.clone());
+    life.ready(Outputs::none().with(kept));
+    let wanted = tokio::select! {
+        () = life.stopping().cancelled() => None,
+        () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
+        wanted = shared.mending.next() => Some(wanted),
+        never = life.tend(|| journal.ping()) => match never {},
+    };
+    // What was written is durable, and the directory is free, before the worker has ended.
+    let history = Arc::clone(&shared.history);
+    let closed = tokio::task::spawn_blocking(move || {
+        drop(closing);
+        history.close();
+    });
+    closed.await.map_err(Failure::again)?;
+    match wanted {
+        None => Ok(()),
+        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold)).await),
+    }
+}
+
+/// Offers a state in memory until the one on the disk can be used.
+async fn observe(
+    shared: &Arc<Shared>,
+    life: &Life,
+    error: &StoreError,
+    hold: Arc<Hold>,
+) -> Result<(), Failure> {
+    let why = format!("{error}\n{}", advice(error));
+    life.say(format!("observing only: {error}"));
+    let directory = shared.state_directory.clone();
+    let kept = tokio::task::spawn_blocking(move || Kept::observing(&why, &directory)).await;
+    let kept = kept.map_err(Failure::again)??;
+    let journal = kept.journal.clone();
+    let closing = Closing(journal.clone());
+    life.ready(Outputs::none().with(kept));
+    loop {
+        tokio::select! {
+            () = life.stopping().cancelled() => {
+                let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
+                return closed.map_err(Failure::again);
+            }
+            wanted = shared.mending.next() => {
+                return Err(life.during(carry_out(shared, wanted, hold)).await);
+            }
+            never = life.tend(|| journal.ping()) => match never {},
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+        if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
+            let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
+            closed.map_err(Failure::again)?;
+            return Err(Failure::again("state can be kept again"));
+        }
+    }
+}
+
+/// Does it, answers, and says why the worker must be started anew.
+async fn carry_out(
+    shared: &Arc<Shared>,
+    (what, answer): (Mend, Mending),
+    hold: Arc<Hold>,
+) -> Failure {
+    let (directory, readers) = (shared.state_directory.clone(), telling(shared));
+    let done = tokio::task::spawn_blocking(move || mend(what, &directory, hold, readers)).await;
+    let done = done.unwrap_or_else(|error| Err(error.to_string()));
+    // Who asked may have gone; it is done all the same.
+    drop(answer.send(done));
+    Failure::again("another state is kept from now on")
+}
+
+/// What to do about a state that cannot be used.
+fn advice(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Damaged { .. } => {
+            "hint: nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside"
+        }
+        StoreError::Database { .. }
+        | StoreError::Directory { .. }
+        | StoreError::Locked { .. }
+        | StoreError::Ended => {
+            "hint: see whether its file system is full or read-only, or a newer steadfast made it; it is tried again every 15 s"
+        }
+    }
 }
 
 /// Closes the journal also where the worker is cut off.

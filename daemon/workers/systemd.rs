@@ -115,6 +115,7 @@ pub(super) fn alive(status: &str) {
 pub(super) fn status(pulse: &Pulse) -> String {
     let c = pulse.counts;
     let what = match pulse.mode {
+        Mode::Running if pulse.observing => "observing only, see `steadfast status`",
         Mode::Running if pulse.converged => "as declared",
         Mode::Running => "working",
         Mode::Draining | Mode::Pausing => "pausing",

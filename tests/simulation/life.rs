@@ -89,6 +89,7 @@ impl Life {
             journal: Some(journal),
             recalled,
             history: None,
+            observing: None,
             audience,
         };
         let driver = Driver::on(Box::new(machinery), settings, parts);

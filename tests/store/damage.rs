@@ -2,14 +2,17 @@
 
 use super::{begin, end};
 use std::path::Path;
-use steadfast::store::{Ended, MemoryStore, Recalled, SqliteStore, Store as _};
+use std::sync::Arc;
+use steadfast::store::{
+    Ended, Hold, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
+};
 
 /// Every how many bytes a place is tried; all of them with `STORE_DAMAGE=all`.
 fn stride() -> usize {
     if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
 }
 
-/// What a start makes of these files: the state and whether it began anew, or nothing when it refused.
+/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it refused.
 fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -18,8 +21,20 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
     for (name, bytes) in files {
         std::fs::write(state.join(name), bytes).expect("written");
     }
-    let mut store = SqliteStore::open(&state).ok()?;
-    let aside = store.moved_aside().map(Path::to_owned);
+    let mut aside = None;
+    let mut store = match SqliteStore::open(&state) {
+        Ok(store) => store,
+        Err(StoreError::Damaged { .. }) => {
+            // Only who asks for it has anything else kept in its place.
+            let again = SqliteStore::open(&state).expect_err("still as it is");
+            assert!(matches!(again, StoreError::Damaged { .. }), "{again}");
+            let hold = Arc::new(Hold::take(&state).expect("held"));
+            let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+            aside = mended.copy().map(Path::to_owned);
+            SqliteStore::open(&state).expect("opened")
+        }
+        Err(_) => return None,
+    };
     if let Some(aside) = &aside {
         let kept = std::fs::read(aside).expect("the bad copy is kept");
         let (_, bytes) = files.iter().find(|(name, _)| *name == "state.db").expect("given");
@@ -127,7 +142,7 @@ fn any_byte_of_the_database_flipped_or_cut() {
     assert!(moved > 20, "damage is noticed: {moved}");
 }
 
-/// F-4: what is not a database at all is kept beside, and the daemon starts.
+/// B-21, F-4: what is not a database at all is kept beside when it is repaired.
 #[test]
 fn rubbish_is_moved_aside() {
     for rubbish in [b"rubbish".as_slice(), &[0x5a; 8192]] {
@@ -136,4 +151,42 @@ fn rubbish_is_moved_aside() {
     }
     let (told, aside) = start(&[("state.db", b"")]).expect("opened");
     assert_eq!((told, aside), (Recalled::default(), false), "an empty file is a new database");
+}
+
+/// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named; copies are kept
+/// beside, a bounded number.
+#[test]
+fn a_repair_keeps_what_can_be_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    for round in 0..5 {
+        let mut store = SqliteStore::open(&state).expect("opened");
+        let entries = (0..300).map(|number| {
+            end(&format!("file[/etc/{number:03}]"), number + 1, Ended::Well, &[], None)
+        });
+        store.commit(&entries.collect::<Vec<_>>()).expect("kept");
+        drop(store);
+        let path = state.join("state.db");
+        let mut bytes = std::fs::read(&path).expect("read");
+        let name = b"file[/etc/150]";
+        let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
+        let places: Vec<usize> = places.map(|(at, _)| at).collect();
+        for at in places {
+            bytes[at + 6] = b'x';
+        }
+        std::fs::write(&path, &bytes).expect("written");
+        let hold = Arc::new(Hold::take(&state).expect("held"));
+        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        let lines = mended.lines().join("\n");
+        assert!(lines.contains("the row of file[/xtc/150]: its checksum"), "{round}: {lines}");
+        assert!(lines.contains("kept: 299 resources that could be read"), "{round}: {lines}");
+        let copy = mended.copy().expect("kept beside").to_owned();
+        assert_eq!(std::fs::read(copy).expect("read"), bytes);
+        let recalled = SqliteStore::open(&state).and_then(|mut store| store.recall());
+        let recalled = recalled.expect("told back");
+        assert_eq!((recalled.resources.len(), recalled.stamp), (299, 300));
+    }
+    let names = std::fs::read_dir(&state).expect("listed").flatten();
+    let bad = names.filter(|entry| entry.file_name().to_string_lossy().contains(".bad-"));
+    assert_eq!(bad.count(), 3, "only the newest copies stay");
 }

@@ -94,18 +94,20 @@ fn a_newer_schema_is_refused() {
 }
 
 /// F-21: a database of an older schema is read by one who only looks and brought up by one who writes. The first knew nothing of
-/// values, the second nothing of pauses of one resource, the third not whose a thing is.
+/// values, the second nothing of pauses of one resource, the third not whose a thing is,
+/// the fourth not on which machine it was made.
 #[test]
 fn older_schemas_are_brought_up() {
     let columns = ["owned", "graph", "thing", "removal", "needs"];
     let drop = |column: &&str| ["ALTER TABLE resource DROP COLUMN ", column, ";"].concat();
-    let owned = columns.iter().map(drop).collect::<Vec<_>>().concat();
+    let owned = columns.iter().map(drop).collect::<Vec<_>>().concat() + "DROP TABLE manifest;";
     let pauses = "ALTER TABLE resource DROP COLUMN parked;
                   ALTER TABLE resource DROP COLUMN parked_until;";
     let values = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;";
     is_brought_up(&format!("{owned} {pauses} {values} PRAGMA user_version = 1"));
     is_brought_up(&format!("{owned} {pauses} PRAGMA user_version = 2"));
     is_brought_up(&format!("{owned} PRAGMA user_version = 3"));
+    is_brought_up("DROP TABLE manifest; PRAGMA user_version = 4");
 }
 
 fn is_brought_up(old: &str) {
@@ -129,7 +131,7 @@ fn is_brought_up(old: &str) {
     let done = |recalled: &Recalled| recalled.resources.get("exec[a]").and_then(|r| r.done);
     assert_eq!(done(&SqliteStore::peek(&path).expect("read")), Some(7));
     let mut store = SqliteStore::open(&path).expect("opened");
-    assert!(store.moved_aside().is_none());
+    assert!(store.mended().lines().is_empty());
     let sent = Entry::Sent { identity: "exec[a]".into(), values: Hidden("{}".into()) };
     let pause = PauseRecord { reason: "r".to_owned(), until_unix: 9 };
     let park = Entry::Park { identity: "exec[a]".into(), pause: Some(pause.clone()) };

@@ -1,7 +1,8 @@
-//! What can be said on the command line of what is kept: `state show`, `state verify`.
+//! What can be said on the command line of what is kept: `state show`, `verify`, `export`, `import`, `repair`.
 
-use super::State;
+use super::{Socket, State};
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// `steadfast state`.
 #[derive(Debug, Args)]
@@ -18,6 +19,42 @@ pub enum OfKept {
     Show(ShowKept),
     /// Look for damage; changes nothing; ends with 0 where there is none, with 1 where there is
     Verify(VerifyKept),
+    /// Write all that is kept as one JSON document, without secrets; takes no lock, needs no daemon
+    Export(ExportKept),
+    /// Keep what such a document says instead of what is kept, which stays beside; a daemon must be paused
+    Import(ImportKept),
+    /// Put right what can be, say what was changed, and keep what was there beside; a daemon must be paused, or observing only
+    Repair(RepairKept),
+}
+
+/// `steadfast state export`.
+#[derive(Debug, Args)]
+pub struct ExportKept {
+    /// To this file, for its owner alone [default: standard output]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Where state is kept.
+    #[command(flatten)]
+    pub state: State,
+}
+
+/// `steadfast state import`.
+#[derive(Debug, Args)]
+pub struct ImportKept {
+    /// What `state export` has written
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
+}
+
+/// `steadfast state repair`.
+#[derive(Debug, Args)]
+pub struct RepairKept {
+    /// Which daemon.
+    #[command(flatten)]
+    pub socket: Socket,
 }
 
 /// `steadfast state show`.

@@ -11,7 +11,7 @@ use crate::config::{self, Defaults, Recorder};
 use crate::events::Retention;
 use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use kept::{Kept, OfKept, ShowKept, VerifyKept};
+pub use kept::{ExportKept, ImportKept, Kept, OfKept, RepairKept, ShowKept, VerifyKept};
 pub use passes::{Apply, Drift, Plan};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +74,9 @@ pub enum Command {
     Unprotect(Resources),
     /// Forget whose resources are and that they have run: what is there is adopted, what runs once runs again
     Forget(Resources),
-    /// Show what is kept of resources between runs, or verify it
+    /// Run resources again that have run, also when the daemon starts next: kept, unlike `retry`
+    Redo(Resources),
+    /// Show, verify, export, import or repair what is kept of resources between runs
     State(Kept),
     /// Wait until the host is as declared
     Wait(Wait),
@@ -383,6 +385,9 @@ pub struct Run {
     /// Start with a graph without a single resource too
     #[arg(long)]
     pub allow_empty: bool,
+    /// End where the graph is invalid, instead of running the one that was accepted last
+    #[arg(long)]
+    pub no_kept_graph: bool,
     /// End when all has been as declared for so many seconds
     #[arg(long, value_name = "S")]
     pub converged_timeout: Option<u64>,

@@ -7,7 +7,7 @@ mod status;
 
 pub(super) use events::{events, now, words};
 pub(super) use orders::{
-    check, log_level, of_state, pause, reload, resume, retry, stop, undo, wait,
+    check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
 };
 pub(super) use show::{describe, differences, report, show, why};
 pub(super) use status::{headline, line, paused, status};

@@ -7,7 +7,7 @@ use super::{PATIENCE, address, ask, ask_for, ask_for_within, asking, differences
 use crate::control::{Ask, Client, Unanswered};
 use crate::driver::Taken;
 use crate::driver::status::{Inspections, Status, Undone, Verdict};
-use crate::store::Order;
+use crate::store::{Mend, Order};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -94,6 +94,11 @@ pub(in crate::cli) fn of_state(
 ) -> Result<Option<Vec<String>>, Exit> {
     let resources = args.resources.clone();
     ask_any(&args.socket, &Ask::Order { order, resources }, PATIENCE)
+}
+
+/// `steadfast state import` and `repair`, where a daemon runs: what was done; none where that is not so.
+pub(in crate::cli) fn mend(what: Mend, socket: &Socket) -> Result<Option<Vec<String>>, Exit> {
+    ask_any(socket, &Ask::Mend { what }, UNDO)
 }
 
 /// Asks the daemon, if there is any, and takes the first piece of its answer.

@@ -50,12 +50,16 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
 fn exit(verdict: Verdict) -> Exit {
     match verdict {
         Verdict::Converged => Exit::Well,
+        Verdict::Observing => Exit::State,
         Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Exit::Failed,
         Verdict::Held | Verdict::Stopping | Verdict::Paused | Verdict::Converging => Exit::Changes,
     }
 }
 
 fn show(status: &Status) {
+    for why in [&status.observing, &status.instead].into_iter().flatten() {
+        why.lines().for_each(|line| out(plain(line)));
+    }
     out(headline(status));
     if let Some(pause) = &status.pause {
         out(paused(pause));
@@ -133,6 +137,9 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
         Verdict::Converged => {
             let since = status.converged_for.map(|age| format!(" for {}", span(age)));
             format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
+        }
+        Verdict::Observing => {
+            format!("{graph}: observing only: {left} of {all} not as declared, nothing is changed")
         }
         Verdict::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
         Verdict::Failed => format!("{graph}: failed: {left} of {all} not as declared"),

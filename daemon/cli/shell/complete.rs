@@ -71,6 +71,7 @@ pub(super) fn with_names(command: Command) -> Command {
         ("protect", "resources"),
         ("unprotect", "resources"),
         ("forget", "resources"),
+        ("redo", "resources"),
         ("pause", "resources"),
         ("resume", "resources"),
     ];

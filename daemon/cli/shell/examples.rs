@@ -149,12 +149,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("steadfast forget 'file[made]'", "it is adopted: it stays when it leaves the graph"),
         ],
     ),
+    ("redo", &[("steadfast redo 'exec[migrate]'", "it runs once more, also after a restart")]),
     (
         "state",
         &[
             ("steadfast state show", "all that is kept between runs"),
             ("steadfast state show 'file[motd]' --json", "of one resource, for a program"),
             ("steadfast state verify", "is any of it damaged?"),
+            ("steadfast state export kept.json", "all of it as a document, without secrets"),
+            ("steadfast state import kept.json", "taken in again; what is there stays beside"),
+            ("steadfast state repair", "put right what can be, when the daemon only observes"),
         ],
     ),
     ("wait", &[("steadfast wait --timeout 300", "in a script: until the host is as declared")]),

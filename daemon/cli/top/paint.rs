@@ -44,7 +44,11 @@ pub(super) fn of_phase(phase: Phase) -> Tone {
 
 pub(super) fn of_verdict(verdict: Verdict) -> Tone {
     match verdict {
-        Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Tone::Bad,
+        Verdict::Observing
+        | Verdict::Stuck
+        | Verdict::Failed
+        | Verdict::Failing
+        | Verdict::Contended => Tone::Bad,
         Verdict::Held | Verdict::Stopping | Verdict::Paused => Tone::Odd,
         Verdict::Converging => Tone::Busy,
         Verdict::Converged => Tone::Good,

@@ -34,6 +34,8 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
 fn status(verdict: Verdict) -> Status {
     Status {
         verdict,
+        observing: None,
+        instead: None,
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },

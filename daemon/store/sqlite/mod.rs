@@ -1,23 +1,31 @@
 //! The store on disk: one `SQLite` database (WAL, `synchronous=FULL`) in a directory of its own.
 //!
 //! Every row carries a checksum and the whole a digest over all rows: a database that was damaged is never taken for
-//! another state (B-11), it is moved aside and kept.
+//! another state (B-11); it stays as it is until the operator has it repaired. What is whole and breaks a rule is put right when it is
+//! loaded, and a copy is kept beside.
 
+mod look;
+mod manifest;
+mod mend;
 mod owned;
 mod rows;
 
-use super::database::{self, Fault, move_aside, unused};
+pub use look::Verified;
+pub use mend::Mended;
+
+use super::database::{self, Fault};
 use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
+use super::rules::{self, Readers};
 use super::{Entry, Key, Recalled, Store, StoreError};
+use manifest::Manifest;
 use rows::Batch;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 4;
+const SCHEMA: i64 = 5;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -27,78 +35,49 @@ pub struct SqliteStore {
     /// What was read when the database was verified, until it is told or anything is written: reading it all twice would
     /// cost a start as much again.
     verified: Option<Kept>,
+    manifest: Manifest,
     path: PathBuf,
-    moved_aside: Option<PathBuf>,
+    readers: Readers,
+    mended: Mended,
     /// Held as long as this value lives.
     _hold: Arc<Hold>,
 }
 
 impl SqliteStore {
-    /// Opens the store of a state directory, which is made where it is missing. A damaged database is moved aside.
+    /// Opens the store of a state directory, which is made where it is missing. A damaged database is refused and left as it is.
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
-        Self::open_held(Arc::new(Hold::take(state_directory)?))
+        Self::open_held(Arc::new(Hold::take(state_directory)?), Readers::default())
     }
 
-    /// The same of one that is held already.
-    pub fn open_held(hold: Arc<Hold>) -> Result<Self, StoreError> {
+    /// The same of one that is held already. What breaks a rule is put right, and the one who reads is told.
+    pub fn open_held(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
+        Self::open_on(hold, readers, directory::machine())
+    }
+
+    /// The same on a machine of this name.
+    pub fn open_on(
+        hold: Arc<Hold>,
+        readers: Readers,
+        machine: Option<String>,
+    ) -> Result<Self, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
-        let mut moved_aside = None;
-        let (connection, verified) = match connect(&path) {
-            Ok(connected) => connected,
-            Err(Fault::Refused(why)) => return Err(refusal(&path, why)),
-            Err(Fault::Damaged(why)) => {
-                let aside = move_aside(&path).map_err(|error| refusal(&path, error.to_string()))?;
-                tracing::warn!(
-                    event = "state_lost",
-                    "state could not be read and is rebuilt; kept at {}: {why}",
-                    aside.display()
-                );
-                moved_aside = Some(aside);
-                connect(&path).map_err(|fault| refusal(&path, fault.to_string()))?
-            }
-        };
-        let (connection, verified) = (Some(connection), Some(verified));
-        Ok(Self { connection, verified, path, moved_aside, _hold: hold })
+        let opened = connect(&path).and_then(|mut opened| {
+            let mended = mend::at_load(&mut opened, &path, &readers, machine)?;
+            Ok((opened, mended))
+        });
+        let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
+        for line in mended.lines() {
+            (readers.told)(rules::REPAIRED, line);
+        }
+        let Opened { connection, kept, manifest } = opened;
+        let (connection, verified) = (Some(connection), Some(kept));
+        Ok(Self { connection, verified, manifest, path, readers, mended, _hold: hold })
     }
 
     /// Whether something is kept in this state directory.
     #[must_use]
     pub fn is_there(state_directory: &Path) -> bool {
         state_directory.join(directory::DATABASE).exists()
-    }
-
-    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
-    /// there is no state yet.
-    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
-        let path = state_directory.join(directory::DATABASE);
-        let kept = look(&path, rows::read_all);
-        kept.map_err(|fault| refusal(&path, fault.to_string()))?
-            .map_or_else(|| Ok(Recalled::default()), settled)
-    }
-
-    /// The same, with all that the database finds wrong with itself: its own check, and that of every row and the whole.
-    pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
-        let path = state_directory.join(directory::DATABASE);
-        let found = look(&path, |connection| {
-            let mut check = connection.prepare("PRAGMA integrity_check")?;
-            let lines = check.query_map((), |row| row.get::<_, String>(0))?;
-            let mut damage = lines.collect::<Result<Vec<_>, _>>()?;
-            damage.retain(|line| line != "ok");
-            match rows::read_all(connection) {
-                Ok(kept) => Ok((damage, kept)),
-                Err(Fault::Damaged(why)) => {
-                    damage.push(why);
-                    Ok((damage, Kept::default()))
-                }
-                Err(refused) => Err(refused),
-            }
-        });
-        match found {
-            Ok(None) => Ok(Verified::default()),
-            Ok(Some((damage, kept))) => Ok(Verified { damage, recalled: settled(kept)? }),
-            Err(Fault::Damaged(why)) => Ok(Verified { damage: vec![why], ..Verified::default() }),
-            Err(Fault::Refused(why)) => Err(refusal(&path, why)),
-        }
     }
 
     /// The key of the hashes of this state directory: made where there is none.
@@ -112,9 +91,9 @@ impl SqliteStore {
         directory::peek_key(state_directory)
     }
 
-    /// Where the damaged database was put that was found at the start, if one was: nothing is remembered then.
-    pub fn moved_aside(&self) -> Option<&Path> {
-        self.moved_aside.as_deref()
+    /// What was put right when it was opened.
+    pub fn mended(&self) -> &Mended {
+        &self.mended
     }
 
     fn with<T>(
@@ -122,55 +101,10 @@ impl SqliteStore {
         work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         let Some(connection) = self.connection.as_mut() else {
-            return Err(refusal(&self.path, "it could not be opened again".to_owned()));
+            let why = "it could not be opened again".to_owned();
+            return Err(refusal(&self.path, Fault::Refused(why)));
         };
-        work(connection).map_err(|fault| refusal(&self.path, fault.to_string()))
-    }
-}
-
-/// What was found by [`SqliteStore::verify`].
-#[derive(Debug, Default)]
-pub struct Verified {
-    /// All damage, in words.
-    pub damage: Vec<String>,
-    /// What could be read; nothing where rows are damaged.
-    pub recalled: Recalled,
-}
-
-fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
-    for identity in kept.in_flight() {
-        settle(&identity, &mut kept)?;
-    }
-    Ok(kept.recalled())
-}
-
-/// Reads a database without a lock of ours, at one moment; nothing where there is none.
-fn look<T>(
-    path: &Path,
-    work: impl Fn(&Connection) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
-    if !path.try_exists().map_err(|error| Fault::Refused(error.to_string()))? {
-        return Ok(None);
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let read = |name: &Path, flags| {
-        let connection = Connection::open_with_flags(name, flags)?;
-        connection.busy_timeout(Duration::from_secs(2))?;
-        // What follows is of one generation, whatever a daemon commits meanwhile (B-25).
-        connection.execute_batch("BEGIN")?;
-        work(&connection)
-    };
-    // A reader of a log in use must write into the file that readers and writers share.
-    let alone = unused(path).and_then(|name| {
-        read(&name, flags | OpenFlags::SQLITE_OPEN_URI)
-            .inspect_err(|fault: &Fault| {
-                tracing::debug!(%fault, "the state was taken into use while it was read");
-            })
-            .ok()
-    });
-    match alone {
-        Some(found) => Ok(Some(found)),
-        None => read(path, flags).map(Some),
+        work(connection).map_err(|fault| refusal(&self.path, fault))
     }
 }
 
@@ -198,16 +132,30 @@ impl Store for SqliteStore {
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         self.verified = None;
-        self.with(|connection| {
+        let readers = self.readers.clone();
+        let mut manifest = self.manifest.clone();
+        let found = self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut rows = Batch::begin(&transaction)?;
             for entry in batch {
                 fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
             }
+            let found = look_at(&rows, &readers, &mut manifest);
             rows.write()?;
-            Ok(transaction.commit()?)
-        })
+            if let Some(found) = &found {
+                // In the same transaction: no reader takes this generation for a good one (B-20).
+                tracing::debug!(records = found.len(), "not as they must be");
+                manifest.write(&transaction)?;
+            }
+            transaction.commit()?;
+            Ok(found)
+        })?;
+        self.manifest = manifest;
+        for line in found.unwrap_or_default() {
+            (self.readers.told)(rules::UNSOUND, &line);
+        }
+        Ok(())
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
@@ -215,14 +163,41 @@ impl Store for SqliteStore {
         drop(self.connection.take());
         self.verified = None;
         match connect(&self.path) {
-            Ok((connection, _)) => {
-                self.connection = Some(connection);
+            Ok(opened) => {
+                self.connection = Some(opened.connection);
+                self.manifest = opened.manifest;
                 Ok(())
             }
-            // Not moved aside while we run: nothing is recorded, so nothing is changed, until a restart.
-            Err(fault) => Err(refusal(&self.path, fault.to_string())),
+            // Not mended while we run: nothing is recorded, so nothing is changed, until a restart.
+            Err(fault) => Err(refusal(&self.path, fault)),
         }
     }
+}
+
+/// Judges what a batch touches, and notes in the manifest what is not as it must be, and what is so again. Answers what is to be told;
+/// nothing where the manifest stays as it is.
+fn look_at(rows: &Batch<'_>, readers: &Readers, manifest: &mut Manifest) -> Option<Vec<String>> {
+    let (touched, newest) = rows.touched();
+    let (mut told, mut changed) = (Vec::new(), false);
+    for (identity, record) in touched {
+        let found = if *record == super::fold::Record::default() {
+            Vec::new()
+        } else {
+            rules::judge(identity, record, newest, readers)
+        };
+        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+        if manifest.unsound.get(identity).map_or(lines.is_empty(), |before| *before == lines) {
+            continue;
+        }
+        changed = true;
+        if lines.is_empty() {
+            manifest.unsound.remove(identity);
+        } else {
+            told.extend(lines.iter().map(|line| format!("not as it must be, and kept: {line}")));
+            manifest.unsound.insert(identity.clone(), lines);
+        }
+    }
+    changed.then_some(told)
 }
 
 fn write_settled(
@@ -240,24 +215,43 @@ fn write_settled(
     Ok(transaction.commit()?)
 }
 
+/// A database that was opened and read.
+struct Opened {
+    connection: Connection,
+    kept: Kept,
+    manifest: Manifest,
+}
+
 /// Opens the database, makes its tables where it is new, and verifies everything in it.
-fn connect(path: &Path) -> Result<(Connection, Kept), Fault> {
+fn connect(path: &Path) -> Result<Opened, Fault> {
     let (mut connection, version) = database::open(path)?;
     if version > SCHEMA {
         return Err(Fault::Refused(database::newer(version, SCHEMA)));
+    }
+    if version == 0 {
+        // Before anything of it is changed.
+        database::is_new(&connection)?;
     }
     database::hold(&connection)?;
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
     }
     if (1..SCHEMA).contains(&version) {
+        // What cannot be read is not brought to another schema.
+        database::check(&connection)?;
+        rows::read_all(&connection)?;
+        database::copy_aside(&connection, path, &format!("schema-{version}"))?;
         rows::upgrade(&mut connection, version, SCHEMA)?;
     }
     database::check(&connection)?;
-    let verified = rows::read_all(&connection)?;
-    Ok((connection, verified))
+    let (kept, manifest) = (rows::read_all(&connection)?, Manifest::read(&connection)?);
+    Ok(Opened { connection, kept, manifest })
 }
 
-fn refusal(path: &Path, why: String) -> StoreError {
-    StoreError::Database { path: path.display().to_string(), why }
+fn refusal(path: &Path, fault: Fault) -> StoreError {
+    let path = path.display().to_string();
+    match fault {
+        Fault::Damaged(why) => StoreError::Damaged { path, why },
+        Fault::Refused(why) => StoreError::Database { path, why },
+    }
 }

@@ -3,6 +3,7 @@
 use super::super::StoreError;
 use super::super::database::{self, Fault};
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
+use super::manifest::Manifest;
 use super::owned;
 
 use crate::store::{Hidden, PauseRecord};
@@ -38,7 +39,19 @@ CREATE TABLE whole (
     rows INTEGER NOT NULL,
     digest INTEGER NOT NULL,
     sum INTEGER NOT NULL
+) STRICT;
+CREATE TABLE manifest (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    program TEXT NOT NULL,
+    machine TEXT,
+    unsound TEXT,
+    sum INTEGER NOT NULL
 ) STRICT;";
+
+/// The statement in it that makes the manifest, which schemas before the fifth have not.
+fn manifest_table() -> &'static str {
+    TABLES.find("CREATE TABLE manifest").and_then(|at| TABLES.get(at..)).unwrap_or_default()
+}
 
 const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
      parked, parked_until, owned, graph, thing, removal, needs";
@@ -67,11 +80,15 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
              ALTER TABLE resource ADD COLUMN parked_until INTEGER",
         )?;
     }
-    transaction.execute_batch(
-        "ALTER TABLE resource ADD COLUMN owned INTEGER; ALTER TABLE resource ADD COLUMN graph TEXT;
-         ALTER TABLE resource ADD COLUMN thing INTEGER; ALTER TABLE resource ADD COLUMN removal TEXT;
-         ALTER TABLE resource ADD COLUMN needs TEXT",
-    )?;
+    if from < 4 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN owned INTEGER; ALTER TABLE resource ADD COLUMN graph TEXT;
+             ALTER TABLE resource ADD COLUMN thing INTEGER; ALTER TABLE resource ADD COLUMN removal TEXT;
+             ALTER TABLE resource ADD COLUMN needs TEXT",
+        )?;
+    }
+    transaction.execute_batch(manifest_table())?;
+    Manifest::default().write(&transaction)?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
 }
@@ -81,6 +98,7 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
     let transaction = connection.transaction()?;
     database::make(&transaction, TABLES)?;
     write_whole(&transaction, &Whole::default(), Tally::default())?;
+    Manifest::default().write(&transaction)?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
 }
@@ -90,10 +108,8 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     let (whole, expected) = read_whole(connection)?;
     let mut kept = Kept { whole, ..Kept::default() };
     let mut found = Tally::default();
-    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
-    let older = usize::try_from(version - 1).ok().and_then(|version| OLDER.get(version));
-    let columns = older.copied().unwrap_or(COLUMNS);
-    let mut select = connection.prepare(&format!("SELECT {columns} FROM resource"))?;
+    let mut select =
+        connection.prepare(&format!("SELECT {} FROM resource", columns(connection)?))?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
         let (identity, record, sum) = read_record(row)?;
@@ -107,6 +123,73 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
         )));
     }
     Ok(kept)
+}
+
+/// The columns of this schema, as they are called in the tables that are there.
+fn columns(connection: &Connection) -> Result<&'static str, Fault> {
+    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    if version > super::SCHEMA {
+        return Err(Fault::Refused(database::newer(version, super::SCHEMA)));
+    }
+    let older = usize::try_from(version - 1).ok().and_then(|version| OLDER.get(version));
+    Ok(older.copied().unwrap_or(COLUMNS))
+}
+
+/// What can still be read of a damaged database, with what cannot: rows that are whole are taken, from both ends of the table.
+pub(super) fn salvage(connection: &Connection) -> (Kept, Vec<String>) {
+    let mut lost = Vec::new();
+    let mut kept = Kept::default();
+    match read_whole(connection) {
+        Ok((whole, _)) => kept.whole = whole,
+        Err(fault) => lost.push(format!("the whole, with a pause if there was one: {fault}")),
+    }
+    for order in ["ASC", "DESC"] {
+        if let Err(fault) = salvage_rows(connection, order, &mut kept, &mut lost) {
+            lost.push(format!("some rows cannot be reached: {fault}"));
+        }
+    }
+    lost.sort_unstable();
+    lost.dedup();
+    // Nothing that is owed may be owed later than the newest stamp.
+    let owed = |record: &Record| record.owed.as_ref().map(|(stamp, _)| *stamp);
+    let begun = |record: &Record| record.flight.as_ref().map(|flight| flight.stamp);
+    let stamps = kept.records.values().flat_map(|record| [owed(record), begun(record)]).flatten();
+    kept.whole.stamp = stamps.max().unwrap_or_default().max(kept.whole.stamp);
+    (kept, lost)
+}
+
+fn salvage_rows(
+    connection: &Connection,
+    order: &str,
+    kept: &mut Kept,
+    lost: &mut Vec<String>,
+) -> Result<(), Fault> {
+    let columns = columns(connection)?;
+    let sql = format!("SELECT {columns} FROM resource ORDER BY identity {order}");
+    let mut select = connection.prepare(&sql)?;
+    let mut rows = select.query(())?;
+    while let Some(row) = rows.next()? {
+        match read_record(row) {
+            Ok((identity, record, _)) => drop(kept.records.insert(identity, record)),
+            Err(fault) => lost.push(fault.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps this and nothing else.
+pub(super) fn replace(transaction: &Transaction<'_>, kept: &Kept) -> Result<(), Fault> {
+    transaction.execute("DELETE FROM resource", ())?;
+    let mut batch = Batch {
+        transaction,
+        touched: HashMap::new(),
+        whole: kept.whole.clone(),
+        tally: Tally::default(),
+    };
+    for (identity, record) in &kept.records {
+        batch.touched.insert(identity.clone(), Touched { sum: None, record: record.clone() });
+    }
+    batch.write()
 }
 
 /// How many rows there are, and the sums of all of them.
@@ -156,6 +239,12 @@ impl<'t> Batch<'t> {
             Some(found) => found.map(|(_, record, sum)| Touched { sum: Some(sum), record }),
             None => Ok(Touched { sum: None, record: Record::default() }),
         }
+    }
+
+    /// What was touched, as it is now, and the newest stamp.
+    pub(super) fn touched(&self) -> (impl Iterator<Item = (&String, &Record)>, u64) {
+        let records = self.touched.iter().map(|(identity, touched)| (identity, &touched.record));
+        (records, self.whole.stamp)
     }
 
     /// Writes what was touched.
@@ -342,6 +431,15 @@ fn sum_of(identity: &str, record: &Record) -> u64 {
         sum.number(Some(owned.thing));
         sum.text(owned.removal.as_deref());
         owned.after.iter().for_each(|name| sum.text(Some(name)));
+    }
+    sum.0
+}
+
+/// Of a manifest.
+pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
+    let mut sum = Sum::default();
+    for text in texts {
+        sum.text(*text);
     }
     sum.0
 }

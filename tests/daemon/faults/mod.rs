@@ -6,6 +6,8 @@ mod failing;
 mod full;
 mod idle;
 mod killed;
+mod observing;
+mod power;
 mod stateless;
 #[expect(dead_code, reason = "the target `killing` uses the rest")]
 #[path = "../../tracer.rs"]

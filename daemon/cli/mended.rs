@@ -1,0 +1,131 @@
+//! `steadfast state export`, `import` and `repair`: by the daemon where one runs, else by this program, which then holds the state
+//! directory.
+
+use super::args::{ExportKept, ImportKept, RepairKept, Socket};
+use super::exit::Exit;
+use super::kept::directory;
+use super::text::{count, error, out, plain};
+use super::{asking, state};
+use crate::driver::kept::without_secrets;
+use crate::store::{Hold, Mend, SqliteStore, document, inbox, mend, violations};
+use crate::workers::readers;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One generation, as a document.
+pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
+    let directory = directory(args.state.state_dir.as_deref());
+    let recalled = SqliteStore::peek(&directory).map_err(|why| state::refuse(&why))?;
+    let wrong = violations(&recalled, &readers(|_, _| {}));
+    if let Some(first) = wrong.first() {
+        // It is no good generation (B-20): nobody shall take it in.
+        let many = count(wrong.len(), "problem");
+        let what = format!("what is kept is not sound: {many}, the first: {first}");
+        error(
+            plain(&what),
+            Some("`steadfast state verify` names all, `steadfast state repair` puts them right"),
+        );
+        return Err(Exit::Failed);
+    }
+    let text = document::write(&recalled, without_secrets);
+    match &args.file {
+        None => out(text),
+        Some(path) => {
+            write(path, &text)?;
+            out(format!(
+                "{} written to {}",
+                count(recalled.resources.len(), "resource"),
+                plain(&path.display().to_string())
+            ));
+        }
+    }
+    Ok(Exit::Well)
+}
+
+/// For its owner alone, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Exit> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    let written = || {
+        // What lies there is not written into: others may have it open.
+        match std::fs::remove_file(new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        std::fs::rename(new, path)
+    };
+    written().map_err(|why| {
+        error(format!("cannot write {}: {why}", plain(&path.display().to_string())), None);
+        Exit::Failed
+    })
+}
+
+/// Read and judged before anybody is asked.
+pub(super) fn import(args: &ImportKept) -> Result<Exit, Exit> {
+    let shown = plain(&args.file.display().to_string());
+    let text = std::fs::read_to_string(&args.file).map_err(|why| {
+        error(format!("cannot read {shown}: {why}"), None);
+        Exit::Usage
+    })?;
+    if let Err(wrong) = document::read(&text, &readers(|_, _| {})) {
+        for line in &wrong {
+            out(plain(line));
+        }
+        error(
+            format!("{shown} is not taken in: {}", count(wrong.len(), "problem")),
+            Some("nothing was changed"),
+        );
+        return Err(Exit::Failed);
+    }
+    let directory = directory(args.socket.state_dir.as_deref());
+    if SqliteStore::is_there(&directory) {
+        // The daemon takes it from there: only who may write into its directory may have it done.
+        write(&inbox(&directory), &text)?;
+    } else {
+        drop(Hold::take(&directory).map_err(|why| state::refuse(&why))?);
+        write(&inbox(&directory), &text)?;
+    }
+    let done = have_done(Mend::Import, &args.socket, &directory);
+    drop(std::fs::remove_file(inbox(&directory)));
+    done
+}
+
+/// What can be put right is.
+pub(super) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
+    let directory = directory(args.socket.state_dir.as_deref());
+    if !SqliteStore::is_there(&directory) {
+        out("nothing is kept here");
+        return Ok(Exit::Well);
+    }
+    have_done(Mend::Repair, &args.socket, &directory)
+}
+
+fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
+    let lines = match asking::mend(what, socket)? {
+        Some(lines) => lines,
+        None => alone(what, directory)?,
+    };
+    if lines.is_empty() {
+        out("nothing to do: it is sound");
+    }
+    for line in &lines {
+        out(plain(line));
+    }
+    Ok(Exit::Well)
+}
+
+/// No daemon runs, and none can while this goes on.
+fn alone(what: Mend, directory: &Path) -> Result<Vec<String>, Exit> {
+    let hold = Hold::take(directory).map_err(|why| state::refuse(&why))?;
+    mend(what, directory, Arc::new(hold), readers(|_, _| {})).map_err(|why| {
+        error(plain(&why), Some("nothing was changed"));
+        Exit::State
+    })
+}

@@ -1,0 +1,57 @@
+//! What a start makes of what the store told back: a pause goes on, what was skipped is done, what has left is forgotten.
+
+use super::Driver;
+use crate::store::{Ended, Entry, Recalled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Event, Recall, VertexId};
+use steadfast_resources::{OnInterrupt, Repeat};
+
+impl Driver {
+    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
+    pub(super) fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
+            if let Some(entry) = self.table.waiting(id)
+                && entry.nature.on_interrupt == OnInterrupt::Skip
+                && entry.nature.repeat != Repeat::State
+            {
+                keeper.other(Entry::End {
+                    identity: Arc::clone(&entry.identity),
+                    definition: entry.definition,
+                    outcome: Ended::Well,
+                    begun: None,
+                    stamp: 0,
+                    owes: Vec::new(),
+                    paid: None,
+                });
+            }
+        }
+    }
+
+    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
+    pub(super) fn forget_strangers(&mut self, recalled: &Recalled) {
+        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
+        for identity in recalled.resources.keys() {
+            let stays = self.ownership.stays(identity);
+            if self.table.number(identity).is_none() && !stays {
+                keeper.other(Entry::Forget(identity.as_str().into()));
+            }
+        }
+    }
+
+    /// A daemon that was paused when it ended starts paused, until the same moment.
+    pub(super) fn restore_pause(&mut self) {
+        if self.settings.one_shot {
+            return;
+        }
+        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
+        let left = kept.until_unix.saturating_sub(self.machinery.wall().as_secs());
+        // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
+        let left = Duration::from_secs(left).min(self.settings.pause_limit);
+        let until = self.now().after(left);
+        (self.pause_reason, self.pause_until) = (kept.reason, until);
+        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
+    }
+}

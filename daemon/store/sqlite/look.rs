@@ -1,0 +1,97 @@
+//! The store for one who only looks: no lock, nothing opened for writing, beside a daemon too.
+
+use super::super::database::{Fault, unused};
+use super::super::fold::{Kept, settle};
+use super::super::{Recalled, StoreError, directory};
+use super::manifest::Manifest;
+use super::{SqliteStore, refusal, rows};
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+impl SqliteStore {
+    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
+    /// there is no state yet.
+    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let kept = look(&path, rows::read_all);
+        kept.map_err(|fault| refusal(&path, fault))?
+            .map_or_else(|| Ok(Recalled::default()), settled)
+    }
+
+    /// The same, with all that the database finds wrong with itself: its own check, and that of every row and the whole.
+    pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let found = look(&path, |connection| {
+            let mut check = connection.prepare("PRAGMA integrity_check")?;
+            let lines = check.query_map((), |row| row.get::<_, String>(0))?;
+            let mut damage = lines.collect::<Result<Vec<_>, _>>()?;
+            damage.retain(|line| line != "ok");
+            let read = |connection| Ok((rows::read_all(connection)?, Manifest::read(connection)?));
+            match read(connection) {
+                Ok((kept, manifest)) => Ok((damage, kept, manifest)),
+                Err(Fault::Damaged(why)) => {
+                    damage.push(why);
+                    Ok((damage, Kept::default(), Manifest::default()))
+                }
+                Err(refused) => Err(refused),
+            }
+        });
+        match found {
+            Ok(None) => Ok(Verified::default()),
+            Ok(Some((damage, kept, manifest))) => {
+                Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
+            }
+            Err(Fault::Damaged(why)) => Ok(Verified { damage: vec![why], ..Verified::default() }),
+            Err(refused) => Err(refusal(&path, refused)),
+        }
+    }
+}
+
+/// What was found by [`SqliteStore::verify`].
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// All damage, in words.
+    pub damage: Vec<String>,
+    /// What a write has left that is not as it must be, as far as no load has put it right (B-20).
+    pub unsound: Vec<String>,
+    /// What could be read; nothing where rows are damaged.
+    pub recalled: Recalled,
+}
+
+fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
+    for identity in kept.in_flight() {
+        settle(&identity, &mut kept)?;
+    }
+    Ok(kept.recalled())
+}
+
+/// Reads a database without a lock of ours, at one moment; nothing where there is none.
+fn look<T>(
+    path: &Path,
+    work: impl Fn(&Connection) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    if !path.try_exists().map_err(|error| Fault::Refused(error.to_string()))? {
+        return Ok(None);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let read = |name: &Path, flags| {
+        let connection = Connection::open_with_flags(name, flags)?;
+        connection.busy_timeout(Duration::from_secs(2))?;
+        // What follows is of one generation, whatever a daemon commits meanwhile (B-25).
+        connection.execute_batch("BEGIN")?;
+        work(&connection)
+    };
+    // A reader of a log in use must write into the file that readers and writers share.
+    let alone = unused(path).and_then(|name| {
+        read(&name, flags | OpenFlags::SQLITE_OPEN_URI)
+            .inspect_err(|fault: &Fault| {
+                tracing::debug!(%fault, "the state was taken into use while it was read");
+            })
+            .ok()
+    });
+    match alone {
+        Some(found) => Ok(Some(found)),
+        None => read(path, flags).map(Some),
+    }
+}

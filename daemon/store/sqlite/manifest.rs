@@ -1,0 +1,62 @@
+//! What a database says of itself: which program wrote it last, on which machine, and what in it is not as it must be.
+
+use super::super::database::Fault;
+use super::rows::sum_of_texts;
+use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
+
+/// The one row of its table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The version of the program that opened it last.
+    pub(super) program: String,
+    /// The machine on which that was, where it has a name.
+    pub(super) machine: Option<String>,
+    /// What a write has left that is not as it must be, by identity: the generation is good where there is nothing.
+    pub(super) unsound: BTreeMap<String, Vec<String>>,
+}
+
+impl Manifest {
+    /// What stands in the database; nothing in one of an older schema.
+    pub(super) fn read(connection: &Connection) -> Result<Self, Fault> {
+        let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+        if version < 5 {
+            return Ok(Self::default());
+        }
+        let sql = "SELECT program, machine, unsound, sum FROM manifest";
+        let (program, machine, unsound, sum) = connection.query_row(sql, (), |row| {
+            let text = |index| row.get::<_, Option<String>>(index);
+            Ok((row.get::<_, String>(0)?, text(1)?, text(2)?, row.get::<_, i64>(3)?))
+        })?;
+        let texts = [Some(program.as_str()), machine.as_deref(), unsound.as_deref()];
+        if sum.cast_unsigned() != sum_of_texts(&texts) {
+            return Err(Fault::Damaged("the checksum of the manifest does not match".to_owned()));
+        }
+        let list =
+            unsound.map_or_else(|| Some(BTreeMap::new()), |text| serde_json::from_str(&text).ok());
+        let unsound = list.ok_or_else(|| {
+            Fault::Damaged("the manifest: no list of what is not sound".to_owned())
+        })?;
+        Ok(Self { program, machine, unsound })
+    }
+
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+        let unsound =
+            serde_json::to_string(&self.unsound).ok().filter(|_| !self.unsound.is_empty());
+        let texts = [Some(self.program.as_str()), self.machine.as_deref(), unsound.as_deref()];
+        let sql = "INSERT OR REPLACE INTO manifest (id, program, machine, unsound, sum)
+                   VALUES (1, ?1, ?2, ?3, ?4)";
+        connection.prepare_cached(sql)?.execute(params![
+            self.program,
+            self.machine,
+            unsound,
+            sum_of_texts(&texts).cast_signed()
+        ])?;
+        Ok(())
+    }
+
+    /// All that is not as it must be, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.unsound.values().flatten().cloned().collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! A state that cannot be used, in every way that `docs/state.md` lists: the daemon starts all the same, and changes nothing.
+
+use super::full::Mount;
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::output::Output;
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
+use std::io::Write as _;
+
+/// One file that was made by us and is deleted when it leaves, and one command that runs once.
+const GRAPH: &str = r#"
+graph: observed
+resources:
+  file:
+  - {name: conf, path: $DIR/conf, content: "declared\n"}
+  - {name: made, path: $DIR/made, content: "made\n", meta: {on_remove: delete}}
+  exec:
+  - {name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}
+"#;
+
+const LESS: &str = "graph: observed\nresources: {file: [{name: conf, path: $DIR/conf, content: \"declared\\n\"}]}\n";
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// What somebody does to the bytes of a state.
+type Damage = fn(&mut Vec<u8>);
+
+/// A host that is as declared, but for what somebody has changed since.
+fn moved() -> Host {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.write("conf", "mine\n");
+    host
+}
+
+/// B-22, F-4: the daemon says that it only looks, and why; `status` says so first, with what to do, and ends with 73; nothing is
+/// changed, not for a reload either; what it was asked to keep is refused. `apply` is refused.
+#[track_caller]
+fn observes(host: &Host, why: &str) -> Daemon {
+    observes_at(host, why, &[])
+}
+
+#[track_caller]
+fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
+    let before = (host.read("conf"), host.exists("made"), host.lines("ran"));
+    let daemon = host.run(&[&["--sweep", "1"], flags].concat());
+    let line = daemon.wait_for("observing");
+    assert!(line.message.contains(why), "{line:?}");
+    daemon.wait_for_of("held", "file[conf]");
+    let mut at: Vec<&str> = vec!["status"];
+    at.extend(flags);
+    let status = ask(host, &at);
+    status.exits(73).prints(why).prints("hint: ").prints("observing only");
+    let first = status.stdout.lines().next().unwrap_or_default();
+    assert!(first.contains(why), "first of all: {status}");
+    host.graph(LESS);
+    daemon.signal(SIGHUP).wait_for("loaded");
+    host.graph(GRAPH);
+    daemon.signal(SIGHUP).wait_for("loaded");
+    let protect: Vec<&str> = ["protect", "file[made]"].iter().chain(flags).copied().collect();
+    ask(host, &protect).exits(1).says("observing only, nothing is kept");
+    assert_eq!((host.read("conf"), host.exists("made"), host.lines("ran")), before);
+    daemon
+}
+
+fn stop(mut daemon: Daemon) {
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// What is not what was written: the state stays as it is, whoever starts, until somebody has it repaired, also beside the daemon,
+/// which then goes on by itself.
+#[test]
+fn a_damaged_state_is_observed_until_it_is_repaired() {
+    let flip = |bytes: &mut Vec<u8>| {
+        let name = b"exec[once]";
+        let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
+        let places: Vec<usize> = places.map(|(at, _)| at).collect();
+        for at in places {
+            bytes[at + 6] = b'x';
+        }
+    };
+    let damages: [(&str, Damage); 4] = [
+        ("checksum does not match", flip),
+        ("is damaged", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("is damaged", |bytes| *bytes = b"not a database, but long enough to be one. ".repeat(99)),
+        ("it has only 7 bytes", |bytes| *bytes = b"foreign".to_vec()),
+    ];
+    for (why, damage) in damages {
+        let host = moved();
+        let path = host.path("state/state.db");
+        let mut bytes = std::fs::read(&path).expect("read");
+        damage(&mut bytes);
+        std::fs::write(&path, &bytes).expect("written");
+        host.apply().exits(73).says(why).says("steadfast state repair");
+        stop(observes(&host, why));
+        let daemon = observes(&host, why);
+        assert_eq!(std::fs::read(&path).expect("read"), bytes, "{why}: left as it is");
+        ask(&host, &["state", "repair"]).exits(0).prints("resources that could be read");
+        daemon.wait_for("converged");
+        assert_eq!(host.read("conf"), "declared\n");
+        let bad = std::fs::read_dir(host.path("state")).expect("listed").flatten();
+        let bad =
+            bad.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains(".db.bad-"));
+        assert_eq!(std::fs::read(bad.expect("kept beside")).expect("read"), bytes);
+        ask(&host, &["status"]).exits(0);
+        stop(daemon);
+    }
+}
+
+/// B-22, F-21: a state of a newer program, or of another one, is left as it is, byte for byte; a repair refuses it too.
+#[test]
+fn a_newer_or_foreign_state_is_observed() {
+    let newer = "PRAGMA user_version = 1000";
+    let foreign = "PRAGMA user_version = 0";
+    for (sql, why) in [(newer, "newer steadfast (schema 1000"), (foreign, "no version")] {
+        let host = moved();
+        let path = host.path("state/state.db");
+        rusqlite::Connection::open(&path).expect("opened").execute_batch(sql).expect("made so");
+        let bytes = std::fs::read(&path).expect("read");
+        host.apply().exits(73).says(why);
+        let daemon = observes(&host, why);
+        if sql == newer {
+            ask(&host, &["state", "repair"]).exits(1).says(why);
+        }
+        stop(daemon);
+        if sql == newer {
+            ask(&host, &["state", "repair"]).exits(73).says(why);
+        }
+        assert_eq!(std::fs::read(&path).expect("read"), bytes, "left as it is");
+    }
+}
+
+/// B-22, F-4: where there is no room, the daemon looks; when there is, it goes on by itself. Root only (mounts a tmpfs).
+#[test]
+fn a_full_state_directory_is_observed_until_there_is_room() {
+    let host = Host::with(GRAPH);
+    let mount = Mount::new(&host, "state", "size=2m,mode=0700");
+    host.apply().exits(0);
+    host.write("conf", "mine\n");
+    let mut filler = std::fs::File::create(host.path("state/filler")).expect("created");
+    for size in [1 << 16, 1 << 12, 1] {
+        while filler.write_all(&vec![b'x'; size]).is_ok() {}
+    }
+    drop(filler);
+    let daemon = observes_at(&host, "full", &["--socket", "$DIR/socket"]);
+    host.remove("state/filler");
+    daemon.wait_for("converged");
+    assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", 1));
+    stop(daemon);
+    drop(mount);
+}
+
+/// B-22, F-4: the same of a state directory that is read-only. Root only (mounts a tmpfs).
+#[test]
+fn a_read_only_state_directory_is_observed_until_it_can_be_written() {
+    let host = Host::with(GRAPH);
+    let mount = Mount::new(&host, "state", "size=2m,mode=0700");
+    host.apply().exits(0);
+    host.write("conf", "mine\n");
+    mount.remount("ro");
+    let daemon = observes_at(&host, "Read-only file system", &["--socket", "$DIR/socket"]);
+    // What is kept can be read: what runs once has run.
+    mount.remount("rw");
+    daemon.wait_for("converged");
+    assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", 1));
+    stop(daemon);
+    drop(mount);
+}

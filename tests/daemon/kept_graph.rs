@@ -1,0 +1,100 @@
+//! The graph that was accepted last is run where the one that is there at a start is refused.
+
+use crate::host::Host;
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
+
+const GRAPH: &str = r#"
+graph: good
+resources:
+  file:
+  - {name: conf, path: $DIR/conf, content: "declared\n"}
+  - {name: made, path: $DIR/made, meta: {on_remove: delete}}
+  exec: [{name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}]
+"#;
+
+const BROKEN: &str = "graph: good\nresources:\n  file:\n  - {name: conf, pth: $DIR/conf}\n";
+
+/// After `kill -9` and a start with a broken file the old graph goes on, the log and `status` say why, with the place; the next good
+/// one replaces it, and is kept in turn. As systemd would have it: the daemon is started again and again.
+#[test]
+fn a_start_with_a_broken_graph_runs_the_one_before() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept", || host.exists("state/graph.json"));
+    assert_eq!(host.mode("state/graph.json") & 0o777, 0o600);
+    host.graph(BROKEN);
+    daemon.signal(SIGHUP).wait_for("refused");
+    daemon.kill();
+    for broken in [Some(BROKEN), Some("\t"), None] {
+        match broken {
+            Some(text) => host.graph(text),
+            None => host.remove("graph.yaml"),
+        };
+        host.write("conf", "mine\n");
+        let daemon = host.run(&[]);
+        let line = daemon.wait_for("kept_graph");
+        assert!(
+            line.message.starts_with("running the graph `good` that was accepted at 20"),
+            "{line:?}"
+        );
+        assert!(line.message.contains("graph.yaml"), "{line:?}");
+        daemon.wait_for("converged");
+        assert_eq!(host.read("conf"), "declared\n");
+        assert!(host.exists("made"));
+        let mut status = host.bare(&["status"]);
+        status.arg("--state-dir").arg(host.path("state"));
+        let status = host.finish(status);
+        status.exits(0).prints("good: as declared");
+        let first = status.stdout.lines().next().unwrap_or_default();
+        assert!(first.starts_with("running the graph `good` that was accepted"), "{status}");
+        if broken == Some(BROKEN) {
+            status.prints("graph.yaml:4:").prints("pth");
+        }
+        daemon.kill();
+    }
+    assert_eq!(host.lines("ran").len(), 1);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("kept_graph");
+    daemon.wait_for("converged");
+    host.graph(&GRAPH.replace("graph: good", "graph: better"));
+    daemon.signal(SIGHUP).wait_for("loaded");
+    host.wait_until("it is kept", || host.read("state/graph.json").contains("graph: better"));
+    let mut status = host.bare(&["status"]);
+    status.arg("--state-dir").arg(host.path("state"));
+    host.finish(status).prints_nothing_of("running the graph");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// Where nothing is kept, or it is not wanted, or other files were named, a broken graph is the end, as ever.
+#[test]
+fn a_broken_graph_is_refused_where_none_is_kept() {
+    let host = Host::with(BROKEN);
+    host.ask(&["run"]).exits(65).says("pth");
+    host.graph(GRAPH);
+    let mut daemon = host.run(&["--no-kept-graph"]);
+    daemon.wait_for("converged");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    assert!(!host.exists("state/graph.json"));
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept", || host.exists("state/graph.json"));
+    let kept = host.metadata("state/graph.json").modified().expect("a time");
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    host.graph(BROKEN);
+    host.ask(&["run", "--no-kept-graph"]).exits(65).says("pth");
+    host.write("other.yaml", BROKEN);
+    host.ask(&["run", "$DIR/other.yaml"]).exits(65).says("pth");
+    host.ask(&["apply"]).exits(65).says("pth");
+    host.graph(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let mut status = host.bare(&["wait", "--timeout", "60"]);
+    status.arg("--state-dir").arg(host.path("state"));
+    host.finish(status).exits(0);
+    let now = host.metadata("state/graph.json").modified().expect("a time");
+    assert_eq!(kept, now, "the same graph is not written again");
+}

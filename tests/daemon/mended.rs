@@ -1,0 +1,189 @@
+//! The state as a whole: exported, imported, repaired, run again; beside a daemon and without one.
+
+use crate::host::Host;
+use crate::output::Output;
+use nix::sys::signal::Signal::SIGHUP;
+
+const GRAPH: &str = r#"
+graph: g
+resources:
+  file:
+  - {name: made, path: $DIR/made, content: "made\n", meta: {on_remove: delete}}
+  - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: "password[secret].password"}}
+  password: [{name: secret, length: 40, saved: true}]
+  exec:
+  - {name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}
+"#;
+
+const EMPTIER: &str = "graph: g\nresources: {noop: [{name: stays}]}\n";
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+fn copies(host: &Host, word: &str) -> usize {
+    let names = std::fs::read_dir(host.path("state")).expect("listed").flatten();
+    let is_one = |name: &str| name.starts_with("state.db.") && name.contains(word);
+    names.filter(|entry| is_one(&entry.file_name().to_string_lossy())).count()
+}
+
+/// B-24: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets are not in it.
+#[test]
+fn what_is_exported_is_taken_in() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let secret = host.read("conf");
+    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0).prints("4 resources written");
+    assert_eq!(host.mode("kept.json") & 0o777, 0o600);
+    let text = host.read("kept.json");
+    assert!(!text.contains(secret.trim_end()), "{text}");
+    let printed = ask(&host, &["state", "export"]);
+    printed.exits(0);
+    assert_eq!(printed.stdout.trim_end(), host.short(text.trim_end()));
+    // Forgotten, it would be adopted, and the command would run again.
+    ask(&host, &["forget", "file[made]", "exec[once]"]).exits(0);
+    ask(&host, &["state", "import", "$DIR/kept.json"])
+        .exits(0)
+        .prints("4 resources were taken in")
+        .prints("what stood there before is kept: $DIR/state/state.db.before-");
+    assert_eq!(copies(&host, "before"), 1);
+    assert!(!host.exists("state/import.json"));
+    let again = ask(&host, &["state", "export"]);
+    assert_eq!(again.exits(0).stdout, printed.stdout, "the same after export, import and export");
+    ask(&host, &["state", "verify"]).exits(0).prints("sound: 4 resources");
+    host.graph(EMPTIER).apply().exits(0);
+    assert!(!host.exists("made"), "it is known to be ours again");
+    assert_eq!(host.lines("ran").len(), 1);
+}
+
+/// B-24: beside a daemon only while it is paused; then it goes on with what was taken in, still paused until somebody resumes it.
+#[test]
+fn a_daemon_takes_a_state_in_while_it_is_paused() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0);
+    ask(&host, &["forget", "file[made]"]).exits(0);
+    ask(&host, &["wait", "--timeout", "60"]).exits(0);
+    let import = ["state", "import", "$DIR/kept.json"];
+    ask(&host, &import).exits(1).says("the daemon is not paused");
+    assert_eq!(copies(&host, "before"), 0);
+    ask(&host, &["pause", "--reason", "somebody works on it"]).exits(0);
+    daemon.wait_for("paused");
+    ask(&host, &import).exits(0).prints("4 resources were taken in");
+    daemon.wait_for("loaded");
+    ask(&host, &["status"]).exits(2).prints("somebody works on it");
+    ask(&host, &["resume"]).exits(0);
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("ran").len(), 1);
+    host.graph(EMPTIER);
+    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    host.wait_until("what was ours is removed", || !host.exists("made"));
+    ask(&host, &["state", "verify"]).exits(0);
+}
+
+/// B-24: what is not sound, or nothing of ours, is not taken in, and all that is wrong with it is named.
+#[test]
+fn what_is_not_sound_is_not_taken_in() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let before = ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
+    assert!(!before.is_empty());
+    let text = host.read("kept.json");
+    let wrong = text.replace("exec[once]", "magic[once]").replace("file[made]", "made");
+    for (bad, says) in [
+        ("not JSON".to_owned(), "it is no exported state"),
+        (text.replace("\"version\": 1", "\"version\": 7"), "expected version 1"),
+        (text.replace("steadfast state", "other"), "expected the format"),
+        (text.replace("\"stamp\"", "\"stemp\""), "unknown field `stemp`"),
+        (wrong, "this steadfast knows no kind `magic`"),
+    ] {
+        host.write("bad.json", &bad);
+        let refused = ask(&host, &["state", "import", "$DIR/bad.json"]);
+        refused.exits(1).prints(says).says("nothing was changed");
+    }
+    let refused = ask(&host, &["state", "import", "$DIR/bad.json"]);
+    refused.prints("made: it is no identity");
+    ask(&host, &["state", "import", "$DIR/none.json"]).exits(64);
+    assert_eq!(copies(&host, "before"), 0);
+    host.apply().exits(0).prints(", 0 changed in");
+}
+
+/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the copy is beside.
+#[test]
+fn what_breaks_a_rule_is_put_right_at_the_start() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    // As a program with a kind that this one does not know would have left it.
+    let mut store = steadfast::store::SqliteStore::open(&host.path("state")).expect("opened");
+    let sent = steadfast::store::Entry::Sent {
+        identity: "password[secret]".into(),
+        values: steadfast::store::Hidden("unreadable".into()),
+    };
+    let strange = steadfast::store::Entry::End {
+        identity: "magic[x]".into(),
+        definition: 1,
+        outcome: steadfast::store::Ended::Well,
+        begun: None,
+        stamp: 1,
+        owes: Vec::new(),
+        paid: None,
+    };
+    steadfast::store::Store::commit(&mut store, &[sent, strange]).expect("kept");
+    drop(store);
+    ask(&host, &["state", "verify"]).exits(1).prints("magic[x]: this steadfast knows no kind");
+    ask(&host, &["state", "export"]).exits(1).says("not sound");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let said = daemon.log();
+    let lines: Vec<_> = said.iter().filter(|line| line.event == "state_repaired").collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    ask(&host, &["events", "-n", "50"])
+        .exits(0)
+        .prints("state_repaired: magic[x]: this steadfast knows no kind `magic`; left out")
+        .prints("state_repaired: password[secret]: what it has sent cannot be read");
+    assert_eq!(copies(&host, "bad"), 1);
+    ask(&host, &["state", "verify"]).exits(0);
+    assert_eq!(host.lines("ran").len(), 1);
+}
+
+/// A clean end leaves no log beside a database: all of it is in one file.
+#[test]
+fn a_clean_end_leaves_no_log_beside() {
+    let host = Host::with(GRAPH);
+    host.write("made", "of somebody else\n");
+    let left = || {
+        let logs = ["state.db", "history/history.db"]
+            .map(|name| [format!("state/{name}-wal"), format!("state/{name}-shm")]);
+        logs.into_iter().flatten().filter(|name| host.exists(name)).collect::<Vec<_>>()
+    };
+    host.apply().exits(0);
+    assert!(host.exists("state/history/history.db"));
+    assert_eq!(left(), Vec::<String>::new());
+    host.write("made", "of somebody else again\n");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    assert_eq!(left(), Vec::<String>::new());
+}
+
+/// B-24: `redo` runs what runs once again; without a daemon, at the next start. Whose it is, is not forgotten.
+#[test]
+fn what_has_run_is_run_again() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    ask(&host, &["redo", "exec[once]", "file[made]"])
+        .exits(0)
+        .prints("exec[once] is run again when");
+    assert_eq!(host.lines("ran").len(), 1);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.lines("ran").len(), 2);
+    ask(&host, &["redo", "exec[once]"]).exits(0).prints("exec[once] is run again");
+    host.wait_until("it runs again", || host.lines("ran").len() == 3);
+    ask(&host, &["show", "file[made]"]).exits(0).prints("made by steadfast");
+    ask(&host, &["redo", "exec[onec]"]).exits(64).says("did you mean exec[once]");
+}
