@@ -15,7 +15,7 @@ mod rules;
 mod sqlite;
 
 pub use directory::Hold;
-pub use journal::{Journal, Writer};
+pub use journal::{Committed, Journal, Writer};
 pub use memory::MemoryStore;
 pub use order::Order;
 pub use owned::{Origin, Owned};
