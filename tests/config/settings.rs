@@ -183,7 +183,7 @@ fn root_reads_only_what_nobody_else_can_change() {
         }
         // A link in a safe place changes nothing: the way is judged, and what it leads to.
         let link = folder.path().join("link.yaml");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
+        symlink(&file, &link).unwrap();
         assert_eq!(load(&[link], &Options::default()).is_ok(), believed, "{row:?}, by a link");
         let settings = read_settings(&file, &[]).map_err(|rejected| rejected.to_string());
         let said = settings.err().unwrap_or_default();
