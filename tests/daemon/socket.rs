@@ -69,7 +69,7 @@ fn followers(host: &Host, uid: u32, number: usize) -> Vec<UnixStream> {
         let connect = |_| {
             let mut socket = UnixStream::connect(&path).expect("connects");
             // One that is turned away may be closed already.
-            if writeln!(socket, "{order}").is_err() {}
+            let _written = writeln!(socket, "{order}");
             socket
         };
         (0..number).map(connect).collect()
