@@ -34,6 +34,9 @@ pub struct Taken {
     pub change: GraphChange,
     /// It runs as soon as these rest; at once where there is none.
     pub waits: Vec<String>,
+    /// All of it is only looked at.
+    #[serde(default)]
+    pub looks_only: bool,
 }
 
 /// Resources of one sort: how many, and the first of them by name.
@@ -68,7 +71,8 @@ impl Driver {
     pub(super) fn note_taken(&mut self, waits: &[VertexId]) {
         if let Some((graph, change)) = self.table.change() {
             let (graph, change) = (graph.to_owned(), change.clone());
-            self.fate = Ok(Taken { graph, change, waits: self.names(waits) });
+            let (waits, looks_only) = (self.names(waits), self.ownership.looks_only());
+            self.fate = Ok(Taken { graph, change, waits, looks_only });
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod watch;
 
 mod asked;
+mod departed;
 mod echo;
 mod exchange;
 mod face;
@@ -54,6 +55,7 @@ pub use windows::{LocalMinute, local_minute};
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
+use departed::Departed;
 use echo::Echo;
 use keeper::Keeper;
 use ownership::Ownership;
@@ -127,6 +129,8 @@ pub struct Driver {
     pause_until: Tick,
     /// What is paused by itself.
     parking: Parking,
+    /// Who has left and is not forgotten.
+    departed: Departed,
     times: Times,
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
@@ -206,6 +210,7 @@ impl Driver {
             pause_reason: String::new(),
             pause_until: Tick(0),
             parking: Parking::default(),
+            departed: Departed::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             lease: Ok(()),
@@ -412,6 +417,8 @@ impl Driver {
     }
 
     fn load(&mut self, mut loaded: Loaded, operator: bool) {
+        let table = &self.table;
+        self.parking.only(|id| table.get(id).is_some());
         let prepared = self
             .take_leave(&mut loaded, operator)
             .and_then(|()| self.table.prepare(loaded).map_err(|error| error.to_string()));
@@ -432,6 +439,7 @@ impl Driver {
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }
         } else {
+            self.recall_departed(&mut recall, &silent);
             self.ask_to_send(silent);
         }
         self.look_at_clock();

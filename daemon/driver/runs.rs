@@ -199,15 +199,17 @@ impl Driver {
         if !look && matches!(verdict, Verdict::Same) {
             self.exchange(run);
         }
-        let verdict = if look { verdict } else { self.admit(self.table.name(id), verdict) };
+        let verdict = if look { verdict } else { self.admit(id, verdict) };
         self.found(run, verdict);
     }
 
     /// What counts as found, where a guard was set over what may be done.
-    pub(super) fn admit(&self, identity: &str, verdict: Verdict) -> Verdict {
-        match &self.settings.guard {
-            Some(guard) => guard.admit(identity, verdict),
-            None => verdict,
+    pub(super) fn admit(&self, id: VertexId, verdict: Verdict) -> Verdict {
+        match (&self.settings.guard, self.table.get(id)) {
+            (Some(guard), Some(entry)) => {
+                guard.admit(&entry.identity, entry.nature.repeat, verdict)
+            }
+            (Some(_) | None, _) => verdict,
         }
     }
 

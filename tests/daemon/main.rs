@@ -19,6 +19,7 @@ mod canaries;
 mod clock;
 mod cores;
 mod crashes;
+mod departed;
 mod doctor;
 mod drift;
 mod examples;
