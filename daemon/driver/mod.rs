@@ -26,6 +26,7 @@ mod ownership;
 mod parking;
 mod parts;
 mod perform;
+mod planned;
 mod pool;
 mod recall;
 mod runs;

@@ -167,13 +167,6 @@ impl Driver {
         self.next.extend(keeper.begin(intent.run, entries, urgent));
     }
 
-    /// Why a plan has none of these begun.
-    fn held_by_plan(&self, intent: &Intent) -> Option<Trouble> {
-        let guard = self.settings.guard.as_ref()?;
-        let mut members = self.table.groups().members(&intent.vertex).iter();
-        members.find_map(|id| guard.holds(self.table.name(*id)))
-    }
-
     fn end(&mut self, record: &Record) {
         if let Some(live) = self.runs.0.get_mut(&record.run) {
             live.closing = true;

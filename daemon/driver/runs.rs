@@ -204,16 +204,6 @@ impl Driver {
         self.found(run, verdict);
     }
 
-    /// What counts as found, where a guard was set over what may be done.
-    pub(super) fn admit(&self, id: VertexId, verdict: Verdict) -> Verdict {
-        match (&self.settings.guard, self.table.get(id)) {
-            (Some(guard), Some(entry)) => {
-                guard.admit(&entry.identity, entry.nature.repeat, verdict)
-            }
-            (Some(_) | None, _) => verdict,
-        }
-    }
-
     /// What a run was found on, where its differences do not tell all of it.
     pub(super) fn seal(live: &Live) -> u64 {
         live.change.as_ref().map_or(0, |change| change.seal)
