@@ -2,6 +2,8 @@
 
 #[path = "../hung.rs"]
 mod hung;
+#[path = "../sums.rs"]
+mod sums;
 
 mod daemon;
 mod forged;
@@ -17,6 +19,7 @@ mod asked;
 mod automatic;
 mod canaries;
 mod clock;
+mod cloned;
 mod cores;
 mod crashes;
 mod doctor;
@@ -28,6 +31,7 @@ mod faults;
 mod fights;
 mod hangs;
 mod health;
+mod interrupted;
 mod journald;
 mod kept;
 mod kept_graph;
@@ -53,6 +57,7 @@ mod silence;
 mod socket;
 mod started;
 mod stopped;
+mod swapped;
 mod top;
 mod trees;
 mod unprivileged;

@@ -1,9 +1,9 @@
 //! A server that takes batches of events by HTTP POST. A repeated batch has the same `Idempotency-Key` as the first try.
 
-use super::{Batch, Sending, Sink};
+use super::{Batch, Sending, Sink, Unsent};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -96,13 +96,22 @@ impl Sink for ToWebhook {
                     drop(body.await);
                     Ok(())
                 } else {
-                    Err(format!("the server answers {status}"))
+                    let why = format!("the server answers {status}");
+                    Err(if refuses(status) { Unsent::Refused(why) } else { Unsent::Later(why) })
                 }
             };
             let asked = timeout(patience, asking).await;
-            asked.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())))
+            let late = || format!("no answer within {} s", patience.as_secs());
+            asked.unwrap_or_else(|_| Err(Unsent::Later(late())))
         })
     }
+}
+
+/// Whether a server that answers so would say the same to the same batch again. One that was too slow for us, or to which we were too
+/// fast, may not.
+fn refuses(status: StatusCode) -> bool {
+    let passes = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    status.is_client_error() && !passes.contains(&status)
 }
 
 /// What is wrong with a certificate, as the library says it, and what can be done.
