@@ -91,8 +91,9 @@ fn a_swapped_order_is_right_at_every_instant() {
             host.graph(&graph(&[file("a", "2", "after: \"file[b]\""), file("b", "2", "")], ""));
             host.apply().exits(0);
         }
-        let state = host.full("$DIR/state");
-        host.ask(&["state", "verify", "--state-dir", &state]).exits(0);
+        let mut verify = host.bare(&["state", "verify"]);
+        verify.arg("--state-dir").arg(host.path("state"));
+        host.finish(verify).exits(0);
         host.graph(&graph(&[], "").replace("  file:\n", ""));
         let applied = host.apply();
         applied.exits(0);
