@@ -297,8 +297,9 @@ async fn each_token_that_is_told_is_valid() {
                 tokio::time::sleep_until(began + LIFETIME / 16 * step + Duration::from_secs(1))
                     .await;
                 let Standing::Held(epoch) = *standing.borrow() else { panic!("it is held") };
-                let tokens = &story.lock().expect("sound").tokens;
-                let (_, ends) = tokens.iter().find(|(of, _)| *of == epoch).expect("handed out");
+                let story = story.lock().expect("sound");
+                let (_, ends) =
+                    story.tokens.iter().find(|(of, _)| *of == epoch).expect("handed out");
                 assert!(began.elapsed() < *ends, "seed {seed}: at {step} told {epoch}, not valid");
                 told.push(epoch);
             }

@@ -490,8 +490,10 @@ fn b04_nothing_is_told_before_its_end_is_durable() {
 #[test]
 fn b08_what_was_cut_off_is_looked_at_first() {
     for after in [None, Some(1)] {
-        let free = Shape::of(6).notify(4, 3);
-        let shape = after.map_or(free.clone(), |parent| free.clone().edge(parent, 4));
+        let mut shape = Shape::of(6).notify(4, 3);
+        if let Some(parent) = after {
+            shape = shape.edge(parent, 4);
+        }
         let mut world = settled(&[shape]);
         world.slots = Slots { threads: 1, ..Slots::default() };
         world.oracle.books.slots = world.slots;
