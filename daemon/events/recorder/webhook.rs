@@ -96,8 +96,7 @@ impl Sink for ToWebhook {
                     drop(body.await);
                     Ok(())
                 } else {
-                    let why = format!("the server answers {status}");
-                    Err(if refuses(status) { Unsent::Refused(why) } else { Unsent::Later(why) })
+                    Err(unsent(status))
                 }
             };
             let asked = timeout(patience, asking).await;
@@ -107,11 +106,38 @@ impl Sink for ToWebhook {
     }
 }
 
-/// Whether a server that answers so would say the same to the same batch again. One that was too slow for us, or to which we were too
-/// fast, may not.
-fn refuses(status: StatusCode) -> bool {
+/// What an answer that is no success means. A server that refuses would say the same to the same batch again; one that was too slow for
+/// us, or to which we were too fast, may not.
+fn unsent(status: StatusCode) -> Unsent {
+    let why = format!("the server answers {status}");
     let passes = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
-    status.is_client_error() && !passes.contains(&status)
+    if status.is_client_error() && !passes.contains(&status) {
+        Unsent::Refused(why)
+    } else {
+        Unsent::Later(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StatusCode, Unsent, unsent};
+
+    /// C-12: what a server refuses for what it is, is told from what may pass.
+    #[test]
+    fn c12_a_refusal_is_told_from_what_passes() {
+        for (status, is_refused) in [
+            (400, true),
+            (401, true),
+            (422, true),
+            (408, false),
+            (429, false),
+            (500, false),
+            (302, false),
+        ] {
+            let unsent = unsent(StatusCode::from_u16(status).expect("a status"));
+            assert_eq!(matches!(unsent, Unsent::Refused(_)), is_refused, "{status}");
+        }
+    }
 }
 
 /// What is wrong with a certificate, as the library says it, and what can be done.
