@@ -250,6 +250,10 @@ impl Driver {
             waits_for,
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
+            undecided_for: match standing {
+                Standing::Held(Holding::Operator) => self.times.undecided(id),
+                _ => None,
+            },
             trouble,
             ages: Ages {
                 check: self.times.age(id, Moment::Checked),

@@ -255,6 +255,9 @@ pub struct ResourceStatus {
     pub next_try_in: Option<u64>,
     /// Since when its run is in progress.
     pub running_for: Option<u64>,
+    /// For how long it has waited for the operator's word, as far as this daemon has seen it.
+    #[serde(default)]
+    pub undecided_for: Option<u64>,
     /// The last trouble with it, with a hint.
     pub trouble: Option<String>,
     /// See [`Ages`].

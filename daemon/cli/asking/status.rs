@@ -178,7 +178,7 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     if let Some(wait) = resource.next_try_in {
         line.push_str(&format!(" in {}", span(wait)));
     }
-    if let Some(time) = resource.running_for {
+    if let Some(time) = resource.running_for.or(resource.undecided_for) {
         line.push_str(&format!(", for {}", span(time)));
     }
     if let Some(pause) = &resource.pause {

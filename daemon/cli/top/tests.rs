@@ -22,6 +22,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         waits_for: Vec::new(),
         next_try_in: None,
         running_for: None,
+        undecided_for: None,
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
