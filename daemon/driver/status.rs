@@ -178,7 +178,7 @@ pub enum Ill {
     Down,
     /// It cannot write what it is to keep.
     Unkept,
-    /// It runs, and has failed again and again.
+    /// It runs, and has failed within the last hour.
     Unsteady,
 }
 
