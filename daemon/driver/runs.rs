@@ -152,6 +152,7 @@ impl Driver {
         match self.engine.why(id) {
             Some(Why::Operator) => "operator",
             Some(Why::Event) => "event",
+            Some(Why::Value) => "value",
             Some(Why::Refresh) => "refresh",
             Some(Why::Again) => "again",
             Some(Why::Load) => "load",

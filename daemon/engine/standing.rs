@@ -36,6 +36,7 @@ impl Engine {
         let each = [
             (Causes::OPERATOR, Why::Operator),
             (Causes::EVENT, Why::Event),
+            (Causes::VALUE, Why::Value),
             (Causes::OWED.and(Causes::SUPPOSED), Why::Refresh),
             (Causes::AGAIN, Why::Again),
             (Causes::LOAD, Why::Load),

@@ -52,8 +52,10 @@ pub enum Standing {
 pub enum Why {
     /// The operator asked.
     Operator,
-    /// Its source reported a change, or it receives another value.
+    /// Its source reported a change.
     Event,
+    /// It receives another value.
+    Value,
     /// A refresh is owed, or would be.
     Refresh,
     /// An earlier run failed or was cut off.

@@ -238,6 +238,18 @@ impl fmt::Debug for Writer {
     }
 }
 
+/// What became of a batch that is not answered yet.
+#[derive(Debug)]
+pub struct Committed(Result<(), StoreError>);
+
+impl Committed {
+    /// Whether it is durable.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.0.is_ok()
+    }
+}
+
 /// However the thread ends, nobody waits for it in vain.
 impl Drop for Writer {
     fn drop(&mut self) {
@@ -291,16 +303,31 @@ impl Writer {
 
     /// Commits a batch of what waits, if anything does, and answers it; when nothing does, tells what is kept to those who asked.
     pub fn write_next(&mut self) {
-        let entries = match self.take() {
-            Ok(entries) => entries,
-            Err(recalls) => return self.recall(recalls),
-        };
-        let result = self.commit(&entries);
+        if let Some(committed) = self.commit_next() {
+            self.answer(&committed);
+        }
+    }
+
+    /// The first half of it: what waits is committed, or not, and nobody is told yet. Meanwhile more may come to wait.
+    #[must_use]
+    pub fn commit_next(&mut self) -> Option<Committed> {
+        match self.take() {
+            Ok(entries) => Some(Committed(self.commit(&entries))),
+            Err(recalls) => {
+                self.recall(recalls);
+                None
+            }
+        }
+    }
+
+    /// The other half.
+    pub fn answer(&mut self, committed: &Committed) {
+        let result = &committed.0;
         let mut queue = self.shared.lock();
         let mut tickets = std::mem::take(&mut queue.under_way);
-        if let Err(error) = &result {
+        if let Err(error) = result {
             // Whoever asked says so, once.
-            tracing::debug!(%error, entries = entries.len(), "entries could not be kept");
+            tracing::debug!(%error, entries = tickets.len(), "entries could not be kept");
             // What waits behind them is refused too: whoever tries again does so in the old order.
             tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
             queue.urgent = 0;

@@ -17,7 +17,7 @@ mod rules;
 mod sqlite;
 
 pub use directory::Hold;
-pub use journal::{Journal, Writer};
+pub use journal::{Committed, Journal, Writer};
 pub use memory::MemoryStore;
 pub use mend::{Mend, inbox, mend};
 pub use order::Order;

@@ -210,8 +210,8 @@ fn what_others_could_change_is_told_of() {
     let text = format!(
         "graph: g\nresources:\n  exec:\n    - {{ name: own, args: [\"{program}\"] }}\n    \
          - {{ name: as-owner, args: [\"{program}\"], user: \"1234\" }}\n  file:\n    \
-         - {{ path: /tmp/copied, source: \"{source}\" }}\n    \
-         - {{ path: /tmp/given, source: \"{source}\", owner: \"1234\" }}\n"
+         - {{ name: /tmp/copied, source: \"{source}\" }}\n    \
+         - {{ name: /tmp/given, source: \"{source}\", owner: \"1234\" }}\n"
     );
     let files = files.with("graph.yaml", &text);
     let loaded = load(&[files.path("graph.yaml")], &Options::default()).unwrap();

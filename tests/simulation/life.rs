@@ -69,6 +69,9 @@ impl Life {
             if recalled.resources.values().any(|kept| kept.owed.is_some()) {
                 stage.saw("a refresh that a crash left owed");
             }
+            if !std::mem::take(&mut stage.owed_again).is_empty() {
+                stage.saw("a refresh that came while it ran, and that a crash left owed");
+            }
             if recalled.pause.is_some() {
                 stage.saw("a pause that outlived a crash");
             }
@@ -158,20 +161,9 @@ impl Life {
                 self.inbox.put(input);
             }
             Event::Write { life } if life == self.number => {
-                let mut writer = self.works().writer.take();
-                if let Some(writer) = &mut writer {
-                    writer.write_next();
-                }
-                let mut works = self.works();
-                (works.writer, works.writing) = (writer, false);
-                drop(works);
-                let mut stage = lock(stage);
-                if stage.rough && stage.profile.kills > 0 && stage.chance.once_in(20) {
-                    // It is kept, or not, and the daemon will never know.
-                    stage.saw("a crash after the commit and before its answer");
-                    stage.dead = true;
-                }
+                self.write(stage);
             }
+            Event::Written { life } if life == self.number => self.written(stage),
             Event::Hub { life } if life == self.number => {
                 let hand = self.works().hand.clone();
                 let steps = lock(stage).chance.within(1, 40);
@@ -182,6 +174,45 @@ impl Life {
             Event::FileEvents => self.tell(stage),
             _ => {}
         }
+    }
+
+    /// The journal commits what waits; that it did is told a while later.
+    fn write(&self, stage: &Shared) {
+        let mut works = self.works();
+        let committed = works.writer.as_mut().and_then(Writer::commit_next);
+        works.writing = committed.is_some();
+        works.committed = committed;
+        let answers = works.writing;
+        drop(works);
+        let mut stage = lock(stage);
+        if answers && stage.rough && stage.profile.kills > 0 && stage.chance.once_in(20) {
+            // It is kept, or not, and the daemon will never know.
+            stage.saw("a crash after the commit and before its answer");
+            stage.dead = true;
+        } else if answers {
+            let most = if stage.rough { stage.profile.commit } else { 1 };
+            let delay = stage.chance.within(0, most);
+            stage.after(delay, Event::Written { life: self.number });
+        }
+    }
+
+    fn written(&self, stage: &Shared) {
+        let mut works = self.works();
+        works.writing = false;
+        let (committed, writer) = (works.committed.take(), works.writer.take());
+        // The driver is told by it: nothing of ours may be held.
+        drop(works);
+        let mut writer = writer.expect("it has written");
+        if let Some(committed) = committed {
+            if writer.due().is_some() {
+                lock(stage).saw("a commit while more came to wait");
+            }
+            if writer.due().is_some() && !committed.is_kept() {
+                lock(stage).saw("a batch refused while more waited behind it");
+            }
+            writer.answer(&committed);
+        }
+        self.works().writer = Some(writer);
     }
 
     /// A check or an apply makes its system calls, all at this moment; what comes of it may reach the driver later.
@@ -280,6 +311,9 @@ impl Life {
 
     /// It has ended in order: what it had to keep is kept.
     pub(crate) fn stopped(self, stage: &Shared) {
+        if self.works().writing {
+            self.written(stage);
+        }
         let writer = self.works().writer.take();
         if let Some(mut writer) = writer {
             while writer.due().is_some() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Hub, Sources};
 use steadfast::driver::{Ear, Hands, Inbox, Input, Machinery, Work};
-use steadfast::store::Writer;
+use steadfast::store::{Committed, Writer};
 use steadfast_resources::{Host, Seat};
 
 /// What one life of the daemon runs on.
@@ -22,6 +22,8 @@ pub(crate) struct OneThread {
 #[derive(Default)]
 pub(crate) struct Works {
     pub(crate) writer: Option<Writer>,
+    /// A batch that is kept, or not, and not answered.
+    pub(crate) committed: Option<Committed>,
     pub(crate) hand: Option<Hand>,
     pub(crate) sink: Option<Arc<steadfast::driver::watch::Sink>>,
     /// A turn of theirs is on the agenda.

@@ -55,6 +55,10 @@ pub(crate) enum Event {
     Write {
         life: u32,
     },
+    /// What became of what it wrote is told.
+    Written {
+        life: u32,
+    },
     /// The hub takes some steps.
     Hub {
         life: u32,
@@ -113,6 +117,8 @@ pub(crate) struct Stage {
     pub(crate) pulse: Option<Pulse>,
     /// The begin of these was refused, and none was kept since.
     pub(crate) refused: BTreeSet<String>,
+    /// Those that are owed what came while they ran, and have not begun again.
+    pub(crate) owed_again: BTreeSet<String>,
     /// What was moved when all was calm, and when.
     pub(crate) probed: BTreeMap<PathBuf, u64>,
     /// The kernel's events are on the agenda.
@@ -147,6 +153,7 @@ impl Stage {
             paths: BTreeMap::new(),
             pulse: None,
             refused: BTreeSet::new(),
+            owed_again: BTreeSet::new(),
             probed: BTreeMap::new(),
             telling: false,
             wrong: Vec::new(),
