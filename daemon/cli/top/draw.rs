@@ -23,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
     match view.pane {
         Pane::Table => table(frame, middle, view),
         Pane::Details | Pane::Diff | Pane::Plan | Pane::Events | Pane::Help => {
-            pane(frame, middle, view)
+            pane(frame, middle, view);
         }
     }
     frame.render_widget(Paragraph::new(footer(view)), foot);
