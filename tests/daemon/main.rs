@@ -22,6 +22,7 @@ mod clock;
 mod cloned;
 mod cores;
 mod crashes;
+mod departed;
 mod doctor;
 mod drift;
 mod examples;

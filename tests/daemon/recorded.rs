@@ -353,7 +353,9 @@ fn c22_a_damaged_log_is_set_aside() {
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(daemon.count("events_lost"), 1);
-    assert_eq!(daemon.count("state_lost"), 0);
+    for doubt in ["observing", "state_repaired", "state_unsound"] {
+        assert_eq!(daemon.count(doubt), 0, "{doubt}");
+    }
     repairs(&host);
     stop(&host, &mut daemon);
     let all = events(&host, &[]);
