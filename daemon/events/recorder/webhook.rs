@@ -118,28 +118,6 @@ fn unsent(status: StatusCode) -> Unsent {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{StatusCode, Unsent, unsent};
-
-    /// C-12: what a server refuses for what it is, is told from what may pass.
-    #[test]
-    fn c12_a_refusal_is_told_from_what_passes() {
-        for (status, is_refused) in [
-            (400, true),
-            (401, true),
-            (422, true),
-            (408, false),
-            (429, false),
-            (500, false),
-            (302, false),
-        ] {
-            let unsent = unsent(StatusCode::from_u16(status).expect("a status"));
-            assert_eq!(matches!(unsent, Unsent::Refused(_)), is_refused, "{status}");
-        }
-    }
-}
-
 /// What is wrong with a certificate, as the library says it, and what can be done.
 const CERTIFICATES: [(&str, &str); 3] = [
     ("UnknownIssuer", "its issuer is unknown here: add that to the certificates of this host"),
@@ -165,4 +143,26 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StatusCode, Unsent, unsent};
+
+    /// C-12: what a server refuses for what it is, is told from what may pass.
+    #[test]
+    fn c12_a_refusal_is_told_from_what_passes() {
+        for (status, is_refused) in [
+            (400, true),
+            (401, true),
+            (422, true),
+            (408, false),
+            (429, false),
+            (500, false),
+            (302, false),
+        ] {
+            let unsent = unsent(StatusCode::from_u16(status).expect("a status"));
+            assert_eq!(matches!(unsent, Unsent::Refused(_)), is_refused, "{status}");
+        }
+    }
 }
