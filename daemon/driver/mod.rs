@@ -13,6 +13,7 @@ mod face;
 mod farewell;
 mod graph_change;
 mod groups;
+mod hindrances;
 mod inbox;
 mod inspect;
 mod keeper;
@@ -121,6 +122,12 @@ pub struct Driver {
     moved: Vec<(String, Vec<Difference>)>,
     /// What became of the last graph: taken, or why not.
     fate: Result<Taken, String>,
+    /// Since when no graph was taken, where the last one was refused.
+    refused_since: Option<Instant>,
+    /// When one was.
+    taken_at: Instant,
+    /// What that waited for to begin with.
+    swap_waits: Vec<String>,
     /// What the last load means for the graph before it.
     graph_change: GraphChange,
     /// What is not as declared was first seen at something that is fought over.
@@ -207,6 +214,9 @@ impl Driver {
             moved: Vec::new(),
             graph_change: GraphChange::default(),
             fate: Err("there was none yet".to_owned()),
+            refused_since: None,
+            taken_at: Instant::now(),
+            swap_waits: Vec::new(),
             skirmish: false,
             pause_reason: String::new(),
             pause_until: Tick(0),
@@ -445,6 +455,7 @@ impl Driver {
         }
         self.look_at_clock();
         self.tell_parked(true);
+        (self.refused_since, self.taken_at) = (None, Instant::now());
         self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }
