@@ -98,7 +98,7 @@ enum Latest {
     #[default]
     Nothing,
     /// These texts, of the graph with this number.
-    Here(u64, Arc<Vec<Text>>),
+    Here(u64, Arc<[Text]>),
     /// What is kept in the state directory.
     Kept,
 }
@@ -334,7 +334,7 @@ impl Asked {
 
     /// Gives it to the driver; when that has taken it, it is kept, unless it is only looked at.
     fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
-        let texts = Arc::new(std::mem::take(&mut graph.texts));
+        let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
         this.requests.put(Input::Graph { graph: Ok(graph), operator });
         if texts.is_empty() {
             return;
@@ -362,7 +362,7 @@ impl Asked {
     }
 
     /// This one was taken.
-    fn take(&self, number: u64, texts: Arc<Vec<Text>>) {
+    fn take(&self, number: u64, texts: Arc<[Text]>) {
         let mut latest = self.taken();
         if !matches!(&*latest, Latest::Here(other, _) if *other > number) {
             *latest = Latest::Here(number, texts);
