@@ -46,9 +46,9 @@ impl Kept {
 
 fn open(hold: Arc<Hold>, directory: &Path, readers: Readers) -> Result<Kept, StoreError> {
     let mut store = SqliteStore::open_held(hold, readers)?;
+    let key = Some(SqliteStore::key(directory)?);
     // What was begun and has not ended is settled here, where it can still be refused.
     store.recall()?;
-    let key = Some(SqliteStore::key(directory)?);
     let journal = Journal::spawn(Box::new(store));
     let journal = journal.map_err(|error| StoreError::Directory {
         dir: directory.display().to_string(),

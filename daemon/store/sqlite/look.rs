@@ -4,7 +4,7 @@ use super::super::database::{Fault, unused};
 use super::super::fold::{Kept, settle};
 use super::super::{Recalled, StoreError, directory};
 use super::manifest::Manifest;
-use super::{SqliteStore, refusal, rows};
+use super::{SqliteStore, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -59,6 +59,13 @@ pub struct Verified {
     pub recalled: Recalled,
 }
 
+/// Whether anything is kept of a resource.
+pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
+    let path = state_directory.join(directory::DATABASE);
+    let kept = look(&path, rows::read_all).map_err(|fault| refusal(&path, fault))?;
+    Ok(kept.is_some_and(|kept| !kept.records.is_empty()))
+}
+
 fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
     for identity in kept.in_flight() {
         settle(&identity, &mut kept)?;
@@ -71,8 +78,11 @@ fn look<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
-    if !path.try_exists().map_err(|error| Fault::Refused(error.to_string()))? {
-        return Ok(None);
+    match gone(path)? {
+        Some(gone) if path.parent().is_some_and(directory::has_key) => return Err(gone),
+        // Nothing is kept yet.
+        Some(_) => return Ok(None),
+        None => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |name: &Path, flags| {

@@ -5,7 +5,7 @@ use super::super::directory::{self, Hold};
 use super::super::rules::{self, Readers};
 use super::super::{Origin, Recalled, StoreError};
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, connect, refusal, rows};
+use super::{Kept, Opened, SCHEMA, SqliteStore, begin_anew, connect, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl SqliteStore {
     pub fn repair(hold: Arc<Hold>, readers: Readers) -> Result<Mended, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
         match Self::open_held(Arc::clone(&hold), readers.clone()) {
-            Ok(store) => return Ok(store.mended),
+            Ok(store) => return with_key(hold.directory(), store.mended),
             Err(StoreError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }
@@ -117,10 +117,10 @@ impl SqliteStore {
         lines.push(format!("kept: {} resources that could be read", kept.records.len()));
         let copy = database::move_aside(&path).map_err(failed)?;
         let put = |mut opened: Opened| write_all(&mut opened.connection, &kept);
-        connect(&path).and_then(put).map_err(refuse)?;
+        begin_anew(&path).and_then(put).map_err(refuse)?;
         // The name of the machine, and the last look.
-        drop(Self::open_held(hold, readers)?);
-        Ok(Mended { lines, copy: Some(copy) })
+        drop(Self::open_held(Arc::clone(&hold), readers)?);
+        with_key(hold.directory(), Mended { lines, copy: copy.exists().then_some(copy) })
     }
 
     /// Keeps this instead of what is kept, which stays beside (B-24). Answers where.
@@ -139,13 +139,27 @@ impl SqliteStore {
             Err(Fault::Damaged(_)) => {
                 let copy = database::move_aside(&path).map_err(failed)?;
                 let put = |mut opened: Opened| write_all(&mut opened.connection, &kept);
-                connect(&path).and_then(put).map_err(refuse)?;
+                begin_anew(&path).and_then(put).map_err(refuse)?;
                 copy
             }
             Err(refused) => return Err(refuse(refused)),
         };
-        Ok(Mended { lines, copy: Some(copy) })
+        with_key(hold.directory(), Mended { lines, copy: copy.exists().then_some(copy) })
     }
+}
+
+/// Makes another key where the one of what is kept is lost, and says so.
+fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> {
+    if let Err(why) = directory::found_key(directory)? {
+        if super::look::holds_rows(directory)? {
+            mended.lines.push(format!(
+                "{}: {why}; another one is made, so that what was received counts as changed and is made again",
+                directory::KEY
+            ));
+        }
+        directory::make_key(directory)?;
+    }
+    Ok(mended)
 }
 
 fn write_all(connection: &mut Connection, kept: &Kept) -> Result<(), Fault> {
@@ -156,6 +170,9 @@ fn write_all(connection: &mut Connection, kept: &Kept) -> Result<(), Fault> {
 
 /// What can be read of a damaged database, and what cannot.
 fn read_damaged(path: &Path) -> Result<(Kept, Vec<String>), Fault> {
+    if let Some(gone) = gone(path)? {
+        return Err(gone);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
