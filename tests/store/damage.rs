@@ -7,6 +7,9 @@ use steadfast::store::{
     Ended, Hold, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
 };
 
+/// What becomes of a file.
+type Loss = fn(&Path);
+
 /// Every how many bytes a place is tried; all of them with `STORE_DAMAGE=all`.
 fn stride() -> usize {
     if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
@@ -165,7 +168,6 @@ fn a_database_that_is_gone_is_no_new_one() {
         drop(store);
         directory
     };
-    type Loss = fn(&Path);
     let losses: [(&str, Loss); 2] = [
         ("it is missing, and values.key", |path| std::fs::remove_file(path).expect("removed")),
         ("it is empty, and values.key", |path| std::fs::write(path, "").expect("emptied")),
@@ -218,7 +220,6 @@ fn what_is_opened_anew_is_no_new_one() {
 /// Rows without the key that their hashes were made with: another one is only made by a repair, which says so.
 #[test]
 fn a_key_that_is_lost_is_not_made_anew() {
-    type Loss = fn(&Path);
     let losses: [(&str, Loss); 2] = [
         ("it is missing", |path| std::fs::remove_file(path).expect("removed")),
         ("expected a key of 32 bytes, found 7", |path| {

@@ -11,7 +11,7 @@ mod owned;
 mod rows;
 
 pub use look::Verified;
-pub use mend::Mended;
+pub use mend::{Imported, Mended};
 
 use super::database::{self, Fault};
 use super::directory::{self, Hold};
@@ -70,6 +70,10 @@ impl SqliteStore {
             (readers.told)(rules::REPAIRED, line);
         }
         let Opened { connection, kept, manifest } = opened;
+        for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
+            let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
+            (readers.told)(rules::LEFT_ALONE, &line);
+        }
         let (connection, verified) = (Some(connection), Some(kept));
         Ok(Self { connection, verified, manifest, path, readers, mended, _hold: hold })
     }
@@ -125,7 +129,7 @@ impl Store for SqliteStore {
         };
         let in_flight = kept.in_flight();
         if in_flight.is_empty() {
-            return Ok(kept.recalled());
+            return Ok(self.readers.only_known(kept.recalled()));
         }
         let before = kept.clone();
         for identity in &in_flight {
@@ -136,7 +140,7 @@ impl Store for SqliteStore {
         if let Err(error) = self.with(|connection| write_settled(connection, &before, &in_flight)) {
             tracing::warn!(%error, "cannot record what the last run left behind");
         }
-        Ok(kept.recalled())
+        Ok(self.readers.only_known(kept.recalled()))
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
