@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_resources::host::trust::Reader;
+use steadfast_resources::host::trust::{self, Reader};
 
 /// The largest graph file, in bytes.
 pub(super) const LARGEST: u64 = 64 << 20;
@@ -29,6 +29,10 @@ pub(super) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec<Source> {
         if path.as_os_str() == "-" {
             sources.extend(standard_input(problems));
         } else if path.is_dir() {
+            // Who may write there adds graphs, or takes them away.
+            if let Ok(Some(doubt)) = trust::doubts(path) {
+                problems.push(untrusted(&path.display().to_string(), &doubt));
+            }
             for file in folder(path, problems) {
                 sources.extend(file_once(&file, &mut reached, problems));
             }
@@ -65,7 +69,8 @@ fn folder(path: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     files
 }
 
-fn is_graph(path: &Path) -> bool {
+/// Whether a file of a folder is read when the folder is named.
+pub fn is_graph(path: &Path) -> bool {
     let named = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     named && !hidden && !path.is_dir()
@@ -136,8 +141,10 @@ fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
         // What is made up while it is read, such as in /proc, has no length.
         let length = bytes.len() as u64;
         let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
-        if !after.is_file() || (is_all && version(&before) == version(&after)) {
-            return Ok((bytes, Reader::here().doubts(&file)));
+        let is_steady = !after.is_file() || (is_all && version(&before) == version(&after));
+        // What was put in its place meanwhile is read instead.
+        if is_steady && leads_to(path, &after)? {
+            return Ok((bytes, Reader::here().doubts_as_named(&file, path)));
         }
         std::thread::sleep(AGAIN.1);
     }
@@ -150,6 +157,11 @@ fn untrusted(display: &str, doubt: &str) -> Problem {
         .hint("let root own it and all folders above it, and nobody else write there")
         .at(Some(whole(display)));
     if Reader::here().is_strict() { problem } else { problem.warning() }
+}
+
+fn leads_to(path: &Path, opened: &fs::Metadata) -> io::Result<bool> {
+    let now = fs::metadata(path)?;
+    Ok((now.dev(), now.ino()) == (opened.dev(), opened.ino()))
 }
 
 fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {

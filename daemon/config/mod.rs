@@ -47,6 +47,7 @@ mod value;
 mod window;
 
 pub use code::Code;
+pub use input::is_graph;
 pub use kinds::Kinds;
 pub(crate) use links::parts;
 pub(crate) use near::with_nearest;

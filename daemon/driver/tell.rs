@@ -14,9 +14,7 @@ impl Driver {
     pub(super) fn tell(&mut self, notice: Notice) {
         match notice {
             Notice::Loaded { .. } => {
-                // What stands is kept (E-17): to walk all paths again is for the sweep.
-                if let Some(hub) = self.hub.as_ref().filter(|_| !self.watches.without().is_empty())
-                {
+                if let Some(hub) = &self.hub {
                     hub.rearm_failed();
                 }
                 // It is not the one any more that converges next.
@@ -253,6 +251,9 @@ impl Driver {
     }
 
     fn tell_held(&mut self, id: VertexId, holding: Holding) {
+        if holding == Holding::Operator {
+            self.times.note_undecided(id);
+        }
         let live = self.runs.of(id);
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),

@@ -36,7 +36,7 @@ impl Engine {
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.retries = 0;
         self.attempt(id);
-        self.mark(id, Causes::EVENT);
+        self.mark(id, Causes::VALUE);
     }
 
     /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.

@@ -21,6 +21,8 @@ pub(crate) const SUMMARY: Duration = Duration::from_mins(10);
 const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
 const ENOUGH: u8 = 8;
+/// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
+const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
 /// One repair, and what was seen between the one before and it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -99,8 +101,7 @@ impl Engine {
     /// Until when drift of this vertex has to wait, by its fight or by the brake. What is asked for otherwise does not.
     pub(crate) fn held_back(&self, id: VertexId) -> Option<Tick> {
         let vertex = self.vertex(id)?;
-        let asked = Causes::LOAD.and(Causes::OPERATOR).and(Causes::OWED);
-        if vertex.causes.has(asked) {
+        if vertex.causes.has(ASKED.and(Causes::OWED)) {
             return None;
         }
         let brake = self.brake.until.filter(|_| vertex.causes.has(Causes::LOOK));
@@ -234,7 +235,8 @@ impl Engine {
         }
         let moved = run.causes.has(Causes::EVENT.and(Causes::LOOK).and(Causes::POLL));
         let by = vertex.owed_by.and_then(|by| self.vertex(by));
-        let asked = !vertex.done || run.causes.has(Causes::OPERATOR);
+        let wanted = Causes::OPERATOR.and(Causes::VALUE);
+        let asked = !vertex.done || run.causes.has(wanted);
         let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
         if asked || follows { Class::Intentional } else { Class::Corrective }
     }
@@ -249,14 +251,13 @@ impl Engine {
     }
 
     fn repairs(&self, id: VertexId, vertex: &Vertex, run: &Run) -> bool {
-        let asked = Causes::LOAD.and(Causes::OPERATOR);
         let ours = || {
             let round = self.fights.get(&id).map(|fight| &fight.round);
             round.is_some_and(|r| r.own || !r.suspects.is_empty())
         };
         // What was never right is tried again by its failures (E-10), but for each event at once.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
-        let drifts = drifts && !run.refresh && !run.causes.has(asked) && !self.one_shot;
+        let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
         run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
     }
 

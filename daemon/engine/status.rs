@@ -1,7 +1,7 @@
 //! What can be asked of the engine at any time.
 
 use crate::action::{Holding, Party};
-use crate::ids::{RunId, Tick, VertexId};
+use crate::ids::{RunId, SemaphoreId, Tick, VertexId};
 
 /// How it stands with one vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +47,26 @@ pub enum Standing {
     Stuck(RunId, Tick),
 }
 
+/// A semaphore that lets nobody more in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenSemaphore {
+    /// Which.
+    pub semaphore: SemaphoreId,
+    /// How many may hold it.
+    pub count: u32,
+    /// Who does.
+    pub holders: Vec<VertexId>,
+}
+
 /// Why a run was started: of several causes the one that says most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// The operator asked.
     Operator,
-    /// Its source reported a change, or it receives another value.
+    /// Its source reported a change.
     Event,
+    /// It receives another value.
+    Value,
     /// A refresh is owed, or would be.
     Refresh,
     /// An earlier run failed or was cut off.

@@ -1,7 +1,7 @@
 //! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
 
 use crate::action::{Class as ChangeClass, Holding};
-use crate::graph::Declared;
+use crate::graph::{Declared, Recall};
 use crate::ids::{RunId, Stamp, Tick, VertexId};
 use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Why a vertex must be processed: a set, kept until a run starts (E-4, E-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Causes(u8);
+pub(crate) struct Causes(u16);
 
 impl Causes {
     /// Newly loaded, or with a new definition.
     pub(crate) const LOAD: Self = Self(1);
-    /// Its source reported a change, or lost track; or it receives another value.
+    /// Its source reported a change, or lost track.
     pub(crate) const EVENT: Self = Self(1 << 1);
     /// A poll tick: does not end convergence by itself (E-18).
     pub(crate) const POLL: Self = Self(1 << 2);
@@ -28,6 +28,8 @@ impl Causes {
     pub(crate) const LOOK: Self = Self(1 << 6);
     /// In noop: a parent that would change would refresh it.
     pub(crate) const SUPPOSED: Self = Self(1 << 7);
+    /// It receives another value: what was right is so no more, and nobody undid it.
+    pub(crate) const VALUE: Self = Self(1 << 8);
 
     /// Both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
@@ -48,7 +50,7 @@ impl Causes {
 
     /// Whether it takes its turn among what was loaded: drift, the operator's requests and what was cut off go before (E-6).
     pub(crate) fn can_wait(self) -> bool {
-        let first = Self(Self::EVENT.0 | Self::OPERATOR.0 | Self::AGAIN.0);
+        let first = Self(Self::EVENT.0 | Self::VALUE.0 | Self::OPERATOR.0 | Self::AGAIN.0);
         self.has(Self::LOAD) && !self.has(first)
     }
 
@@ -413,6 +415,15 @@ impl Vertex {
     /// Whether it is watched at all.
     pub(crate) fn wants_watch(&self) -> bool {
         self.meta.poll == Poll::Never
+    }
+
+    /// What is to be remembered of it, should it come back.
+    pub(crate) fn recall(&self) -> Recall {
+        Recall {
+            owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
+            interrupted: self.held_by() == Some(Holding::Operator),
+            done: self.done.then_some(self.definition),
+        }
     }
 
     /// What a load means for it, given the definition it last ran well under and whether a run was cut off.

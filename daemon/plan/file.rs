@@ -9,6 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use steadfast_resources::host::trust::Reader;
 use thiserror::Error;
 
 /// The form of the file.
@@ -100,6 +101,25 @@ impl Plan {
         self
     }
 
+    /// Of nothing but these steps.
+    #[cfg(test)]
+    pub(super) fn with(steps: Vec<Step>) -> Self {
+        let plan = Self {
+            form: FORM,
+            program: String::new(),
+            graph: String::new(),
+            paths: Vec::new(),
+            only: Vec::new(),
+            skip: Vec::new(),
+            sema: None,
+            config: None,
+            definitions: BTreeMap::new(),
+            steps,
+            index: BTreeMap::new(),
+        };
+        plan.indexed()
+    }
+
     /// What is to be done with one.
     pub(super) fn step(&self, identity: &str) -> Option<&Step> {
         self.steps.get(*self.index.get(identity)?)
@@ -118,14 +138,19 @@ impl Plan {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)
     }
 
-    /// Reads one that [`Plan::write`] has written.
-    pub fn read(path: &Path) -> Result<Self, Unusable> {
+    /// Reads one that [`Plan::write`] has written, as a command line names it; refused where somebody else could have changed it, or
+    /// could change which file that is.
+    pub fn named(path: &str) -> Result<Self, Unusable> {
+        let path = Path::new(path);
         let display = || path.display().to_string();
         let failed = |why| Unusable::File { path: display(), why };
+        let strange = |why: String| Unusable::Strange { path: display(), why };
         let mut text = Vec::new();
         let file = std::fs::File::open(path).map_err(failed)?;
+        if let Some(doubt) = Reader::here().doubts_as_named(&file, path) {
+            return Err(strange(doubt));
+        }
         let length = file.take(LONGEST + 1).read_to_end(&mut text).map_err(failed)?;
-        let strange = |why: String| Unusable::Strange { path: display(), why };
         if length as u64 > LONGEST {
             return Err(strange(format!("it is longer than {LONGEST} bytes")));
         }
@@ -135,15 +160,6 @@ impl Plan {
             return Err(strange(format!("made by {}, and this is {own}", plan.program)));
         }
         Ok(plan.indexed())
-    }
-
-    /// The same, for a command line that names one; refused where somebody else could have changed it.
-    pub fn named(path: &str) -> Result<Self, Unusable> {
-        let path = Path::new(path);
-        if let Ok(Some(doubt)) = steadfast_resources::host::trust::doubts(path) {
-            return Err(Unusable::Strange { path: path.display().to_string(), why: doubt });
-        }
-        Self::read(path)
     }
 
     /// Whether a graph is still the one that was planned.
@@ -181,6 +197,11 @@ impl Plan {
         let done = self.steps.iter().filter(|step| !seen.contains(step.resource.as_str()));
         moved.extend(done.map(|step| format!("{}: it is as declared by now", step.resource)));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
+    }
+
+    /// How many steps remove something.
+    pub(super) fn removals(&self) -> usize {
+        self.steps.iter().filter(|step| step.action == Action::Remove).count()
     }
 
     /// Those that would be left as they are, or cannot be told.

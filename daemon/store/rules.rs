@@ -274,3 +274,29 @@ fn change(record: &mut Record, how: impl FnOnce(&mut Owned)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Readers, judge, repair};
+    use crate::store::Owned;
+    use crate::store::fold::{Kept, Record};
+    use std::sync::Arc;
+
+    /// B-19, B-21: what says nothing of whose a thing is, which no entry leaves behind, is found by the one function that judges at a load and
+    /// after a write, and left out, with its record where nothing else stands in it.
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let owned = Some(Arc::new(Owned { graph: "g".into(), ..Owned::default() }));
+        for done in [None, Some(1)] {
+            let record = Record { owned: owned.clone(), done, ..Record::default() };
+            let found = judge("file[a]", &record, 0, &Readers::default());
+            let mut kept = Kept::default();
+            kept.records.insert("file[a]".to_owned(), record);
+            let says = repair(&mut kept, &found);
+            assert_eq!(says, ["file[a]: whose it is says nothing; that is left out"]);
+            let left =
+                kept.records.get("file[a]").map(|record| (record.done, record.owned.is_none()));
+            assert_eq!(left, done.map(|done| (Some(done), true)));
+        }
+    }
+}

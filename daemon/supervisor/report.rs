@@ -40,6 +40,9 @@ pub struct WorkerReport {
     /// How often it has failed within the last hour.
     #[serde(default)]
     pub failures: u64,
+    /// How long ago it failed last, if it was within the last hour, in milliseconds.
+    #[serde(default)]
+    pub failed_ago: Option<u64>,
     /// Why it failed last, also after it was started again.
     #[serde(default)]
     pub last_failure: Option<String>,

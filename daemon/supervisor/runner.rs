@@ -150,9 +150,11 @@ impl Supervisor {
             worker.says = seen.says.get(name).and_then(Says::get);
             let left = seen.next.get(name).map(|at| at.saturating_duration_since(now));
             worker.next_attempt_in = left.map(milliseconds);
-            let lately = |at: &&Instant| now.saturating_duration_since(**at) < LATELY;
-            let failed = seen.failed.get(name).map_or(0, |all| all.iter().filter(lately).count());
-            worker.failures = u64::try_from(failed).unwrap_or(u64::MAX);
+            let failed = seen.failed.get(name).into_iter().flatten();
+            let ages = failed.map(|at| now.saturating_duration_since(*at));
+            let ages: Vec<Duration> = ages.filter(|ago| *ago < LATELY).collect();
+            worker.failures = u64::try_from(ages.len()).unwrap_or(u64::MAX);
+            worker.failed_ago = ages.iter().min().copied().map(milliseconds);
             let thread = seen.pulses.get(name).and_then(Pulse::hangs);
             let hangs = seen.hangs.get(name).copied().or(thread);
             worker.hangs_for =
@@ -395,6 +397,7 @@ impl Runner {
             next_attempt_in: None,
             says: None,
             failures: 0,
+            failed_ago: None,
             last_failure: node.failure.clone(),
             hangs_for: None,
         }

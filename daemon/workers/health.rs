@@ -5,9 +5,6 @@ use crate::driver::status::{Ill, PartStatus};
 use crate::supervisor::{Report, State, WorkerReport};
 use std::time::Duration;
 
-/// So many failures within an hour are again and again.
-const AGAIN: u64 = 2;
-
 /// What is wrong, worst first.
 pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let mut ill = of_workers(&shared.ending.supervisor.report());
@@ -19,6 +16,11 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let trouble = shared.stream.standing().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
     ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
+    ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
+        part: format!("recorder:{recorder}"),
+        ill: Ill::Unkept,
+        says: aside.says(),
+    }));
     // Stable: by name among those that are as ill.
     ill.sort_by_key(|part| part.ill);
     ill
@@ -47,11 +49,20 @@ fn worker_is(worker: &WorkerReport) -> Option<(Ill, String)> {
         let next = next.map(|ms| format!("; next try in {:.1} s", seconds(ms)));
         return Some((Ill::Down, format!("does not run: {why}{}", next.unwrap_or_default())));
     }
-    if worker.failures < AGAIN {
-        return None;
-    }
+    let how_often = match worker.failures {
+        0 => return None,
+        1 => format!("once, {}", ago(worker.failed_ago.unwrap_or_default())),
+        number => format!("{number} times within an hour"),
+    };
     let why = worker.last_failure.as_deref().unwrap_or("unknown");
-    Some((Ill::Unsteady, format!("failed {} times within an hour: {why}", worker.failures)))
+    Some((Ill::Unsteady, format!("failed {how_often}: {why}")))
+}
+
+fn ago(milliseconds: u64) -> String {
+    match milliseconds / 60_000 {
+        0 => "less than a minute ago".to_owned(),
+        minutes => format!("{minutes} min ago"),
+    }
 }
 
 /// Those that are waited for at the end, in words.
@@ -78,14 +89,22 @@ mod tests {
         WorkerReport { state, ..WorkerReport::default() }
     }
 
-    /// P-7: also a name that nobody bears; what is well, or has ended well, or has failed once, is not told.
+    /// P-7, F-19: also a name that nobody bears, and who has failed once and runs again; what is well, or has ended well, is not told.
     #[test]
     fn what_is_wrong_is_told() {
         let mut report = Report::default();
         let why = || Some("broke".to_owned());
         for (name, worker) in [
             ("ended", worker(State::Stopped)),
-            ("once", WorkerReport { failures: 1, last_failure: why(), ..worker(State::Running) }),
+            (
+                "once",
+                WorkerReport {
+                    failures: 1,
+                    failed_ago: Some(185_000),
+                    last_failure: why(),
+                    ..worker(State::Running)
+                },
+            ),
             ("twice", WorkerReport { failures: 2, last_failure: why(), ..worker(State::Running) }),
             ("hung", WorkerReport { hangs_for: Some(31_000), ..worker(State::Running) }),
             (
@@ -108,6 +127,7 @@ mod tests {
             [
                 ("hung", Ill::Hangs, "hangs for 31 s"),
                 ("lacks", Ill::Down, "does not run: broke"),
+                ("once", Ill::Unsteady, "failed once, 3 min ago: broke"),
                 ("twice", Ill::Unsteady, "failed 2 times within an hour: broke"),
                 ("waits", Ill::Down, "does not run: broke; next try in 1.5 s"),
                 ("drvier", Ill::Down, "is needed, and no worker has that name"),

@@ -70,10 +70,36 @@ impl Reader {
         None
     }
 
+    /// The same, and who could change which file the path leads to: a folder or a link on the way as it is named. The file must be
+    /// what the path leads to while that is judged, or the way that was judged would not be the one that was gone.
+    #[must_use]
+    pub fn doubts_as_named(self, file: &File, path: &Path) -> Option<String> {
+        if let Some(why) = self.doubts(file) {
+            return Some(why);
+        }
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if is_own_descriptor(&path) {
+            return None;
+        }
+        let opened = fstat(file).ok()?;
+        match self.way(&path) {
+            Some(Ok(reached)) if is_same(&reached, &opened) => None,
+            Some(Err(why)) => Some(why),
+            Some(Ok(_)) | None => {
+                Some(format!("{} leads elsewhere since it was opened", printable(&path)))
+            }
+        }
+    }
+
     /// Who could change what an absolute path leads to, besides those who are believed: what is there, a folder on the way, or a
     /// link on the way. Nobody where nothing is there.
     #[must_use]
     pub fn doubts_on_the_way(self, path: &Path) -> Option<String> {
+        self.way(path)?.err()
+    }
+
+    /// What an absolute path leads to, or who could change it on the way; none where nothing is there.
+    fn way(self, path: &Path) -> Option<Result<Stat, String>> {
         let mut left: VecDeque<OsString> = path.components().filter_map(name).collect();
         let (mut here, mut links) = (PathBuf::from("/"), 0);
         let mut folder = look(&here)?;
@@ -86,7 +112,7 @@ impl Reader {
             let next = here.join(&name);
             let found = look(&next)?;
             if let Some(why) = self.wrong_above(&here, &folder, &found) {
-                return Some(why);
+                return Some(Err(why));
             }
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => (here, folder) = (next, found),
@@ -94,7 +120,10 @@ impl Reader {
                     links += 1;
                     if !self.believes(found.st_uid) || links > LINKS_AT_MOST {
                         let uid = found.st_uid;
-                        return Some(format!("the link {} belongs to uid {uid}", printable(&next)));
+                        return Some(Err(format!(
+                            "the link {} belongs to uid {uid}",
+                            printable(&next)
+                        )));
                     }
                     let target = readlinkat(CWD, &next, Vec::new()).ok()?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
@@ -105,13 +134,17 @@ impl Reader {
                     let names: Vec<OsString> = target.components().filter_map(self::name).collect();
                     names.into_iter().rev().for_each(|name| left.push_front(name));
                 }
-                _ => {
-                    let why = self.wrong_with(&next, &found)?;
-                    return Some(format!("{} {why}", printable(&next)));
-                }
+                _ => return Some(self.judged(&next, found)),
             }
         }
-        self.wrong_with(&here, &folder).map(|why| format!("{} {why}", printable(&here)))
+        Some(self.judged(&here, folder))
+    }
+
+    fn judged(self, path: &Path, found: Stat) -> Result<Stat, String> {
+        match self.wrong_with(path, &found) {
+            Some(why) => Err(format!("{} {why}", printable(path))),
+            None => Ok(found),
+        }
     }
 
     /// The same of one thing alone, in a directory that was looked at before.
@@ -150,16 +183,27 @@ impl Reader {
     }
 }
 
-/// Who could change this file or folder besides those who are believed: for who asks before it is read.
+/// Who could change this file or folder, or which one the path leads to, besides those who are believed: for who only asks.
 pub fn doubts(path: &Path) -> std::io::Result<Option<String>> {
     // A pipe that nobody writes to is not waited for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    Ok(Reader::here().doubts(&file))
+    Ok(Reader::here().doubts_as_named(&file, path))
 }
 
 fn look(path: &Path) -> Option<Stat> {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
+}
+
+/// Such as the shell names it for `<(…)`: who started us has opened it, and it need not have a path.
+fn is_own_descriptor(path: &Path) -> bool {
+    let ours = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    !climbs && ours.iter().any(|place| path.starts_with(place))
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 fn name(component: Component<'_>) -> Option<OsString> {

@@ -1,7 +1,7 @@
 //! The settings of a host, and whose files root believes (S-11).
 
 use super::Files;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::config::{Options, Recorder, Settings, load, read_settings};
@@ -181,9 +181,9 @@ fn root_reads_only_what_nobody_else_can_change() {
             let said = rejected.to_string();
             assert!(said.contains("[C014]") && said.contains("somebody else could"), "{said}");
         }
-        // A link in a safe place does not help: what was opened is judged.
+        // A link in a safe place changes nothing: the way is judged, and what it leads to.
         let link = folder.path().join("link.yaml");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
+        symlink(&file, &link).unwrap();
         assert_eq!(load(&[link], &Options::default()).is_ok(), believed, "{row:?}, by a link");
         let settings = read_settings(&file, &[]).map_err(|rejected| rejected.to_string());
         let said = settings.err().unwrap_or_default();
@@ -195,6 +195,68 @@ fn root_reads_only_what_nobody_else_can_change() {
     let mode = std::fs::Permissions::from_mode(0o664);
     std::fs::set_permissions(files.path("graph.yaml"), mode).unwrap();
     assert!(load(&[files.path("graph.yaml")], &Options::default()).is_err());
+}
+
+/// How a graph of root's is named, by what else must be wrong before it is refused: nothing, or what somebody else owns or may write.
+type Way = (&'static str, fn(&Path), &'static str, bool);
+
+fn of_user(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(1234), Some(1234)).unwrap();
+}
+
+fn open_to_all(path: &Path) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+fn sticky(path: &Path) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
+}
+
+/// S-11: who owns a link, or may write where it is, picks which file of root's is the graph, though nobody else can write that
+/// file: the way is judged as it is named, of a file and of a folder. What is spoilt, how, what is named, whether it is read. Needs root.
+#[test]
+fn root_reads_only_what_nobody_else_can_pick() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let ways: [Way; 14] = [
+        ("links", |_| (), "links/graph.yaml", true),
+        ("links", |_| (), "links", true),
+        ("links", |_| (), "way/graph.yaml", true),
+        ("links", |_| (), "way", true),
+        ("links", |_| (), "links/../way/../links/graph.yaml", true),
+        ("links/graph.yaml", of_user, "links/graph.yaml", false),
+        ("links/graph.yaml", of_user, "links", false),
+        ("links/graph.yaml", of_user, "way", false),
+        ("way", of_user, "way/graph.yaml", false),
+        ("way", of_user, "way", false),
+        ("links", of_user, "links/graph.yaml", false),
+        ("links", open_to_all, "links/graph.yaml", false),
+        ("links", open_to_all, "way", false),
+        // Each entry is held there, but others may add one.
+        ("links", sticky, "links", false),
+    ];
+    for (spoilt, how, named, believed) in ways {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for name in ["safe", "links"] {
+            std::fs::create_dir(place(name)).unwrap();
+        }
+        std::fs::write(place("safe/graph.yaml"), "graph: g\n").unwrap();
+        symlink(place("safe/graph.yaml"), place("links/graph.yaml")).unwrap();
+        symlink("links", place("way")).unwrap();
+        how(&place(spoilt));
+        let read = load(&[place(named)], &Options::default());
+        let said = read.err().map(|rejected| rejected.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), believed, "{spoilt}, {named}: {said}");
+        assert_eq!(said.contains("[C014]"), !believed, "{said}");
+        if !believed {
+            assert!(said.contains(spoilt.split('/').next_back().unwrap()), "it is named: {said}");
+        }
+        if named.ends_with(".yaml") {
+            let read = read_settings(&place(named), &[]);
+            let said = read.err().map(|rejected| rejected.to_string()).unwrap_or_default();
+            assert_eq!(said.contains("[C014]"), !believed, "{spoilt}, {named}, settings: {said}");
+        }
+    }
 }
 
 /// S-11: what a resource reads or runs is told of where it stands, if somebody else could change it; a declared owner is believed for what is copied.

@@ -93,6 +93,17 @@ fn what_others_can_write_is_a_problem() {
     host.chmod("open/graph.yaml", 0o666);
     let output = doctor(&host, &["$DIR/open/graph.yaml"]);
     assert_eq!(found(output.exits(1), "permissions", "graph").0, "problem");
+    // A folder is as safe as each graph in it, also one that is a link of somebody else's.
+    host.make_directory("links");
+    std::os::unix::fs::symlink(host.path("graph.yaml"), host.path("links/graph.yaml"))
+        .expect("linked");
+    let graph = |name: &str| found(&doctor(&host, &[name]), "permissions", "graph");
+    assert_eq!(graph("$DIR/links").0, "ok");
+    std::os::unix::fs::lchown(host.path("links/graph.yaml"), Some(1234), None).expect("given away");
+    for name in ["$DIR/links", "$DIR/links/graph.yaml"] {
+        let (grade, says) = graph(name);
+        assert_eq!((grade.as_str(), says.contains("belongs to uid 1234")), ("problem", true));
+    }
     host.make_directory("state").chmod("state", 0o755);
     let output = doctor(&host, &[]);
     let (grade, says) = found(output.exits(1), "permissions", "state directory");

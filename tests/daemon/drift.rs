@@ -198,6 +198,11 @@ fn a_hundred_edits_in_a_second() {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
     host.wait_until("everything as declared", || is_right(&host));
+    // Where it was called a fight, what follows is told of when that is over.
+    let is_fight = daemon.log().iter().any(|line| line.event == "contended");
+    if is_fight {
+        daemon.wait_for("calm");
+    }
     rests(&host, &daemon);
     let repairs =
         daemon.log().iter().filter(|l| l.event == "changed" && l.resource == "file[f]").count();

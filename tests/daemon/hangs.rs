@@ -4,7 +4,7 @@
 use crate::daemon::{Daemon, Line};
 use crate::host::{Host, LIMIT, is_root};
 use crate::output::Output;
-use crate::workers::{fault, runs_again};
+use crate::workers::{fault, runs_again, starts};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -106,6 +106,46 @@ fn who_feeds_the_watchdog_heals() {
     daemon.wait_for("hangs");
     runs_again(&host, "watchdog", 2);
     while is_fed(&systemd, Duration::from_millis(10)) {}
+    assert!(is_fed(&systemd, LIMIT));
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// F-11: a daemon that was stopped for long, as by a suspend, goes on where it was: no worker is taken for one that hangs and started anew, and
+/// what was due meanwhile is not made up for. Longer than a worker may do nothing and its ten seconds more.
+#[test]
+fn a_suspend_is_no_hang_and_no_burst() {
+    const STOPPED: Duration = Duration::from_secs(13);
+    const WATCHED: Duration = Duration::from_secs(4);
+    const INTERVAL: Duration = Duration::from_millis(200);
+    let host = Host::with(
+        r#"
+graph: hangs
+resources:
+  timer: [{name: t, interval: 0.2}]
+  file: [{name: a, path: $DIR/a, content: "x"}]
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "echo x >> $DIR/told", refresh_only: true, subscribe: "timer[t]"}
+"#,
+    );
+    let (mut daemon, systemd) = run(&host, "1000");
+    host.wait_for_lines("told", 3);
+    let before = starts(&host);
+    assert!(before.len() >= WORKERS.len(), "{before:?}");
+    daemon.signal(Signal::SIGSTOP);
+    let stopped = Instant::now();
+    host.wait_until("time has passed", || stopped.elapsed() >= STOPPED);
+    let told = host.lines("told").len();
+    let goes_on = Instant::now();
+    daemon.signal(Signal::SIGCONT);
+    host.wait_until("time has passed", || goes_on.elapsed() >= WATCHED);
+    let runs = host.lines("told").len() - told;
+    let due = goes_on.elapsed().as_millis() / INTERVAL.as_millis();
+    let at_most = usize::try_from(due).expect("small") + 5;
+    assert!((1..=at_most).contains(&runs), "{runs} runs where {due} were due");
+    assert_eq!((starts(&host), daemon.count("hangs")), (before, 0));
+    host.write("a", "broken");
+    host.wait_until("it is put back", || host.read("a") == "x");
     assert!(is_fed(&systemd, LIMIT));
     ask(&host, &["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);

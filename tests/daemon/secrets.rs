@@ -1,6 +1,7 @@
 //! Canaries: a content that is sensitive, or whose mode denies others, is in no output, no log and no file of the state.
 
 use crate::host::Host;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,10 @@ fn demand_silence_below(directory: &Path) {
     for entry in std::fs::read_dir(directory).expect("listed").flatten() {
         if entry.path().is_dir() {
             demand_silence_below(&entry.path());
+        } else if entry.file_name() == "graph.json" {
+            // The graph as it is written, with what is written into it in clear: as closed as the state.
+            let mode = entry.metadata().expect("seen").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", entry.path().display());
         } else {
             let bytes = std::fs::read(entry.path()).expect("read");
             let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());

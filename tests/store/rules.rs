@@ -1,9 +1,10 @@
 //! What must hold of all that is kept, broken one by one: in what is told back, at a load, and at a write.
 
+use crate::sums::Sum;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{
-    Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
+    Ended, Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
     Remembered, SqliteStore, Store as _, StoreError, UNSOUND, document, violations,
 };
 
@@ -55,7 +56,7 @@ fn owed_by(cause: &str) -> Vec<Entry> {
     vec![Entry::End {
         identity: cause.into(),
         definition: 1,
-        outcome: steadfast::store::Ended::Failed,
+        outcome: Ended::Failed,
         begun: None,
         stamp: 3,
         owes: vec!["file[a]".into()],
@@ -202,6 +203,63 @@ fn what_is_no_identity_is_left_out() {
     let late = Recalled { stamp: 2, ..recalled };
     let late = violations(&late, &readers).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(late, ["file[a]: owed at 4, and the newest stamp is 2"]);
+}
+
+/// B-19, B-20: a name that is no identity is found by the write that brings it, and kept: a fact is not lost.
+#[test]
+fn what_is_no_identity_is_found_at_a_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let mut store = open(directory.path(), &readers);
+    store.commit(&[crate::end("nothing", 4, Ended::Well, &[], None)]).expect("kept");
+    let line = "not as it must be, and kept: nothing: no identity".to_owned();
+    assert_eq!(take(&told), [(UNSOUND, line)]);
+    assert_eq!(store.recall().expect("told").resources["nothing"].done, Some(1004));
+    store.commit(&[Entry::Forget("nothing".into())]).expect("kept");
+    assert!(take(&told).is_empty());
+    assert!(SqliteStore::verify(directory.path()).expect("read").unsound.is_empty());
+}
+
+/// B-19, B-20: a newest stamp that is older than what is owed or begun (no entry can do that: somebody has written past us) is found by
+/// the next write that touches one of them, and by the next load, which raises it.
+#[test]
+fn a_stamp_that_is_too_late_is_found_at_a_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let mut store = open(directory.path(), &readers);
+    let begin = crate::begin("file[b]", 5, &[]);
+    store
+        .commit(&[crate::end("file[x]", 4, Ended::Well, &["file[a]"], None), begin])
+        .expect("kept");
+    let other = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
+    let tally = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let tally = other.query_row("SELECT rows, digest FROM whole", (), tally).expect("a row");
+    let sum = Sum::new().number(Some(2)).text(None).number(None);
+    let sum = [tally.0, tally.1].iter().fold(sum, |sum, n| sum.number(Some(n.cast_unsigned())));
+    other
+        .execute("UPDATE whole SET stamp = 2, sum = ?1", [sum.0.cast_signed()])
+        .expect("written past the store");
+    drop(other);
+    assert!(take(&told).is_empty());
+    let touch = |name: &str| Entry::Park { identity: name.into(), pause: None };
+    let sent = Entry::Sent { identity: "file[b]".into(), values: Hidden("{}".into()) };
+    let taken = Entry::Taken { identity: "file[a]".into(), hashes: "{}".into() };
+    store.commit(&[sent, taken, touch("file[x]")]).expect("kept");
+    let mut says: Vec<String> = take(&told).into_iter().map(|(_, line)| line).collect();
+    says.sort_unstable();
+    let late = "not as it must be, and kept: ";
+    assert_eq!(
+        says,
+        [
+            format!("{late}file[a]: owed at 4, and the newest stamp is 2"),
+            format!("{late}file[b]: begun at 5, and the newest stamp is 2"),
+        ]
+    );
+    drop(store);
+    let mut store = open(directory.path(), &readers);
+    let says = take(&told);
+    assert!(says.iter().all(|(event, line)| *event == REPAIRED && line.contains("was raised")));
+    assert_eq!((says.len(), store.recall().expect("told").stamp), (2, 5));
 }
 
 /// B-21: what is valid is not touched, byte for byte, and what came after something that is gone is valid.

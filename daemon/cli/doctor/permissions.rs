@@ -1,10 +1,11 @@
 //! Who we are, and whom the state directory, the socket and the graph belong to.
 
 use super::Finding;
+use crate::config::is_graph;
 use rustix::process::geteuid;
-use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 use steadfast_resources::host::trust;
 
 /// Whoever can write the settings can name another graph.
@@ -36,7 +37,7 @@ fn state_directory(path: &Path) -> Finding {
     let shown = path.display();
     let found = match fs::metadata(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return missing(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(path),
         Err(error) => {
             let advice = "run this as the daemon's user, or name another one: --state-dir";
             return Finding::problem(NAME, format!("{shown}: {error}"), advice);
@@ -78,7 +79,7 @@ fn control_socket(path: &Path) -> Finding {
     let shown = path.display();
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Finding::ok(NAME, format!("{shown} is not there: no daemon listens"));
         }
         Err(error) => {
@@ -102,7 +103,10 @@ fn control_socket(path: &Path) -> Finding {
 fn graph(path: &Path) -> Finding {
     const NAME: &str = "graph";
     let shown = path.display();
-    match trust::doubts(path) {
+    let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let all = std::iter::once(path.to_owned()).chain(below.filter(|path| is_graph(path)));
+    let judged = all.map(|path| trust::doubts(&path));
+    match judged.reduce(worse).unwrap_or(Ok(None)) {
         Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
         Ok(Some(why)) => {
             Finding::problem(NAME, format!("{shown}: {why}"), "give it to root; chmod go-w")
@@ -112,4 +116,11 @@ fn graph(path: &Path) -> Finding {
             Finding::problem(NAME, format!("{shown}: {error}"), advice)
         }
     }
+}
+
+fn worse(
+    one: io::Result<Option<String>>,
+    other: io::Result<Option<String>>,
+) -> io::Result<Option<String>> {
+    if matches!(one, Ok(None)) { other } else { one }
 }

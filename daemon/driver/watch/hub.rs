@@ -198,8 +198,8 @@ impl Hub {
         self.shared.lock().deaf.remove(&vertex);
     }
 
-    /// Walks every path again (at a sweep, and at a swap where something is not watched): tries what could not be watched, and
-    /// finds what changed without an event, such as a mount.
+    /// Walks every path again (at a swap and a sweep): tries what could not be watched, and finds what changed without an event, such
+    /// as a mount.
     pub fn rearm_failed(&self) {
         self.shared.lock().work.sweep = true;
         self.shared.wake.notify_one();

@@ -258,19 +258,51 @@ fn e20_configured_delays_ignored() {
     sound(&world);
 }
 
-/// Others: own changes counted as drift. What our own apply causes is looked at, found right, and counts for nothing.
+/// Others: own changes counted as drift. What our own repair causes, during it and after it, is looked at, found right, and counts for
+/// nothing: three repairs a minute are no fight, although each is heard of three times.
 #[test]
 fn e20_own_changes_counted_as_drift() {
     let mut world = settled(&[Shape::of(1)]);
     for _ in 0..20 {
-        world.steps(&[Step::Wait(ms(1000)), Step::Redo(v(0))]);
-        repair(&mut world, 0);
+        undo(&mut world, 0);
+        world.steps(&[
+            Step::Checked(v(0), Verdict::Differs),
+            Step::Commit,
+            Step::Changed(v(0)),
+            Step::Ended(v(0), Outcome::Changed),
+            Step::Commit,
+        ]);
+        check(&mut world, 0, Verdict::Same);
         // The driver makes looks of the echo.
         world.steps(&[Step::Look(v(0))]);
         check(&mut world, 0, Verdict::Same);
+        world.steps(&[Step::Wait(ms(20_000))]);
     }
     assert_eq!(standing(&world, 0), Standing::Settled);
-    assert!(classes(&world, 0).iter().all(|class| *class == Class::Intentional));
+    assert_eq!(classes(&world, 0), [Class::Corrective; 20]);
+    sound(&world);
+}
+
+/// E-20: who receives another value again and again is not undone by anybody: each is run with at once, is intentional and no fight;
+/// and under the brake, and in a fight, it does not wait.
+#[test]
+fn e20_values_that_come_are_no_fight() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..Meta::REVERSALS * 4 {
+        world.steps(&[Step::Wait(ms(200)), Step::Received(v(0))]);
+        repair(&mut world, 0);
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    let all = classes(&world, 0);
+    assert_eq!(all, vec![Class::Intentional; all.len()]);
+    assert_eq!(all.len(), Meta::REVERSALS * 4);
+    sound(&world);
+
+    let mut world = fought(Shape::of(1), 0);
+    world.steps(&[Step::Received(v(0))]);
+    assert_eq!(started(&world), [0], "a fight does not put off what its sender wants");
+    repair(&mut world, 0);
+    assert!(is_contended(&world, 0), "nor does that end the fight");
     sound(&world);
 }
 

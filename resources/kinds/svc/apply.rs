@@ -56,11 +56,17 @@ pub(super) async fn apply(svc: &Svc, host: &Host, permit: &Permit, change: Chang
 impl Run<'_> {
     async fn all(&mut self, seen: Plan) -> Result<(), Stop> {
         let (svc, systemd) = (self.svc, self.host.systemd());
-        // Who has asked for a job waits for it: to come between would cancel it.
-        if seen.state.is_some() || seen.refresh.is_some() {
-            systemd.settled(svc.bus, &svc.unit).await?;
-        }
-        let plan = look(svc, self.host, seen.refresh.is_some()).await?;
+        let acts = seen.state.is_some() || seen.refresh.is_some();
+        // Who has asked for a job waits for it: to come between would cancel it, or call his start ours.
+        let plan = loop {
+            if acts {
+                systemd.settled(svc.bus, &svc.unit).await?;
+            }
+            let plan = look(svc, self.host, seen.refresh.is_some()).await?;
+            if !(acts && plan.is_busy) {
+                break plan;
+            }
+        };
         if plan.load && seen.load {
             self.load().await?;
         }

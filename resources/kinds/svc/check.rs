@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) state: Option<&'static str>,
     /// What it is to be told, where it is to be told something.
     pub(super) refresh: Option<Told>,
+    /// Somebody has a job done with the unit: how far it is says little.
+    pub(super) is_busy: bool,
 }
 
 /// What a refresh comes to.
@@ -34,7 +36,7 @@ pub(super) enum Told {
 
 impl Plan {
     pub(super) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { is_busy: self.is_busy, ..Self::default() }
     }
 }
 
@@ -90,7 +92,8 @@ pub(super) async fn look(svc: &Svc, host: &Host, refresh: bool) -> Result<Plan, 
         return Ok(Plan::default());
     }
     let facts = facts(svc, host).await?;
-    let mut plan = Plan { startup: startup(svc, &facts)?, ..Plan::default() };
+    let is_busy = facts.unit.as_ref().is_some_and(|unit| unit.job.is_some());
+    let mut plan = Plan { startup: startup(svc, &facts)?, is_busy, ..Plan::default() };
     plan.state = state(svc, &facts, plan.startup.is_some())?;
     if let Some(unit) = facts.unit.as_ref().filter(|unit| runs(unit.activity))
         && refresh

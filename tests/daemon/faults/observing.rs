@@ -55,8 +55,9 @@ fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     at.extend(flags);
     let status = ask(host, &at);
     status.exits(73).prints(why).prints("hint: ").prints("observing only");
-    let first = status.stdout.lines().next().unwrap_or_default();
-    assert!(first.contains(why), "first of all: {status}");
+    let mut lines = status.stdout.lines();
+    assert!(lines.next().is_some_and(|line| line.contains("observing only")), "{status}");
+    assert!(lines.next().is_some_and(|line| line.contains(why)), "right after it: {status}");
     host.graph(LESS);
     daemon.signal(SIGHUP).wait_for("loaded");
     host.graph(GRAPH);

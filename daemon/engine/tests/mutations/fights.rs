@@ -30,8 +30,18 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-who-is-asked-waits", "E-20", "an operator's request waits for the fight"),
         "fights.rs",
-        "let asked = Causes::LOAD.and(Causes::OPERATOR).and(Causes::OWED);",
-        "let asked = Causes::LOAD.and(Causes::OWED);",
+        "if vertex.causes.has(ASKED.and(Causes::OWED)) {",
+        "if vertex.causes.has(Causes::LOAD.and(Causes::OWED)) {",
+    ),
+    broken(
+        (
+            "e20-a-value-is-taken-for-drift",
+            "E-20",
+            "who receives a value often is said to be undone",
+        ),
+        "fights.rs",
+        "!run.causes.has(ASKED) && !self.one_shot",
+        "!run.causes.has(Causes::LOAD.and(Causes::OPERATOR)) && !self.one_shot",
     ),
     broken(
         ("e20-deaf-for-ever", "E-20, E-4", "its events are never wanted again"),

@@ -107,6 +107,8 @@ impl Books {
         self.mark(id, Some(Cause::Drift), Some(true));
         if let Some(vertex) = self.vertices.get_mut(&id) {
             vertex.received = Some(clock);
+            // Whoever sends has made it differ: nobody undid it.
+            vertex.asked = true;
         }
     }
 
