@@ -4,7 +4,7 @@ use super::{begin, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use steadfast::store::{Ended, SqliteStore, Store as _, StoreError};
+use steadfast::store::{Ended, Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 
 fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
@@ -104,4 +104,27 @@ fn the_key_is_made_once() {
     let mode = std::fs::metadata(path.join("values.key")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(format!("{key:?}"), "<key>");
+}
+
+/// Another state is only taken in while a pause holds and nothing is under way: as it is kept, not as it was asked before.
+#[test]
+fn it_rests_while_it_is_paused_and_nothing_is_under_way() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let rests = || SqliteStore::rests(&path).expect("read");
+    assert!(!rests(), "nothing is kept");
+    let mut store = SqliteStore::open(&path).expect("opened");
+    let until = |until_unix| Entry::Pause(Some(PauseRecord { reason: "r".to_owned(), until_unix }));
+    assert!(!rests());
+    for (entry, expected) in [
+        (until(u64::MAX >> 1), true),
+        (begin("file[a]", 1, &[]), false),
+        (end("file[a]", 1, Ended::Well, &[], None), true),
+        (until(1), false),
+        (until(u64::MAX >> 1), true),
+        (Entry::Pause(None), false),
+    ] {
+        store.commit(std::slice::from_ref(&entry)).expect("kept");
+        assert_eq!(rests(), expected, "{entry:?}");
+    }
 }

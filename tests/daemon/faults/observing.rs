@@ -113,6 +113,33 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
     }
 }
 
+/// What somebody does to a state directory.
+type Loss = fn(&Host);
+
+/// B-22, F-4: a state that is gone, empty, or without the key of its hashes is no new one: nothing is adopted, drawn anew or run again
+/// before somebody has it repaired.
+#[test]
+fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
+    let losses: [(&str, Loss, usize); 4] = [
+        ("it is missing, and values.key", |host| _ = host.remove("state/state.db"), 2),
+        ("it is empty, and values.key", |host| _ = host.write("state/state.db", ""), 2),
+        ("values.key is damaged: it is missing", |host| _ = host.remove("state/values.key"), 1),
+        ("found 3", |host| _ = host.write("state/values.key", "cut"), 1),
+    ];
+    for (why, loss, runs) in losses {
+        let host = moved();
+        loss(&host);
+        host.apply().exits(73).says(why).says("steadfast state repair");
+        stop(observes(&host, why));
+        let daemon = observes(&host, why);
+        ask(&host, &["state", "repair"]).exits(0);
+        daemon.wait_for("converged");
+        assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", runs));
+        ask(&host, &["status"]).exits(0);
+        stop(daemon);
+    }
+}
+
 /// B-22, F-21: a state of a newer program, or of another one, is left as it is, byte for byte; a repair refuses it too.
 #[test]
 fn a_newer_or_foreign_state_is_observed() {
