@@ -1,4 +1,4 @@
-//! The lease: kept in time, lost when it must be, given back always (C-1 to C-9). On a clock of the test's own.
+//! The lease: kept in time, lost when it must be, given back always (C-1 to C-10). On a clock of the test's own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,6 +15,8 @@ const LIFETIME: Duration = Duration::from_secs(80);
 struct Story {
     /// When renewals were asked for, since the start.
     renewals: Vec<Duration>,
+    /// The epoch of each token that was handed out, and when it ends.
+    tokens: Vec<(u64, Duration)>,
     released: Option<u64>,
 }
 
@@ -22,6 +24,12 @@ struct Story {
 struct Scripted {
     began: Instant,
     refuses: bool,
+    /// How long the first one takes; for ever where none is given.
+    takes: Option<Duration>,
+    /// Each renewal hands out another token.
+    renames: bool,
+    /// Why it cannot be given back.
+    sticks: Option<&'static str>,
     /// For each renewal; when none is left, all is well.
     answers: VecDeque<Next>,
     story: Arc<Mutex<Story>>,
@@ -45,7 +53,16 @@ impl Scripted {
         let story = Arc::<Mutex<Story>>::default();
         let answers = answers.into_iter().collect();
         let (began, seen) = (Instant::now(), Arc::clone(&story));
-        (Self { began, refuses: false, answers, story, epoch: 1 }, seen)
+        let takes = Some(Duration::ZERO);
+        let (refuses, renames, sticks) = (false, false, None);
+        (Self { began, refuses, takes, renames, sticks, answers, story, epoch: 1 }, seen)
+    }
+
+    /// A token that holds from now on, as who hands it out sees it.
+    fn hand_out(&self) -> Token {
+        let ends = self.began.elapsed() + LIFETIME;
+        self.story.lock().expect("sound").tokens.push((self.epoch, ends));
+        Token { epoch: self.epoch, lifetime: Some(LIFETIME) }
     }
 }
 
@@ -53,14 +70,24 @@ impl Lease for Scripted {
     type Refusal = Held;
 
     fn acquire(&mut self) -> Answer<'_, Result<Token, Held>> {
-        let token = Token { epoch: self.epoch, lifetime: Some(LIFETIME) };
-        let answer = if self.refuses { Err(Held) } else { Ok(token) };
-        Box::pin(std::future::ready(answer))
+        let answer = if self.refuses { Err(Held) } else { Ok(self.hand_out()) };
+        let takes = self.takes;
+        Box::pin(async move {
+            match takes {
+                Some(takes) => tokio::time::sleep(takes).await,
+                None => std::future::pending().await,
+            }
+            answer
+        })
     }
 
     fn renew(&mut self, token: Token) -> Answer<'_, Renewal> {
         self.story.lock().expect("sound").renewals.push(self.began.elapsed());
         match self.answers.pop_front().unwrap_or(Next::Well) {
+            Next::Well if self.renames => {
+                self.epoch += 1;
+                Box::pin(std::future::ready(Renewal::Renewed(self.hand_out())))
+            }
             Next::Well => Box::pin(std::future::ready(Renewal::Renewed(token))),
             Next::Fails => Box::pin(std::future::ready(Renewal::Later("no route".to_owned()))),
             Next::Taken => Box::pin(std::future::ready(Renewal::Lost("taken".to_owned()))),
@@ -70,7 +97,8 @@ impl Lease for Scripted {
 
     fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>> {
         self.story.lock().expect("sound").released = Some(token.epoch);
-        Box::pin(std::future::ready(Ok(())))
+        let answer = self.sticks.map_or(Ok(()), |why| Err(why.to_owned()));
+        Box::pin(std::future::ready(answer))
     }
 
     fn now(&self) -> Duration {
@@ -82,7 +110,15 @@ async fn hold(
     answers: impl IntoIterator<Item = Next>,
     long: Duration,
 ) -> (Result<(), Gone<Held>>, Standing, Story) {
-    let (mut lease, story) = Scripted::new(answers);
+    let (lease, story) = Scripted::new(answers);
+    hold_this(lease, &story, long).await
+}
+
+async fn hold_this(
+    mut lease: Scripted,
+    story: &Mutex<Story>,
+    long: Duration,
+) -> (Result<(), Gone<Held>>, Standing, Story) {
     let (standing, stop) = (watch::Sender::default(), CancellationToken::new());
     let ending = stop.clone();
     let watcher = tokio::spawn(async move {
@@ -142,6 +178,141 @@ async fn who_cannot_have_it_is_told() {
     assert!(kept.expect_err("refused").to_string().contains("pid 7"));
     assert_eq!(*standing.borrow(), Standing::Wanted);
     assert!(story.lock().expect("sound").renewals.is_empty());
+}
+
+/// C-2: the token of the last renewal is the one that is told from then on, and that is given back.
+#[tokio::test(start_paused = true)]
+async fn the_newest_token_is_the_one_that_counts() {
+    let (mut lease, story) = Scripted::new([]);
+    lease.renames = true;
+    let (kept, standing, story) = hold_this(lease, &story, Duration::from_secs(85)).await;
+    assert!(kept.is_ok());
+    assert_eq!((standing, story.released), (Standing::Held(3), Some(3)));
+}
+
+/// C-6: life is measured from before it was asked for: where the answer took 15 s, the first renewal comes at the first check after
+/// half a life since the question, not since the answer; and a question that took its time costs what it took.
+#[tokio::test(start_paused = true)]
+async fn its_life_begins_before_the_answer() {
+    let (mut lease, story) = Scripted::new([]);
+    lease.takes = Some(Duration::from_secs(15));
+    let (_, _, story) = hold_this(lease, &story, Duration::from_secs(50)).await;
+    assert_eq!(story.renewals, [Duration::from_secs(45)], "checks come at 25, 35, 45 and 55");
+
+    let (mut lease, story) = Scripted::new([Next::Fails; 20]);
+    lease.takes = Some(Duration::from_secs(75));
+    let (kept, _, story) = hold_this(lease, &story, Duration::MAX / 4).await;
+    assert!(matches!(kept, Err(Gone::Lost(_))));
+    assert_eq!(story.renewals, [Duration::from_secs(85)], "its life was over at 80");
+}
+
+/// C-6: the clock of the one that ships is the one that counts suspend.
+#[test]
+fn the_clock_counts_suspend() {
+    let boottime = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).expect("below"))
+    };
+    let (before, now, after) = (boottime(), Local::new("/nowhere".into()).now(), boottime());
+    assert!(before <= now && now <= after, "{before:?} {now:?} {after:?}");
+}
+
+/// C-7: who stops waits neither for a first answer that does not come nor for that of a renewal.
+#[tokio::test(start_paused = true)]
+async fn who_stops_waits_for_no_answer() {
+    let (mut lease, story) = Scripted::new([]);
+    lease.takes = None;
+    let began = Instant::now();
+    let (kept, standing, story) = hold_this(lease, &story, Duration::from_secs(3)).await;
+    assert!(kept.is_ok());
+    assert_eq!((standing, story.released), (Standing::Wanted, None));
+    assert_eq!(began.elapsed(), Duration::from_secs(3));
+
+    let began = Instant::now();
+    let (kept, _, story) = hold([Next::Hangs], Duration::from_secs(43)).await;
+    assert!(kept.is_ok());
+    assert_eq!((story.renewals.len(), story.released), (1, Some(1)));
+    assert_eq!(began.elapsed(), Duration::from_secs(43));
+}
+
+/// What a test's part of the program logs.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("sound").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// C-8: one that cannot be given back is said; who asks it to end twice, or before it began, is not in its way.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_sticks_is_said() {
+    let lines = Lines::default();
+    let own = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || own.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let (mut lease, story) = Scripted::new([]);
+    lease.sticks = Some("the server is gone");
+    let stop = CancellationToken::new();
+    let standing = watch::Sender::default();
+    let (kept, ()) = tokio::join!(keep(&mut lease, &standing, &stop), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.cancel();
+        stop.cancel();
+    });
+    assert!(kept.is_ok());
+    assert_eq!(story.lock().expect("sound").released.take(), Some(1));
+    let said = String::from_utf8(lines.0.lock().expect("sound").clone()).expect("text");
+    assert!(said.contains("the lease could not be given back: the server is gone"), "{said}");
+
+    let (mut lease, _) = Scripted::new([]);
+    assert!(keep(&mut lease, &standing, &stop).await.is_ok(), "asked to end before it began");
+}
+
+/// C-9: asked for 64 times at steps of a sixteenth of its life, under random faults that pass: each token that is told is valid by
+/// the book of who hands them out, the first is the first, and it has changed by the half where nothing failed, else two checks later.
+#[tokio::test(start_paused = true)]
+async fn each_token_that_is_told_is_valid() {
+    for seed in 0..64_u64 {
+        let mut answers = Vec::new();
+        for turn in 0..16 {
+            let faults = (seed >> (turn % 5)) % 3;
+            answers.extend((0..faults).map(|_| Next::Fails).chain([Next::Well]));
+        }
+        let (mut lease, story) = Scripted::new(answers);
+        lease.renames = true;
+        let began = lease.began;
+        let standing = watch::Sender::default();
+        let stop = CancellationToken::new();
+        let asking = async {
+            let mut told = Vec::new();
+            for step in 0..64_u32 {
+                // Between two checks, so that the order of timers does not matter.
+                tokio::time::sleep_until(began + LIFETIME / 16 * step + Duration::from_secs(1))
+                    .await;
+                let Standing::Held(epoch) = *standing.borrow() else { panic!("it is held") };
+                let story = story.lock().expect("sound");
+                let (_, ends) =
+                    story.tokens.iter().find(|(of, _)| *of == epoch).expect("handed out");
+                assert!(began.elapsed() < *ends, "seed {seed}: at {step} told {epoch}, not valid");
+                told.push(epoch);
+            }
+            stop.cancel();
+            told
+        };
+        let (kept, told) = tokio::join!(keep(&mut lease, &standing, &stop), asking);
+        assert!(kept.is_ok());
+        let by = usize::try_from(8 + 2 * (seed % 3)).expect("few");
+        assert_eq!((told[0], told[7]), (1, 1));
+        assert_eq!(told[by], 2, "seed {seed}");
+        assert!(told.is_sorted() && told[63] >= 6, "seed {seed}: {told:?}");
+    }
 }
 
 /// C-9: under random faults that pass, the lease is always held, and renewed before its end.

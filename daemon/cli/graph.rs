@@ -8,6 +8,7 @@ use super::{read, state, text};
 use crate::config::{Loaded, Options};
 use crate::driver;
 use crate::store::SqliteStore;
+use crate::workers::readers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ fn removals(args: &ShowGraph, loaded: &Loaded) -> Vec<Arc<str>> {
     }
     let directory = state::directory(args.state.state_dir.as_deref());
     match SqliteStore::peek(&directory) {
-        Ok(recalled) => driver::removals(loaded.clone(), &recalled),
+        Ok(recalled) => driver::removals(loaded.clone(), &readers(|_, _| {}).only_known(recalled)),
         Err(error) => {
             text::say(format!("warning: {error}; shown without what has left the graph"));
             Vec::new()

@@ -141,7 +141,12 @@ fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let verified = SqliteStore::verify(&directory).map_err(|why| state::refuse(&why))?;
     let mut wrong = verified.damage;
-    let found = violations(&verified.recalled, &readers(|_, _| {}));
+    let readers = readers(|_, _| {});
+    let strangers = verified.recalled.resources.keys();
+    for (name, why) in strangers.filter_map(|name| Some((name, (readers.kind)(name)?))) {
+        out(plain(&format!("{name}: {why}; what is kept of it is left alone")));
+    }
+    let found = violations(&verified.recalled, &readers);
     wrong.extend(found.iter().map(ToString::to_string));
     for line in &wrong {
         out(plain(line));

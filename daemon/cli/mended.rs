@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// One generation, as a document.
 pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
-    let recalled = SqliteStore::peek(&directory).map_err(|why| state::refuse(&why))?;
-    let wrong = violations(&recalled, &readers(|_, _| {}));
+    let exported = SqliteStore::export(&directory).map_err(|why| state::refuse(&why))?;
+    let wrong = violations(&exported.recalled, &readers(|_, _| {}));
     if let Some(first) = wrong.first() {
         // It is no good generation (B-20): nobody shall take it in.
         let many = count(wrong.len(), "problem");
@@ -29,14 +29,14 @@ pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
         );
         return Err(Exit::Failed);
     }
-    let text = document::write(&recalled, without_secrets);
+    let text = document::write(&exported, without_secrets);
     match &args.file {
         None => out(text),
         Some(path) => {
             write(path, &text)?;
             out(format!(
                 "{} written to {}",
-                count(recalled.resources.len(), "resource"),
+                count(exported.recalled.resources.len(), "resource"),
                 plain(&path.display().to_string())
             ));
         }

@@ -8,6 +8,7 @@ use super::{args, log, read, state, steps, text};
 use crate::config::Options;
 use crate::plan::Plan as Kept;
 use crate::store::{Recalled, SqliteStore};
+use crate::workers::readers;
 use serde_json::Value;
 use std::sync::Arc;
 use steadfast_resources::MintKey;
@@ -32,7 +33,10 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     };
     let directory = state::directory(args.state.state_dir.as_deref());
     let recalled = match SqliteStore::peek(&directory) {
-        Ok(recalled) => Recalled { key: SqliteStore::peek_key(&directory), ..recalled },
+        Ok(recalled) => {
+            let recalled = readers(|_, _| {}).only_known(recalled);
+            Recalled { key: SqliteStore::peek_key(&directory), ..recalled }
+        }
         Err(error) => {
             // Without it, what runs once is shown as if it had never run.
             text::say(format!("warning: {error}; planned as if nothing had run before"));

@@ -156,6 +156,8 @@ impl Driver {
         Status {
             verdict,
             observing: self.observing.as_ref().map(ToString::to_string),
+            refused: self.refused_graph(),
+            swap: self.swap_status(),
             converged_for: converged.map(|at| at.elapsed().as_secs()),
             graph: self.table.graph().to_owned(),
             counts: Counts {
@@ -226,7 +228,7 @@ impl Driver {
     }
 
     pub(super) fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
-        let (says, waits_for) = self.in_words(standing);
+        let (says, waits_for) = self.in_words(id, standing);
         let tried_at = match standing {
             Standing::WaitingForLimit(at)
             | Standing::WaitingForBrake(at)
@@ -250,6 +252,10 @@ impl Driver {
             waits_for,
             next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
             running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
+            undecided_for: match standing {
+                Standing::Held(Holding::Operator) => self.times.undecided(id),
+                _ => None,
+            },
             trouble,
             ages: Ages {
                 check: self.times.age(id, Moment::Checked),
@@ -264,7 +270,7 @@ impl Driver {
     }
 
     /// What a standing means, and whom it waits for.
-    fn in_words(&self, standing: &Standing) -> (String, Vec<String>) {
+    fn in_words(&self, id: VertexId, standing: &Standing) -> (String, Vec<String>) {
         let says = match standing {
             Standing::Contended { party, repairs, since, .. } => {
                 let who = match party {
@@ -282,7 +288,7 @@ impl Driver {
             Standing::WaitingFor(_) => "waits for others",
             Standing::WaitingForLimit(_) => "waits for its limit",
             Standing::WaitingForBrake(_) => "waits for the brake on repairs",
-            Standing::WaitingForSemaphore => "waits for its semaphores",
+            Standing::WaitingForSemaphore => return self.semaphores_in_words(id),
             Standing::WaitingForSlot => "waits for a free slot",
             Standing::Parked => "to be looked at, and paused",
             Standing::Suspended => "waits until the daemon goes on",
@@ -305,12 +311,16 @@ impl Driver {
     }
 
     fn details(&self, id: VertexId) -> ResourceDetails {
-        let standing = self.standing(id).unwrap_or(Standing::Settled);
+        let mut standing = self.standing(id).unwrap_or(Standing::Settled);
+        if let Standing::WaitingFor(ids) = &mut standing {
+            self.worst_first(ids);
+        }
         let (needs, needed_by) = self.engine.neighbours(self.table.groups().leader(id));
         ResourceDetails {
             status: self.resource_status(id, &standing),
             needs: self.names(&needs),
             needed_by: self.names(&needed_by),
+            waited_for_by: self.waiters(id),
             watch: self.watch_in_words(id),
             owned: self.ownership.of(self.table.name(id)).map(|owned| Ownership {
                 created: owned.origin.map(|origin| origin == Origin::Created),

@@ -8,7 +8,7 @@ use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, Standing};
-use steadfast_resources::{Difference, Host, MintKey, Outcome, Trouble, Verdict};
+use steadfast_resources::{Difference, Host, MintKey, Outcome, Repeat, Trouble, Verdict};
 
 /// Something for the driver.
 #[derive(Debug)]
@@ -99,7 +99,10 @@ pub struct Settings {
 /// Whether what a check has found may be done.
 pub trait Guard: std::fmt::Debug + Send + Sync {
     /// What counts as found of this resource: the verdict itself, or [`Verdict::Unknown`] where it may not be done.
-    fn admit(&self, identity: &str, verdict: Verdict) -> Verdict;
+    fn admit(&self, identity: &str, repeat: Repeat, verdict: Verdict) -> Verdict;
+
+    /// Why it may not be begun, whatever was found of it.
+    fn holds(&self, identity: &str) -> Option<Trouble>;
 }
 
 /// How long a one-shot command waits for an end that cannot be kept (B-6).

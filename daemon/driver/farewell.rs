@@ -301,7 +301,57 @@ fn without_cycles(edges: &BTreeMap<usize, Vec<usize>>) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::without_cycles;
-    use std::collections::BTreeMap;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, HashSet};
+
+    /// Whether one leads to the other.
+    fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
+        let (mut next, mut seen) = (vec![from], HashSet::new());
+        while let Some(at) = next.pop() {
+            if at == to {
+                return true;
+            }
+            if seen.insert(at) {
+                next.extend(edges.iter().filter(|(one, _)| *one == at).map(|(_, other)| *other));
+            }
+        }
+        false
+    }
+
+    proptest! {
+        /// B-13, B-14: each thing stands after its neighbour of the old order or of the new one, as far as the swap has come: whatever
+        /// has been recorded, what is left of both is an order, no edge is given up that fits in, and before and after the swap none is.
+        #[test]
+        fn between_two_orders_there_is_always_one(
+            old in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),
+            new in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),
+            is_new in prop::collection::vec(any::<bool>(), 8),
+        ) {
+            let after = |order: &[usize], thing: usize| {
+                let at = order.iter().position(|other| *other == thing).unwrap();
+                order[..at].to_vec()
+            };
+            let edges = |is_new: &[bool]| {
+                let each = |thing: usize| {
+                    (thing, after(if is_new[thing] { &new } else { &old }, thing))
+                };
+                (0..8).map(each).collect::<BTreeMap<_, _>>()
+            };
+            let between = edges(&is_new);
+            let kept = without_cycles(&between);
+            for (one, other) in &kept {
+                prop_assert!(!leads(&kept, *other, *one), "{one} and {other} wait for each other");
+            }
+            for (one, others) in &between {
+                for other in others.iter().filter(|other| !kept.contains(&(*one, **other))) {
+                    prop_assert!(leads(&kept, *other, *one), "{one} after {other} was given up");
+                }
+            }
+            for whole in [[false; 8], [true; 8]] {
+                prop_assert_eq!(without_cycles(&edges(&whole)).len(), 28);
+            }
+        }
+    }
 
     #[test]
     fn what_closes_a_cycle_is_left_out() {

@@ -1,11 +1,13 @@
 //! What a new graph means for the one that ran before it, by name.
 
+use super::status::{Refusal, SwapStatus};
 use super::table::{Entry, Table};
 use super::{Driver, News};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_engine::VertexId;
+use steadfast_engine::{Standing, VertexId};
+use tokio::time::Instant;
 
 /// So many of a sort are named; all are counted.
 const NAMED: usize = 20;
@@ -34,6 +36,9 @@ pub struct Taken {
     pub change: GraphChange,
     /// It runs as soon as these rest; at once where there is none.
     pub waits: Vec<String>,
+    /// All of it is only looked at.
+    #[serde(default)]
+    pub looks_only: bool,
 }
 
 /// Resources of one sort: how many, and the first of them by name.
@@ -61,16 +66,50 @@ impl Driver {
         if self.settings.one_shot {
             (self.recalled, self.refused) = (None, Some(why.clone()));
         }
+        self.refused_since.get_or_insert_with(Instant::now);
         self.fate = Err(why);
+    }
+
+    /// The refusal of the graph that is there, where one newer than what was taken is.
+    pub(super) fn refused_graph(&self) -> Option<Refusal> {
+        let (since, full) = (self.refused_since?, self.fate.as_ref().err()?);
+        let refused_for = since.elapsed().as_secs();
+        Some(Refusal { refused_for, why: first_error(full).to_owned(), full: full.clone() })
+    }
+
+    /// The graph that waits to run.
+    pub(super) fn swap_status(&self) -> Option<SwapStatus> {
+        let (graph, _) = self.table.change()?;
+        // Some of those at the beginning may rest by now.
+        let is_busy = |name: &&String| {
+            let standing = self.table.number(name).and_then(|id| self.standing(id));
+            matches!(standing, Some(Standing::Running(..) | Standing::Stuck(..)))
+        };
+        let waits_for = self.swap_waits.iter().filter(is_busy).cloned().collect();
+        let waiting_for = self.taken_at.elapsed().as_secs();
+        Some(SwapStatus { graph: graph.to_owned(), waiting_for, waits_for })
     }
 
     /// The graph that waits to run is taken; it runs when these rest.
     pub(super) fn note_taken(&mut self, waits: &[VertexId]) {
         if let Some((graph, change)) = self.table.change() {
             let (graph, change) = (graph.to_owned(), change.clone());
-            self.fate = Ok(Taken { graph, change, waits: self.names(waits) });
+            self.swap_waits = self.names(waits);
+            let (waits, looks_only) = (self.swap_waits.clone(), self.ownership.looks_only());
+            self.fate = Ok(Taken { graph, change, waits, looks_only });
         }
     }
+}
+
+/// The first line of what was said that tells of an error: warnings may come before, each with what stands at its place.
+fn first_error(full: &str) -> &str {
+    let is_quoted = |line: &str| {
+        let number = line.split_once(" | ").map(|(number, _)| number.trim());
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_error =
+        |line: &&str| !line.starts_with(' ') && !line.contains(": warning: ") && !is_quoted(line);
+    full.lines().find(is_error).or_else(|| full.lines().next()).unwrap_or_default()
 }
 
 impl GraphChange {
@@ -99,5 +138,22 @@ impl GraphChange {
         let again = running.ids().next().is_some();
         let (added, changed) = (Sort::of(added), Sort::of(changed));
         Self { added, changed, removed: Sort::of(removed), kept, again }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_error;
+
+    /// What is no error is passed over, and what is quoted from the file too.
+    #[test]
+    fn the_first_error_of_a_refusal_is_found() {
+        let warning = "g.yaml:1234:1: warning: odd [C9]\n1234 | a: b\n     | ^\n  hint: none\n";
+        let error = "g.yaml:7:3: unknown key `pth` [C1]";
+        let rest = "\n   7 | pth: x\n     | ^^^\nthe graph was refused: 1 problem\n";
+        assert_eq!(first_error(&format!("{warning}{error}{rest}")), error);
+        assert_eq!(first_error(&format!("{error}{rest}")), error);
+        assert_eq!(first_error("the daemon is stopping"), "the daemon is stopping");
+        assert_eq!((first_error(warning), first_error("")), (warning.lines().next().unwrap(), ""));
     }
 }

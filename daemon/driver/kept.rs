@@ -60,6 +60,17 @@ pub fn without_secrets(sent: &Hidden) -> Option<Hidden> {
     Some(Hidden(snapshot.to_text().into()))
 }
 
+/// The same with the secrets that are kept, where their hashes are those of the ones that were left out.
+#[must_use]
+pub fn with_secrets(sent: &Hidden, kept: &Hidden) -> Option<Hidden> {
+    let (mut snapshot, kept) = (Snapshot::parse(&sent.0)?, Snapshot::parse(&kept.0)?);
+    for (name, value) in snapshot.values.iter_mut().filter(|(_, value)| value.datum.is_none()) {
+        let same = kept.values.get(name).filter(|kept| kept.seal == value.seal);
+        value.datum = same.and_then(|kept| kept.datum.clone());
+    }
+    Some(Hidden(snapshot.to_text().into()))
+}
+
 impl Snapshot {
     pub(super) fn new(definition: u64, sent: Sent, key: &SealKey) -> Self {
         let value = |datum: Datum| OneValue { seal: datum.seal(key), datum: Some(datum) };

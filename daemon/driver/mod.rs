@@ -6,12 +6,14 @@
 pub mod watch;
 
 mod asked;
+mod departed;
 mod echo;
 mod exchange;
 mod face;
 mod farewell;
 mod graph_change;
 mod groups;
+mod hindrances;
 mod inbox;
 mod inspect;
 mod keeper;
@@ -25,6 +27,7 @@ mod ownership;
 mod parking;
 mod parts;
 mod perform;
+mod planned;
 mod pool;
 mod recall;
 mod runs;
@@ -54,6 +57,7 @@ pub use windows::{LocalMinute, local_minute};
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
+use departed::Departed;
 use echo::Echo;
 use keeper::Keeper;
 use ownership::Ownership;
@@ -118,6 +122,12 @@ pub struct Driver {
     moved: Vec<(String, Vec<Difference>)>,
     /// What became of the last graph: taken, or why not.
     fate: Result<Taken, String>,
+    /// Since when no graph was taken, where the last one was refused.
+    refused_since: Option<Instant>,
+    /// When one was.
+    taken_at: Instant,
+    /// What that waited for to begin with.
+    swap_waits: Vec<String>,
     /// What the last load means for the graph before it.
     graph_change: GraphChange,
     /// What is not as declared was first seen at something that is fought over.
@@ -127,6 +137,8 @@ pub struct Driver {
     pause_until: Tick,
     /// What is paused by itself.
     parking: Parking,
+    /// Who has left and is not forgotten.
+    departed: Departed,
     times: Times,
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
@@ -202,10 +214,14 @@ impl Driver {
             moved: Vec::new(),
             graph_change: GraphChange::default(),
             fate: Err("there was none yet".to_owned()),
+            refused_since: None,
+            taken_at: Instant::now(),
+            swap_waits: Vec::new(),
             skirmish: false,
             pause_reason: String::new(),
             pause_until: Tick(0),
             parking: Parking::default(),
+            departed: Departed::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
             lease: Ok(()),
@@ -412,6 +428,8 @@ impl Driver {
     }
 
     fn load(&mut self, mut loaded: Loaded, operator: bool) {
+        let table = &self.table;
+        self.parking.only(|id| table.get(id).is_some());
         let prepared = self
             .take_leave(&mut loaded, operator)
             .and_then(|()| self.table.prepare(loaded).map_err(|error| error.to_string()));
@@ -432,10 +450,12 @@ impl Driver {
                 recall.entry(id).and_modify(|recall| recall.done = None);
             }
         } else {
+            self.recall_departed(&mut recall, &silent);
             self.ask_to_send(silent);
         }
         self.look_at_clock();
         self.tell_parked(true);
+        (self.refused_since, self.taken_at) = (None, Instant::now());
         self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
     }

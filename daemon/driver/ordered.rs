@@ -87,13 +87,15 @@ impl Driver {
     fn is_known(&self, name: &str) -> bool {
         self.runs_as(name).is_some()
             || self.ownership.of(name).is_some()
+            || self.departed.contains(name)
             || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
     }
 
     fn all_known(&self) -> impl Iterator<Item = &str> {
         let recalled = self.recalled.iter().flat_map(|it| it.resources.keys().map(String::as_str));
         let running = self.table.ids().map(|id| self.table.name(id));
-        running.chain(self.ownership.names()).chain(recalled)
+        let left = self.ownership.names().chain(self.departed.names());
+        running.chain(left).chain(recalled)
     }
 
     fn refusal(&self, order: Order, name: &str) -> Option<String> {
@@ -138,6 +140,12 @@ impl Driver {
         // Of what is in no graph nothing else is needed either.
         let left = order == Order::Forget && running.is_none() && self.recalled.is_none();
         let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
+        if left {
+            self.departed.forget(name);
+            self.values.forget(name);
+        } else if let (Order::Redo, Some(kept)) = (order, self.departed.get_mut(name)) {
+            kept.done = None;
+        }
         if let Some(kept) =
             self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
         {

@@ -12,9 +12,9 @@ use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
 /// A resource that was called otherwise before, and what its definition was called then and is called now.
 #[derive(Clone, Debug)]
 pub(super) struct Renamed {
-    from: Arc<str>,
-    to: Arc<str>,
-    definition: (u64, u64),
+    pub(super) from: Arc<str>,
+    pub(super) to: Arc<str>,
+    pub(super) definition: (u64, u64),
 }
 
 /// What is kept of whose things are, as it will be when all that was written is durable.
@@ -30,6 +30,8 @@ pub(super) struct Ownership {
     renamed: Vec<Renamed>,
     /// All of it is only looked at: nothing of what is kept changes for it.
     looks_only: bool,
+    /// An operator has asked for it, or the start has: what it leaves out is forgotten.
+    forgets: bool,
     /// The name of the graph that runs.
     graph: Arc<str>,
 }
@@ -62,6 +64,27 @@ impl Ownership {
     /// Of whom anything is kept.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.kept.keys().map(AsRef::as_ref)
+    }
+
+    /// Whether what the graph that was taken last leaves out is forgotten.
+    pub(super) fn forgets(&self) -> bool {
+        self.forgets
+    }
+
+    /// Who has another name in the graph that waits.
+    pub(super) fn renamed(&self) -> &[Renamed] {
+        &self.renamed
+    }
+
+    /// It runs no more; what is kept of it stays.
+    pub(super) fn left(&mut self, id: VertexId) {
+        self.sure.remove(&id);
+        self.marked.remove(&id);
+    }
+
+    /// Whether all of the graph that was taken last is only looked at.
+    pub(super) fn looks_only(&self) -> bool {
+        self.looks_only
     }
 
     /// The name of the graph that runs.
@@ -168,10 +191,15 @@ impl Driver {
         })?;
         (self.ownership.farewell, self.ownership.renamed) = (farewell, renamed);
         self.ownership.looks_only = loaded.usual.noop;
+        self.ownership.forgets = operator && !loaded.usual.noop;
+        let farewell = &mut self.ownership.farewell;
         if loaded.usual.noop {
-            let farewell = &mut self.ownership.farewell;
             farewell.says.clear();
-            farewell.keep.extend(farewell.forget.drain(..));
+        }
+        if !self.ownership.forgets {
+            // They are as they were when they come back; an operator's reload says what becomes of them.
+            let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
+            farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
         Ok(())
     }
@@ -181,7 +209,8 @@ impl Driver {
         let is_known = |name: &str| {
             let runs = self.table.number(name).is_some_and(|id| self.table.get(id).is_some());
             let kept = self.ownership.kept.contains_key(name);
-            runs || kept || recalled.is_some_and(|it| it.resources.contains_key(name))
+            let departed = self.departed.contains(name);
+            runs || kept || departed || recalled.is_some_and(|it| it.resources.contains_key(name))
         };
         let new =
             loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_known(&v.identity));
@@ -220,6 +249,7 @@ impl Driver {
         for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
             let sent = self.values.copy(&from, &to, definition);
             self.values.forget(&from);
+            self.departed.forget(&from);
             if let Some(owned) = self.ownership.kept.remove(&from) {
                 self.ownership.kept.insert(Arc::clone(&to), owned);
             }
@@ -252,6 +282,8 @@ impl Driver {
             if stands {
                 continue;
             }
+            self.departed.forget(&identity);
+            self.values.forget(&identity);
             let Some(keeper) = &mut self.keeper else { continue };
             keeper.other(if self.settings.one_shot {
                 Entry::Own { identity, owned: None }
@@ -259,6 +291,7 @@ impl Driver {
                 Entry::Forget(identity)
             });
         }
+        self.settle_departed();
         if self.ownership.looks_only {
             return;
         }
@@ -377,8 +410,7 @@ impl Driver {
 
     /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.
     pub(super) fn forget_owned(&mut self, id: VertexId, identity: &Arc<str>) {
-        self.ownership.sure.remove(&id);
-        self.ownership.marked.remove(&id);
+        self.ownership.left(id);
         let stays = self.ownership.stays(identity);
         let owned = if stays { self.ownership.kept.get(identity).cloned() } else { None };
         if owned.is_none() {

@@ -41,6 +41,19 @@ impl Parking {
         self.each.remove(&id);
     }
 
+    /// Those that are in no graph that runs are paused no more.
+    pub(super) fn only(&mut self, runs: impl Fn(VertexId) -> bool) {
+        self.each.retain(|id, _| runs(*id));
+    }
+
+    /// The pause of one resource, as it is kept.
+    pub(super) fn record(&self, id: VertexId, wall: Duration) -> Option<PauseRecord> {
+        let parked = self.each.get(&id)?;
+        let left = parked.until.saturating_duration_since(Instant::now());
+        let until_unix = wall.saturating_add(left).as_secs();
+        Some(PauseRecord { reason: parked.reason.clone(), until_unix })
+    }
+
     fn holds(&self, id: VertexId) -> bool {
         self.each.contains_key(&id)
     }

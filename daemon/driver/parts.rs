@@ -94,7 +94,7 @@ impl Driver {
             } else if look {
                 verdict
             } else {
-                self.admit(&part.identity, verdict)
+                self.admit(part.id, verdict)
             };
             match verdict {
                 Verdict::Same => {

@@ -6,7 +6,9 @@ use super::watch::{Hub, Signal};
 use super::{Driver, News};
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
-use steadfast_engine::{Action, Actions, Event, Intent, Notice, Outcome, Record, Tick, VertexId};
+use steadfast_engine::{
+    Action, Actions, Event, Intent, Notice, Outcome, Recall, Record, Tick, VertexId,
+};
 use steadfast_resources::{Repeat, Source, Trouble};
 use tokio::time::Instant;
 
@@ -17,7 +19,7 @@ impl Driver {
             self.graph_change = installed.change;
             self.settle_ownership();
             for id in installed.dropped {
-                self.forget(id);
+                self.forget(id, &Recall::default());
             }
             self.values.index(&self.table);
             self.tell_parked(false);
@@ -57,7 +59,7 @@ impl Driver {
                         live.cancel.cancel();
                     }
                 }
-                Action::Forget(id) => self.forget(id),
+                Action::Forget(id, recall) => self.forget(id, &recall),
                 Action::SavePause(until) => self.save_pause(until),
                 Action::Tell(notice) => self.tell(notice),
             }
@@ -153,7 +155,7 @@ impl Driver {
                 Trouble::new(format!("nothing is begun without the lease: {why}"))
                     .hint("it is tried again when the lease is had again"),
             ),
-            _ => None,
+            _ => self.held_by_plan(intent),
         };
         let Some(keeper) = self.keeper.as_mut().filter(|_| trouble.is_none()) else {
             for id in self.table.groups().members(&intent.vertex) {
@@ -209,12 +211,13 @@ impl Driver {
         }
     }
 
-    fn forget(&mut self, id: VertexId) {
+    fn forget(&mut self, id: VertexId, recall: &Recall) {
         self.parking.left(id);
         // It has joined a group: the engine knows it no more, and it is still there.
         if self.table.groups().leader(id) != id {
             return;
         }
+        let remembered = self.remembered(id, recall);
         self.lately.remove(&id);
         self.troubles.remove(&id);
         self.watches.forget(id);
@@ -222,11 +225,14 @@ impl Driver {
         self.parking.forget(id);
         self.settling.forget(id);
         let buried = self.table.is_buried(id);
-        let identity = self.table.forget(id);
-        if let Some(identity) = &identity {
-            self.values.forget(identity);
+        let Some(identity) = self.table.forget(id) else { return };
+        if !buried && !self.ownership.forgets() {
+            self.ownership.left(id);
+            self.departed.note(&identity, &remembered);
+            return;
         }
-        if let Some(identity) = identity.filter(|_| !buried) {
+        self.values.forget(&identity);
+        if !buried {
             self.forget_owned(id, &identity);
         }
     }

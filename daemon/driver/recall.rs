@@ -30,12 +30,17 @@ impl Driver {
         }
     }
 
-    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one.
+    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one that an
+    /// operator asked for.
     pub(super) fn forget_strangers(&mut self, recalled: &Recalled) {
         let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
-        for identity in recalled.resources.keys() {
-            let stays = self.ownership.stays(identity);
-            if self.table.number(identity).is_none() && !stays {
+        for (identity, kept) in &recalled.resources {
+            if self.table.number(identity).is_some() {
+                continue;
+            }
+            if !self.ownership.forgets() || self.ownership.stays(identity) {
+                self.departed.note(identity, kept);
+            } else {
                 keeper.other(Entry::Forget(identity.as_str().into()));
             }
         }

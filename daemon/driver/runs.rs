@@ -200,16 +200,8 @@ impl Driver {
         if !look && matches!(verdict, Verdict::Same) {
             self.exchange(run);
         }
-        let verdict = if look { verdict } else { self.admit(self.table.name(id), verdict) };
+        let verdict = if look { verdict } else { self.admit(id, verdict) };
         self.found(run, verdict);
-    }
-
-    /// What counts as found, where a guard was set over what may be done.
-    pub(super) fn admit(&self, identity: &str, verdict: Verdict) -> Verdict {
-        match &self.settings.guard {
-            Some(guard) => guard.admit(identity, verdict),
-            None => verdict,
-        }
     }
 
     /// What a run was found on, where its differences do not tell all of it.

@@ -127,6 +127,12 @@ pub struct Status {
     /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
     #[serde(default)]
     pub instead: Option<String>,
+    /// The graph that is there was refused, and the one that runs goes on.
+    #[serde(default)]
+    pub refused: Option<Refusal>,
+    /// A newer graph was taken, and does not run yet.
+    #[serde(default)]
+    pub swap: Option<SwapStatus>,
     /// Since when all is as declared, where it is.
     pub converged_for: Option<u64>,
     /// The name of the graph; empty before the first.
@@ -166,6 +172,28 @@ pub struct Status {
     /// The checkout in which the graph lies.
     #[serde(default)]
     pub checkout: Option<Checkout>,
+}
+
+/// The last reload was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Since when no graph was taken.
+    pub refused_for: u64,
+    /// Why the last one was not, in a line with its place.
+    pub why: String,
+    /// The same with all that was said.
+    pub full: String,
+}
+
+/// A newer graph that runs as soon as what it changes rests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwapStatus {
+    /// Its name.
+    pub graph: String,
+    /// Since when it waits.
+    pub waiting_for: u64,
+    /// Those that do not rest yet.
+    pub waits_for: Vec<String>,
 }
 
 /// What is wrong with a part of the daemon, worst first.
@@ -255,6 +283,9 @@ pub struct ResourceStatus {
     pub next_try_in: Option<u64>,
     /// Since when its run is in progress.
     pub running_for: Option<u64>,
+    /// For how long it has waited for the operator's word, as far as this daemon has seen it.
+    #[serde(default)]
+    pub undecided_for: Option<u64>,
     /// The last trouble with it, with a hint.
     pub trouble: Option<String>,
     /// See [`Ages`].
@@ -396,6 +427,9 @@ pub struct ResourceDetails {
     pub needs: Vec<String>,
     /// What needs it.
     pub needed_by: Vec<String>,
+    /// Who waits for it now: not all where very many need it.
+    #[serde(default)]
+    pub waited_for_by: Vec<String>,
     /// What brings its events.
     pub watch: String,
     /// Whose it is, as far as that is known.

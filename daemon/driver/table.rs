@@ -260,6 +260,12 @@ impl Table {
         id
     }
 
+    /// How a semaphore is called.
+    pub(super) fn semaphore_name(&self, id: SemaphoreId) -> Option<&str> {
+        let found = self.semaphores.iter().find(|(_, number)| **number == id);
+        found.map(|(name, _)| name.as_str())
+    }
+
     fn window(&mut self, text: &str, window: &Window) -> WindowId {
         let known = self.windows.iter().position(|(_, other)| other == window);
         let number = known.unwrap_or_else(|| {

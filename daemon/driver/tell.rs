@@ -251,6 +251,9 @@ impl Driver {
     }
 
     fn tell_held(&mut self, id: VertexId, holding: Holding) {
+        if holding == Holding::Operator {
+            self.times.note_undecided(id);
+        }
         let live = self.runs.of(id);
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),

@@ -1,5 +1,6 @@
 //! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::{Class, VertexId};
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub(super) struct Times {
     /// How many changes of each sort there were.
     totals: [u32; 4],
     last: [u32; 3],
+    /// Since when those wait that were cut off and that the operator has to decide about.
+    undecided: BTreeMap<VertexId, Instant>,
     /// Since when all is as declared, where it is.
     pub(super) converged: Option<Instant>,
 }
@@ -40,6 +43,7 @@ impl Times {
             classes: Vec::new(),
             totals: [0; 4],
             last: [0; 3],
+            undecided: BTreeMap::new(),
             converged: None,
         }
     }
@@ -66,7 +70,18 @@ impl Times {
         *total = total.saturating_add(1);
     }
 
+    /// It waits for the operator's word, from now on if it did not before.
+    pub(super) fn note_undecided(&mut self, id: VertexId) {
+        self.undecided.entry(id).or_insert_with(Instant::now);
+    }
+
+    /// For how long it has waited for the operator's word, in seconds; where it does not any more, that is of no meaning.
+    pub(super) fn undecided(&self, id: VertexId) -> Option<u64> {
+        self.undecided.get(&id).map(|since| since.elapsed().as_secs())
+    }
+
     pub(super) fn forget(&mut self, id: VertexId) {
+        self.undecided.remove(&id);
         if let Some(times) = self.each.get_mut(id.0 as usize) {
             *times = [0; 3];
             self.changes[id.0 as usize] = 0;

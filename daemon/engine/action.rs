@@ -1,6 +1,7 @@
 //! Everything the engine can ask of the driver: one closed list, in the order in which it is to be done.
 
 use crate::event::Outcome;
+use crate::graph::Recall;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
 
 /// What [`crate::Engine::handle`] returns: to be performed in this order.
@@ -27,8 +28,9 @@ pub enum Action {
     End(Record),
     /// Cancel a run; answered by `Ended` as soon as its thread or process has returned.
     Cancel(RunId, VertexId),
-    /// The vertex has left the graph: its record goes, and its number may be given to another identity.
-    Forget(VertexId),
+    /// The vertex has left the graph: its record goes, and its number may be given to another identity. With what is to be remembered
+    /// of it where its record stays.
+    Forget(VertexId, Recall),
     /// Record that the daemon is paused until then, or not any more; answered by `PauseSaved`.
     SavePause(Option<Tick>),
     /// Say it: to the log, the status, whoever listens.

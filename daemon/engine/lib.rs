@@ -41,4 +41,4 @@ pub use graph::{Declared, Edge, Graph, GraphError, Recall};
 pub use group::{Candidate, Contracted, Group, contract};
 pub use ids::{RunId, SemaphoreId, Stamp, Tick, VertexId, WindowId};
 pub use meta::{Check, Conflict, Interrupted, Meta, Nature, Pace, Poll, SlotClass};
-pub use status::{Counts, Mode, Standing, Why};
+pub use status::{Counts, Mode, Standing, TakenSemaphore, Why};

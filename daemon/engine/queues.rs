@@ -90,7 +90,7 @@ impl Semaphore {
 
     /// Whether this ticket may go: holders + lower tickets < count. A higher ticket is only admitted where there is room for all
     /// below it, so what is admitted counts as lower, and a ticket that may go may go for good, unless the count shrinks.
-    fn admits(&self, ticket: u64) -> bool {
+    pub(crate) fn admits(&self, ticket: u64) -> bool {
         let room = self.room();
         self.queue.len() <= room || self.queue.keys().take(room).any(|waiting| *waiting == ticket)
     }

@@ -1,8 +1,8 @@
 //! The answer to *how does it stand with this vertex, and whom does it wait for?*
 
 use crate::engine::Engine;
-use crate::ids::VertexId;
-use crate::status::{Standing, Why};
+use crate::ids::{SemaphoreId, VertexId};
+use crate::status::{Standing, TakenSemaphore, Why};
 use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
 
@@ -68,6 +68,61 @@ impl Engine {
         }
         let children = self.topology.children(id).iter().map(|child| child.id).collect();
         (self.topology.parents(id).to_vec(), children)
+    }
+
+    /// The semaphores that keep a vertex waiting, with those that hold them.
+    #[must_use]
+    pub fn semaphores_waited_for(&self, id: VertexId) -> Vec<TakenSemaphore> {
+        let Some(vertex) = self.vertex(id).filter(|vertex| vertex.place == Place::Semaphores)
+        else {
+            return Vec::new();
+        };
+        let taken = vertex.meta.semaphores.iter().filter_map(|id| {
+            let semaphore = self.semaphores.0.get(id.0 as usize)?;
+            let holders = self.in_flight.values().copied();
+            let holders = holders.filter(|holder| self.held_by(*holder).contains(id)).collect();
+            (!semaphore.admits(vertex.ticket)).then_some(TakenSemaphore {
+                semaphore: *id,
+                count: semaphore.count,
+                holders,
+            })
+        });
+        taken.collect()
+    }
+
+    /// Those that wait for a vertex: because they need it, themselves or through others, or for a semaphore that it holds. Among
+    /// at most so many that need it.
+    #[must_use]
+    pub fn waiters(&self, id: VertexId, most: usize) -> Vec<VertexId> {
+        let (mut found, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![id]);
+        while let Some(at) = next.pop() {
+            for child in self.topology.children(at) {
+                if seen.len() >= most || !seen.insert(child.id) {
+                    continue;
+                }
+                next.push(child.id);
+                let standing = self.standing(child.id);
+                if matches!(standing, Some(Standing::WaitingFor(all)) if all.contains(&id)) {
+                    found.insert(child.id);
+                }
+            }
+        }
+        for semaphore in self.held_by(id) {
+            if let Some(semaphore) = self.semaphores.0.get(semaphore.0 as usize) {
+                found.extend(semaphore.queue.values());
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The semaphores that a run in progress holds: looks hold none.
+    fn held_by(&self, id: VertexId) -> &[SemaphoreId] {
+        match self.vertex(id) {
+            Some(vertex) if vertex.run().is_some_and(|run| run.kind == RunKind::Process) => {
+                &vertex.meta.semaphores
+            }
+            Some(_) | None => &[],
+        }
     }
 
     fn contended(&self, id: VertexId, vertex: &Vertex) -> Standing {

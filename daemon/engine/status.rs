@@ -1,7 +1,7 @@
 //! What can be asked of the engine at any time.
 
 use crate::action::{Holding, Party};
-use crate::ids::{RunId, Tick, VertexId};
+use crate::ids::{RunId, SemaphoreId, Tick, VertexId};
 
 /// How it stands with one vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,17 @@ pub enum Standing {
     Held(Holding),
     /// Its run does not return since then.
     Stuck(RunId, Tick),
+}
+
+/// A semaphore that lets nobody more in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenSemaphore {
+    /// Which.
+    pub semaphore: SemaphoreId,
+    /// How many may hold it.
+    pub count: u32,
+    /// Who does.
+    pub holders: Vec<VertexId>,
 }
 
 /// Why a run was started: of several causes the one that says most.

@@ -229,7 +229,7 @@ impl Engine {
         if vertex.watch != Watch::None {
             self.out.push(Action::Unwatch(id));
         }
-        self.out.push(Action::Forget(id));
+        self.out.push(Action::Forget(id, vertex.recall()));
     }
 
     /// A vertex whose run is stuck stays until it returns, without edges, watch or causes (E-6: never twice at once).

@@ -1,7 +1,7 @@
 //! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
 
 use crate::action::{Class as ChangeClass, Holding};
-use crate::graph::Declared;
+use crate::graph::{Declared, Recall};
 use crate::ids::{RunId, Stamp, Tick, VertexId};
 use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
@@ -415,6 +415,15 @@ impl Vertex {
     /// Whether it is watched at all.
     pub(crate) fn wants_watch(&self) -> bool {
         self.meta.poll == Poll::Never
+    }
+
+    /// What is to be remembered of it, should it come back.
+    pub(crate) fn recall(&self) -> Recall {
+        Recall {
+            owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
+            interrupted: self.held_by() == Some(Holding::Operator),
+            done: self.done.then_some(self.definition),
+        }
     }
 
     /// What a load means for it, given the definition it last ran well under and whether a run was cut off.

@@ -125,6 +125,8 @@ pub mod what {
     pub const GAP: &str = "gap";
     /// Many alike happened.
     pub const ALIKE: &str = "alike";
+    /// Events were refused by whom a recorder takes them to, and are not offered again.
+    pub const PUT_ASIDE: &str = "put_aside";
     /// Something is wrong with the program itself.
     pub const INTERNAL_ERROR: &str = "internal_error";
     /// A worker of the daemon runs.

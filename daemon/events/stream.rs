@@ -1,5 +1,6 @@
 //! The stream of events: handed over without waiting, recorded in batches, then told to whoever follows.
 
+use super::aside::PutAside;
 use super::event::{Event, Happening, Level, unix_ms, what};
 use super::log::Mark;
 use std::collections::VecDeque;
@@ -62,6 +63,8 @@ pub(super) struct Shared {
     ended: AtomicBool,
     /// Told after the end.
     late: AtomicU64,
+    /// What recorders have put aside, by their names.
+    aside: PutAside,
 }
 
 #[derive(Debug, Default)]
@@ -124,6 +127,7 @@ pub fn stream() -> (Teller, Stream) {
         gathering: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         late: AtomicU64::new(0),
+        aside: PutAside::default(),
     });
     (Teller { shared: Arc::clone(&shared) }, Stream { shared })
 }
@@ -259,6 +263,18 @@ impl Stream {
     #[must_use]
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.shared.standing.subscribe()
+    }
+
+    /// Where events are handed over to it.
+    #[must_use]
+    pub fn teller(&self) -> Teller {
+        Teller { shared: Arc::clone(&self.shared) }
+    }
+
+    /// What recorders have put aside since the daemon began.
+    #[must_use]
+    pub fn aside(&self) -> &PutAside {
+        &self.shared.aside
     }
 
     /// Has a mark written to the log; done when it is durable.

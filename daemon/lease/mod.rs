@@ -91,7 +91,9 @@ pub async fn keep<L: Lease>(
     stop: &CancellationToken,
 ) -> Result<(), Gone<L::Refusal>> {
     let mut asked = lease.now();
-    let mut token = lease.acquire().await.map_err(Gone::Refused)?;
+    // C-7: who stops does not wait for somebody who does not answer.
+    let Some(answer) = stop.run_until_cancelled(lease.acquire()).await else { return Ok(()) };
+    let mut token = answer.map_err(Gone::Refused)?;
     standing.send_replace(Standing::Held(token.epoch));
     loop {
         let Some(lifetime) = token.lifetime else {
@@ -110,9 +112,11 @@ pub async fn keep<L: Lease>(
         let left = lifetime.saturating_sub(since);
         let at = lease.now();
         // C-7: it never waits for longer than it may matter.
-        let renewal = match tokio::time::timeout(left.min(lifetime / 8), lease.renew(token)).await {
-            Ok(renewal) => renewal,
-            Err(_) => Renewal::Later("no answer came in time".to_owned()),
+        let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
+        let renewal = match stop.run_until_cancelled(asking).await {
+            Some(Ok(renewal)) => renewal,
+            Some(Err(_)) => Renewal::Later("no answer came in time".to_owned()),
+            None => break,
         };
         match renewal {
             Renewal::Renewed(new) => {

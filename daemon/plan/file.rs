@@ -101,6 +101,25 @@ impl Plan {
         self
     }
 
+    /// Of nothing but these steps.
+    #[cfg(test)]
+    pub(super) fn with(steps: Vec<Step>) -> Self {
+        let plan = Self {
+            form: FORM,
+            program: String::new(),
+            graph: String::new(),
+            paths: Vec::new(),
+            only: Vec::new(),
+            skip: Vec::new(),
+            sema: None,
+            config: None,
+            definitions: BTreeMap::new(),
+            steps,
+            index: BTreeMap::new(),
+        };
+        plan.indexed()
+    }
+
     /// What is to be done with one.
     pub(super) fn step(&self, identity: &str) -> Option<&Step> {
         self.steps.get(*self.index.get(identity)?)
@@ -178,6 +197,11 @@ impl Plan {
         let done = self.steps.iter().filter(|step| !seen.contains(step.resource.as_str()));
         moved.extend(done.map(|step| format!("{}: it is as declared by now", step.resource)));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
+    }
+
+    /// How many steps remove something.
+    pub(super) fn removals(&self) -> usize {
+        self.steps.iter().filter(|step| step.action == Action::Remove).count()
     }
 
     /// Those that would be left as they are, or cannot be told.

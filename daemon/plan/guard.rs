@@ -3,33 +3,53 @@
 use super::{Action, Plan, Step};
 use crate::driver::Guard;
 use crate::driver::status::Differing;
-use steadfast_resources::{Change, Trouble, Verdict};
+use steadfast_resources::{Change, Repeat, Trouble, Verdict};
 
 const HINT: &str = "the host is not as it was when this was planned: plan again";
 
 impl Guard for Plan {
-    fn admit(&self, identity: &str, verdict: Verdict) -> Verdict {
+    fn admit(&self, identity: &str, repeat: Repeat, verdict: Verdict) -> Verdict {
         let Verdict::Differs(change) = verdict else { return verdict };
-        match self.objection(identity, &change) {
+        match self.objection(identity, repeat, &change) {
             None => Verdict::Differs(change),
-            Some(what) => {
-                Verdict::Unknown(Trouble::new(format!("not as planned: {what}")).hint(HINT))
-            }
+            Some(what) => Verdict::Unknown(not_planned(&what)),
         }
+    }
+
+    fn holds(&self, identity: &str) -> Option<Trouble> {
+        let held = self.step(identity).filter(|step| step.action == Action::Held)?;
+        let until = held.until.as_deref().map(|until| format!(" (changes are allowed {until})"));
+        let until = until.unwrap_or_default();
+        Some(not_planned(&format!("it was held{until}, and would be changed now")))
     }
 }
 
 impl Plan {
     /// What of a change was not planned.
-    fn objection(&self, identity: &str, change: &Change) -> Option<String> {
+    fn objection(&self, identity: &str, repeat: Repeat, change: &Change) -> Option<String> {
         let found: Vec<Differing> = change.differences.iter().map(Differing::from).collect();
         let Some(step) = self.step(identity) else {
             return Some(format!("it was as declared, and by now differs: {}", names(&found)));
         };
         match step.action {
-            // What comes of the changes before it: the plan has said that it does not know.
-            Action::Unknown | Action::Refresh | Action::Held => None,
-            Action::Change | Action::Remove => step.objection(&found, change.seal),
+            // What comes of the changes before it: the plan has said that it does not know. Nor does it know what a guard
+            // of a deed will say.
+            Action::Unknown => None,
+            Action::Refresh if repeat != Repeat::State => None,
+            // It has come to its refresh: that was planned, and nothing else of it.
+            Action::Refresh => {
+                let found: Vec<Differing> =
+                    found.into_iter().filter(|one| one.aspect != "refresh").collect();
+                step.objection(&found, change.seal)
+            }
+            // It is only told what differs; that it is begun is refused by `holds`.
+            Action::Held => None,
+            Action::Change | Action::Remove => {
+                // What was removed first may have been in it.
+                let is_emptied = step.differences.iter().any(|one| one.from == "directory")
+                    && self.removals() > 1;
+                step.objection(&found, if is_emptied { 0 } else { change.seal })
+            }
         }
     }
 }
@@ -55,6 +75,10 @@ impl Step {
     }
 }
 
+fn not_planned(what: &str) -> Trouble {
+    Trouble::new(format!("not as planned: {what}")).hint(HINT)
+}
+
 /// One aspect that differs otherwise than it did.
 pub(super) fn moved(planned: &Differing, found: &Differing) -> String {
     let aspect = &planned.aspect;
@@ -74,4 +98,59 @@ fn word(text: &str) -> &str {
 pub(super) fn names(aspects: &[Differing]) -> String {
     let names: Vec<&str> = aspects.iter().map(|one| one.aspect.as_str()).collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_resources::Difference;
+
+    fn plan(action: &str) -> Plan {
+        let step = serde_json::json!({"resource": "svc[x]", "action": action, "until": null, "differences": []});
+        Plan::with(serde_json::from_value(serde_json::json!([step])).expect("steps"))
+    }
+
+    fn differs(aspect: &'static str) -> Verdict {
+        let (from, to) = ("stopped".to_owned(), "running".to_owned());
+        Verdict::Differs(Change {
+            differences: vec![Difference { aspect, from, to, diff: None }],
+            destructive: false,
+            seal: 0,
+            creates: false,
+            premise: Box::new(()),
+        })
+    }
+
+    /// F-16: a refresh that was planned admits nothing but the refresh; only what is unknown is free.
+    #[test]
+    fn a_refresh_admits_no_other_change_of_a_state() {
+        let refresh = plan("refresh");
+        let is_admitted = |plan: &Plan, repeat, aspect| {
+            matches!(plan.admit("svc[x]", repeat, differs(aspect)), Verdict::Differs(_))
+        };
+        assert!(!is_admitted(&refresh, Repeat::State, "state"));
+        assert!(is_admitted(&refresh, Repeat::State, "refresh"));
+        assert!(is_admitted(&refresh, Repeat::Events, "command"));
+        assert!(is_admitted(&plan("unknown"), Repeat::State, "state"));
+        let Verdict::Unknown(trouble) = refresh.admit("svc[x]", Repeat::State, differs("state"))
+        else {
+            panic!("admitted");
+        };
+        assert!(
+            trouble.what.starts_with("not as planned: state: it was as declared"),
+            "{trouble:?}"
+        );
+    }
+
+    /// F-16: what was held is looked at, and never begun.
+    #[test]
+    fn what_was_held_is_never_begun() {
+        assert!(plan("held").holds("svc[x]").is_some());
+        for action in ["change", "remove", "refresh", "unknown"] {
+            assert!(plan(action).holds("svc[x]").is_none(), "{action}");
+        }
+        assert!(plan("held").holds("svc[y]").is_none());
+        let found = plan("held").admit("svc[x]", Repeat::State, differs("state"));
+        assert!(matches!(found, Verdict::Differs(_)));
+    }
 }

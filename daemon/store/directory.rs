@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The names of the files that we put into it.
 pub(super) const LOCK: &str = "lock";
 pub(super) const DATABASE: &str = "state.db";
-const KEY: &str = "values.key";
+pub(super) const KEY: &str = "values.key";
 
 /// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
 fn prepare(directory: &Path) -> Result<(), StoreError> {
@@ -66,6 +66,7 @@ fn open_to_others(mode: u32) -> bool {
 fn is_ours(directory: &Path) -> bool {
     directory.join(LOCK).exists()
         || directory.join(DATABASE).exists()
+        || has_key(directory)
         || std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
@@ -176,11 +177,29 @@ fn name_holder(file: &mut File, epoch: u64) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// The key of the hashes, made where there is none: in a file of its own, so that a copy of the database tells nothing.
-pub(super) fn key(directory: &Path) -> Result<Key, StoreError> {
-    if let Some(key) = peek_key(directory) {
-        return Ok(key);
+/// Whether there is a file of the key, whatever is in it.
+pub(super) fn has_key(directory: &Path) -> bool {
+    directory.join(KEY).symlink_metadata().is_ok()
+}
+
+/// The key of the hashes, or why what lies there is none.
+pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreError> {
+    match std::fs::read(directory.join(KEY)) {
+        Ok(bytes) => {
+            let length = bytes.len();
+            let wrong = |_| format!("expected a key of 32 bytes, found {length}");
+            Ok(bytes.try_into().map(Key).map_err(wrong))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Err("it is missing".to_owned()))
+        }
+        // One that cannot be read now is there all the same.
+        Err(error) => Err(refusal(directory, format!("{KEY}: {error}"), is_denied(&error))),
     }
+}
+
+/// Makes the key of the hashes anew: in a file of its own, so that a copy of the database tells nothing.
+pub(super) fn make_key(directory: &Path) -> Result<Key, StoreError> {
     let refuse =
         |error: std::io::Error| refusal(directory, format!("{KEY}: {error}"), is_denied(&error));
     let mut key = [0; 32];
@@ -213,7 +232,7 @@ pub(super) fn machine() -> Option<String> {
 
 /// The key of the hashes, if there is one.
 pub(super) fn peek_key(directory: &Path) -> Option<Key> {
-    std::fs::read(directory.join(KEY)).ok()?.try_into().ok().map(Key)
+    found_key(directory).ok()?.ok()
 }
 
 /// Opens a file that only we may read and write; made where it is missing.

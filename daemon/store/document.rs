@@ -3,7 +3,7 @@
 //! Definitions, and what a thing is, are hashes of 64 bits, written as 16 hexadecimal digits; times are seconds since 1970.
 
 use super::rules::{Readers, violations};
-use super::{Hidden, Origin, Owned, PauseRecord, Recalled, Remembered};
+use super::{Hidden, Imported, Origin, Owned, PauseRecord, Recalled, Remembered};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ const VERSION: u32 = 1;
 struct Document {
     format: String,
     version: u32,
+    /// On which it was kept; documents of before say nothing of it.
+    machine: Option<String>,
     stamp: u64,
     pause: Option<Pause>,
     resources: BTreeMap<String, One>,
@@ -69,9 +71,10 @@ enum Maker {
     Adopted,
 }
 
-/// What is kept, written down; `hide` gives what was sent without its secrets.
+/// What is kept, and on which machine, written down; `hide` gives what was sent without its secrets.
 #[must_use]
-pub fn write(recalled: &Recalled, hide: impl Fn(&Hidden) -> Option<Hidden>) -> String {
+pub fn write(exported: &Imported, hide: impl Fn(&Hidden) -> Option<Hidden>) -> String {
+    let Imported { recalled, machine } = exported;
     let one = |kept: &Remembered| One {
         done: kept.done.map(hex),
         interrupted: kept.interrupted.map(hex),
@@ -85,6 +88,7 @@ pub fn write(recalled: &Recalled, hide: impl Fn(&Hidden) -> Option<Hidden>) -> S
     let document = Document {
         format: FORMAT.to_owned(),
         version: VERSION,
+        machine: machine.clone(),
         stamp: recalled.stamp,
         pause: recalled.pause.as_ref().map(pause),
         resources: each.map(|(name, kept)| (name.clone(), one(kept))).collect(),
@@ -93,7 +97,7 @@ pub fn write(recalled: &Recalled, hide: impl Fn(&Hidden) -> Option<Hidden>) -> S
 }
 
 /// Reads one that was written so; or all that is wrong with it.
-pub fn read(text: &str, readers: &Readers) -> Result<Recalled, Vec<String>> {
+pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
     let wrong = |why: String| vec![why];
     let document: Document = serde_json::from_str(text)
         .map_err(|error| wrong(format!("it is no exported state: {error}")))?;
@@ -114,7 +118,8 @@ pub fn read(text: &str, readers: &Readers) -> Result<Recalled, Vec<String>> {
     let (stamp, pause) = (document.stamp, document.pause.map(pause_record));
     let recalled = Recalled { resources, pause, stamp, key: None };
     found.extend(violations(&recalled, readers).iter().map(ToString::to_string));
-    if found.is_empty() { Ok(recalled) } else { Err(found) }
+    let imported = Imported { recalled, machine: document.machine };
+    if found.is_empty() { Ok(imported) } else { Err(found) }
 }
 
 fn remembered(one: One) -> Result<Remembered, String> {

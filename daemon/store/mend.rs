@@ -1,6 +1,6 @@
 //! What an operator has done to the state as a whole (B-24): the same whether a daemon does it or a command alone.
 
-use super::{Hold, Mended, Readers, Recalled, SqliteStore, StoreError, document};
+use super::{Hold, Imported, Mended, Readers, Recalled, SqliteStore, StoreError, document};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,8 +38,10 @@ pub fn mend(
             let new = document::read(&text, &readers).map_err(|wrong| wrong.join("\n"))?;
             // Who paused the daemon has not resumed it.
             let pause = SqliteStore::peek(directory).ok().and_then(|kept| kept.pause);
-            let new = Recalled { pause: pause.or_else(|| new.pause.clone()), ..new };
-            let mended = SqliteStore::import(&hold, new).map_err(words)?;
+            let Imported { recalled: new, machine } = new;
+            let recalled = Recalled { pause: pause.or_else(|| new.pause.clone()), ..new };
+            let new = Imported { recalled, machine };
+            let mended = SqliteStore::import(&hold, new, &readers).map_err(words)?;
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::debug!(%error, "what was taken in stays");
             }

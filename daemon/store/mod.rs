@@ -22,8 +22,8 @@ pub use memory::MemoryStore;
 pub use mend::{Mend, inbox, mend};
 pub use order::Order;
 pub use owned::{Origin, Owned};
-pub use rules::{REPAIRED, Readers, UNSOUND, Violation, violations};
-pub use sqlite::{Mended, SqliteStore, Verified};
+pub use rules::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
+pub use sqlite::{Imported, Mended, SqliteStore, Verified};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,6 +15,9 @@ pub const REPAIRED: &str = "state_repaired";
 /// A record that was written is not as it must be.
 pub const UNSOUND: &str = "state_unsound";
 
+/// What is kept of a kind that this program does not know is left alone.
+pub const LEFT_ALONE: &str = "state_left_alone";
+
 /// What is wrong with a name, if anything.
 type Judge = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -24,11 +27,18 @@ type Tell = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
 /// What is wrong with what was sent and received, if anything.
 type JudgeValues = Arc<dyn Fn(Option<&Hidden>, Option<&str>) -> Option<String> + Send + Sync>;
 
+/// What was sent, with what of a secret is known of what was sent before, where the hashes are the same.
+type Join = Arc<dyn Fn(&Hidden, &Hidden) -> Option<Hidden> + Send + Sync>;
+
 /// What others know of the texts that are kept, and who is told what a write has broken.
 #[derive(Clone)]
 pub struct Readers {
     /// What is wrong with an identity.
     pub identity: Judge,
+    /// Of an identity, where its kind is not known here, just that: what is kept of it stays, and a start is not told of it.
+    pub kind: Judge,
+    /// Gives what was sent, as it was exported, the secrets that are kept.
+    pub secrets: Join,
     /// What is wrong with what was sent and received.
     pub values: JudgeValues,
     /// Is told what was put right at a load ([`REPAIRED`]), and what is not as it must be after a write ([`UNSOUND`]).
@@ -46,19 +56,32 @@ impl Default for Readers {
     fn default() -> Self {
         Self {
             identity: Arc::new(|_| None),
+            kind: Arc::new(|_| None),
+            secrets: Arc::new(|_, _| None),
             values: Arc::new(|_, _| None),
             told: Arc::new(|_, _| {}),
         }
     }
 }
 
+impl Readers {
+    /// What was told back without what is kept of kinds that are not known here: nobody can act on it, and it must not be lost.
+    #[must_use]
+    pub fn only_known(&self, mut recalled: Recalled) -> Recalled {
+        recalled.resources.retain(|identity, _| (self.kind)(identity).is_none());
+        recalled
+    }
+}
+
 /// A rule that can be broken, with what puts it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// It is an identity, of a kind that is known.
+    /// It is an identity.
     Identity,
-    /// What was sent and received can be read.
-    Values,
+    /// What was sent can be read.
+    Sent,
+    /// What was received can be read.
+    Received,
     /// Who owes is an identity.
     OwedBy,
     /// Nothing is owed, and nothing was begun, later than the newest stamp.
@@ -81,6 +104,13 @@ pub struct Violation {
     identity: String,
     what: String,
     rule: Rule,
+}
+
+impl Violation {
+    /// Whether only an operator may have it put right: a secret that nobody else has may be lost by it.
+    pub(super) fn is_damage(&self) -> bool {
+        self.rule == Rule::Sent
+    }
 }
 
 /// In words that begin with the identity.
@@ -116,8 +146,13 @@ pub(super) fn judge(
     if let Some(what) = (readers.identity)(identity) {
         add(Rule::Identity, what);
     }
-    if let Some(what) = (readers.values)(record.sent.as_ref(), record.taken.as_deref()) {
-        add(Rule::Values, what);
+    // What a newer program wrote of a kind of its own is its own affair.
+    let known = (readers.kind)(identity).is_none();
+    if known && let Some(what) = (readers.values)(record.sent.as_ref(), None) {
+        add(Rule::Sent, what);
+    }
+    if known && let Some(what) = (readers.values)(None, record.taken.as_deref()) {
+        add(Rule::Received, what);
     }
     if let Some((stamp, cause)) = &record.owed {
         if let Some(what) = (readers.identity)(cause) {
@@ -139,7 +174,7 @@ pub(super) fn judge(
             }
         }
     }
-    if let Some(owned) = record.owned.as_deref() {
+    if let Some(owned) = record.owned.as_deref().filter(|_| known) {
         of_owned(identity, owned, &readers.identity, &mut add);
     }
     found
@@ -187,9 +222,13 @@ fn put_right(kept: &mut Kept, Violation { identity, rule, .. }: &Violation) -> &
     let Some(record) = kept.records.get_mut(identity) else { return "it is left out already" };
     let says = match rule {
         Rule::Identity | Rule::Late(_) => "",
-        Rule::Values => {
-            (record.sent, record.taken) = (None, None);
-            "they are forgotten: what is sent is made known again"
+        Rule::Sent => {
+            record.sent = None;
+            "it is forgotten: what is sent is made anew, also a password that was saved"
+        }
+        Rule::Received => {
+            record.taken = None;
+            "it is forgotten: it is received again"
         }
         Rule::OwedBy => {
             record.owed = record.owed.take().map(|(stamp, _)| (stamp, identity.clone()));
@@ -232,6 +271,32 @@ fn change(record: &mut Record, how: impl FnOnce(&mut Owned)) {
         how(Arc::make_mut(owned));
         if !owned.says_something() {
             record.owned = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Readers, judge, repair};
+    use crate::store::Owned;
+    use crate::store::fold::{Kept, Record};
+    use std::sync::Arc;
+
+    /// B-19, B-21: what says nothing of whose a thing is, which no entry leaves behind, is found by the one function that judges at a load and
+    /// after a write, and left out, with its record where nothing else stands in it.
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let owned = Some(Arc::new(Owned { graph: "g".into(), ..Owned::default() }));
+        for done in [None, Some(1)] {
+            let record = Record { owned: owned.clone(), done, ..Record::default() };
+            let found = judge("file[a]", &record, 0, &Readers::default());
+            let mut kept = Kept::default();
+            kept.records.insert("file[a]".to_owned(), record);
+            let says = repair(&mut kept, &found);
+            assert_eq!(says, ["file[a]: whose it is says nothing; that is left out"]);
+            let left =
+                kept.records.get("file[a]").map(|record| (record.done, record.owned.is_none()));
+            assert_eq!(left, done.map(|done| (Some(done), true)));
         }
     }
 }

@@ -35,32 +35,37 @@ pub(super) fn read(state_directory: &Path, paths: &[PathBuf]) -> Option<Accepted
     (kept.version == VERSION && kept.paths == absolute(paths)).then_some(kept)
 }
 
-/// Keeps it, whole or not at all; nothing is written where it is kept already.
+/// Removes what is left of a write that was cut off.
+pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(state_directory.join(format!("{FILE}.new"))) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Keeps it, whole or not at all; nothing is written where it is kept already. Answers whether it is kept.
 pub(super) fn write(
     state_directory: &Path,
     paths: &[PathBuf],
-    texts: Vec<Text>,
-) -> std::io::Result<()> {
+    texts: &[Text],
+) -> std::io::Result<bool> {
     // What was piped in is in no file, and whoever starts the daemon pipes another.
     if paths.iter().any(|path| path.as_os_str() == "-") {
-        return Ok(());
+        return Ok(false);
     }
     let (new, path) = (state_directory.join(format!("{FILE}.new")), state_directory.join(FILE));
     if read(state_directory, paths).is_some_and(|kept| kept.texts == texts) {
-        // One that was cut off has left half of another.
-        return match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        };
+        return Ok(true);
     }
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let kept = Accepted { version: VERSION, at, paths: absolute(paths), texts };
+    let kept = Accepted { version: VERSION, at, paths: absolute(paths), texts: texts.to_vec() };
     let mut file = private(&new)?;
     file.set_len(0)?;
     file.write_all(&serde_json::to_vec(&kept)?)?;
     file.sync_all()?;
     std::fs::rename(&new, &path)?;
-    sync(state_directory)
+    sync(state_directory)?;
+    Ok(true)
 }
 
 fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {

@@ -1,6 +1,7 @@
 //! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
 
 use super::graph::Asker;
+use super::mending::NOT_PAUSED;
 use super::telling::Telling;
 use super::{Shared, health, surroundings};
 use crate::config::with_nearest;
@@ -146,9 +147,7 @@ impl Clerk {
     async fn mend(&self, what: Mend) -> Result<Vec<String>, Reply> {
         let status = self.of_driver(|to| Question::Status(0, to)).await?;
         if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
-            let why =
-                "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
-            return Err(Reply::Refused(why.to_owned()));
+            return Err(Reply::Refused(NOT_PAUSED.to_owned()));
         }
         let busy = || Reply::Unavailable("the state is being worked on already".to_owned());
         let answer = self.shared.mending.ask(what).ok_or_else(busy)?;

@@ -84,9 +84,23 @@ struct Asked {
     teller: Teller,
     /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
     instead: Mutex<Option<String>>,
-    /// How many graphs were handed over, and the last of them that was kept.
+    /// How many graphs that were read were handed over, and the last of them that was kept.
     handed: AtomicU64,
     kept: Mutex<u64>,
+    /// Which of them was taken last.
+    taken: Mutex<Latest>,
+}
+
+/// The graph that was taken last: a driver that starts anew gets it again, whatever lies there now.
+#[derive(Debug, Default)]
+enum Latest {
+    /// None was taken yet.
+    #[default]
+    Nothing,
+    /// These texts, of the graph with this number.
+    Here(u64, Arc<[Text]>),
+    /// What is kept in the state directory.
+    Kept,
 }
 
 /// Reads the graph.
@@ -98,7 +112,10 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
             let stopping = life.stopping().clone();
             tokio::select! {
                 result = reloader.work(&life, &stops) => result,
-                () = stopping.cancelled() => Ok(()),
+                () = stopping.cancelled() => {
+                    reloader.rest().await;
+                    Ok(())
+                }
             }
         }
     })
@@ -121,6 +138,7 @@ impl Reloader {
             instead: Mutex::default(),
             handed: AtomicU64::new(0),
             kept: Mutex::default(),
+            taken: Mutex::default(),
         }))
     }
 
@@ -154,6 +172,13 @@ impl Reloader {
         self.0.wake.notify_one();
     }
 
+    /// Lets what is being kept be kept, whole; nothing is from now on.
+    async fn rest(&self) {
+        let this = Arc::clone(&self.0);
+        let rests = tokio::task::spawn_blocking(move || *this.kept() = u64::MAX);
+        drop(rests.await);
+    }
+
     async fn work(&self, life: &Life, stops: &Stops) -> Result<(), Failure> {
         let this = &self.0;
         let mut drivers = this.requests.drivers();
@@ -173,7 +198,7 @@ impl Reloader {
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                life.during(Asked::hand_over(this, AUTOMATIC, true)).await;
+                life.during(Asked::hand_again(this)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
@@ -259,6 +284,39 @@ impl Asked {
         Ok(())
     }
 
+    /// For a driver that starts anew: the graph that was taken last, for nobody has asked for what may lie there by now. Where none
+    /// was taken yet, what is there.
+    async fn hand_again(this: &Arc<Self>) {
+        match this.latest().await {
+            Some(graph) => Self::put(this, graph, false),
+            None => Self::hand_over(this, AUTOMATIC, true).await,
+        }
+    }
+
+    /// The graph that was taken last, as it was read then.
+    async fn latest(&self) -> Option<Box<Loaded>> {
+        let here = match &*self.taken() {
+            Latest::Nothing => return None,
+            Latest::Here(_, texts) => Some(Arc::clone(texts)),
+            Latest::Kept => None,
+        };
+        let graph = self.graph.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let texts = match (here, &graph.kept_in) {
+                (Some(texts), _) => texts.to_vec(),
+                (None, Some(directory)) => accepted::read(directory, &graph.paths)?.texts,
+                (None, None) => return None,
+            };
+            let options = Options { refuse_empty: false, ..graph.options };
+            let loaded = config::load_texts(texts, &options).inspect_err(|rejected| {
+                tracing::warn!(event = "warning", "the graph that ran is refused now: {rejected}");
+            });
+            loaded.ok()
+        });
+        // Its texts are known already.
+        Some(Box::new(Loaded { texts: Vec::new(), ..read.await.ok()?? }))
+    }
+
     /// Hands over what is there now. A driver that has none yet gets the one that was accepted last where that is refused.
     async fn hand_over(this: &Arc<Self>, who: u8, is_first: bool) {
         let is_empty = this.is_empty.load(Ordering::SeqCst);
@@ -274,42 +332,80 @@ impl Asked {
         }
     }
 
-    /// Gives it to the driver; when that has taken it, it is kept.
+    /// Gives it to the driver; when that has taken it, it is kept, unless it is only looked at.
     fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
-        let texts = std::mem::take(&mut graph.texts);
+        let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
         this.requests.put(Input::Graph { graph: Ok(graph), operator });
-        let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
-        let Some(directory) = this.graph.kept_in.clone().filter(|_| !texts.is_empty()) else {
+        if texts.is_empty() {
             return;
-        };
+        }
+        let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
         let (to, fate) = oneshot::channel();
         this.requests.put(Input::Ask(Question::Taken(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
-            if !matches!(fate.await, Ok(Ok(_))) {
-                return;
-            }
+            let Ok(Ok(taken)) = fate.await else { return };
             *this.instead.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            this.take(number, Arc::clone(&texts));
+            let Some(directory) = this.graph.kept_in.clone().filter(|_| !taken.looks_only) else {
+                return;
+            };
+            this.clear(&directory).await;
             // One that is replaced at once need not be kept.
             tokio::time::sleep(REST).await;
             if this.handed.load(Ordering::SeqCst) != number {
                 return;
             }
-            let keep = tokio::task::spawn_blocking(move || this.keep(&directory, number, texts));
+            let keep = tokio::task::spawn_blocking(move || this.keep(&directory, number, &texts));
             drop(keep.await);
         });
     }
 
+    /// This one was taken.
+    fn take(&self, number: u64, texts: Arc<[Text]>) {
+        let mut latest = self.taken();
+        if !matches!(&*latest, Latest::Here(other, _) if *other > number) {
+            *latest = Latest::Here(number, texts);
+        }
+    }
+
+    /// Removes what a daemon left that was killed while it kept a graph.
+    async fn clear(self: &Arc<Self>, directory: &Path) {
+        let (this, directory) = (Arc::clone(self), directory.to_owned());
+        let cleared = tokio::task::spawn_blocking(move || {
+            let _alone = this.kept();
+            accepted::clear(&directory)
+        });
+        if let Ok(Err(error)) = cleared.await {
+            tracing::warn!(event = "warning", "what was left of a graph stays: {error}");
+        }
+    }
+
     /// Keeps what was taken, unless what came after it is kept already.
-    fn keep(&self, directory: &Path, number: u64, texts: Vec<Text>) {
-        let mut last = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(&self, directory: &Path, number: u64, texts: &[Text]) {
+        let mut last = self.kept();
         if *last >= number {
             return;
         }
         *last = number;
-        if let Err(error) = accepted::write(directory, &self.graph.paths, texts) {
-            tracing::warn!(event = "warning", "the graph is not kept: {error}");
+        match accepted::write(directory, &self.graph.paths, texts) {
+            Ok(false) => {}
+            Ok(true) => {
+                let mut latest = self.taken();
+                if matches!(&*latest, Latest::Here(here, _) if *here == number) {
+                    *latest = Latest::Kept;
+                }
+            }
+            Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
         }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, u64> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Latest> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The graph that was accepted last, where it is to be run instead of one that is refused.
@@ -338,6 +434,7 @@ impl Asked {
         tracing::error!(event = "kept_graph", "{says}");
         self.teller.tell(Happening::new("kept_graph", says.as_str(), Level::Error));
         *self.instead.lock().unwrap_or_else(PoisonError::into_inner) = Some(says);
+        *self.taken() = Latest::Kept;
         self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
         Some(Box::new(loaded))
     }

@@ -16,6 +16,11 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     let trouble = shared.stream.standing().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
     ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
+    ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
+        part: format!("recorder:{recorder}"),
+        ill: Ill::Unkept,
+        says: aside.says(),
+    }));
     // Stable: by name among those that are as ill.
     ill.sort_by_key(|part| part.ill);
     ill

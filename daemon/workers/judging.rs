@@ -1,7 +1,7 @@
 //! What the store is told of the texts that it keeps: which kinds there are, and what a driver can read.
 
 use crate::config::{Kinds, parts};
-use crate::driver::kept::unreadable;
+use crate::driver::kept::{unreadable, with_secrets};
 use crate::store::Readers;
 use std::sync::Arc;
 
@@ -9,11 +9,14 @@ use std::sync::Arc;
 pub fn readers(told: impl Fn(&'static str, &str) + Send + Sync + 'static) -> Readers {
     let kinds = Kinds::of_this_build();
     Readers {
-        identity: Arc::new(move |name| match parts(name) {
-            None => Some("it is no identity: expected kind[name]".to_owned()),
-            Some((kind, _)) if kinds.is_known(kind) => None,
-            Some((kind, _)) => Some(format!("this steadfast knows no kind `{kind}`")),
+        identity: Arc::new(|name| {
+            parts(name).is_none().then(|| "it is no identity: expected kind[name]".to_owned())
         }),
+        kind: Arc::new(move |name| {
+            let (kind, _) = parts(name).filter(|(kind, _)| !kinds.is_known(kind))?;
+            Some(format!("this steadfast knows no kind `{kind}`"))
+        }),
+        secrets: Arc::new(with_secrets),
         values: Arc::new(|sent, taken| unreadable(sent, taken).map(str::to_owned)),
         told: Arc::new(told),
     }

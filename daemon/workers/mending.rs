@@ -1,37 +1,139 @@
 //! What an operator has done to the state as a whole while a daemon runs: the worker that keeps it does it, and begins anew.
 
-use crate::store::Mend;
+use crate::store::{Entry, Mend, Recalled, Store, StoreError};
+use std::sync::{Mutex as Short, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-/// Where it is answered: what was done, a line for each thing, or why not.
-pub(super) type Mending = oneshot::Sender<Result<Vec<String>, String>>;
+/// Why it is not done.
+pub(super) const NOT_PAUSED: &str =
+    "the daemon is not paused: `steadfast pause`, then this, then `steadfast resume`";
+
+/// What was done, a line for each thing, or why not.
+type Done = Result<Vec<String>, String>;
+
+/// What is asked for.
+pub(super) struct Asked {
+    pub(super) what: Mend,
+    /// Where it is answered.
+    pub(super) answer: oneshot::Sender<Done>,
+}
 
 /// The way to the worker that keeps state.
 pub(super) struct Mender {
-    ask: mpsc::Sender<(Mend, Mending)>,
-    asked: Mutex<mpsc::Receiver<(Mend, Mending)>>,
+    ask: mpsc::Sender<Asked>,
+    asked: Mutex<mpsc::Receiver<Asked>>,
+    pub(super) carried: Carried,
 }
 
 impl Default for Mender {
     fn default() -> Self {
         let (ask, asked) = mpsc::channel(1);
-        Self { ask, asked: Mutex::new(asked) }
+        Self { ask, asked: Mutex::new(asked), carried: Carried::default() }
     }
 }
 
 impl Mender {
-    /// What is asked next.
-    pub(super) async fn next(&self) -> (Mend, Mending) {
-        match self.asked.lock().await.recv().await {
-            Some(asked) => asked,
-            // We hold the other end ourselves.
-            None => std::future::pending().await,
+    /// What is asked next, and still waited for.
+    pub(super) async fn next(&self) -> Asked {
+        let mut queue = self.asked.lock().await;
+        loop {
+            match queue.recv().await {
+                Some(asked) if asked.answer.is_closed() => {}
+                Some(asked) => return asked,
+                // We hold the other end ourselves.
+                None => std::future::pending().await,
+            }
         }
     }
 
     /// Asks, where nobody else does.
-    pub(super) fn ask(&self, what: Mend) -> Option<oneshot::Receiver<Result<Vec<String>, String>>> {
+    pub(super) fn ask(&self, what: Mend) -> Option<oneshot::Receiver<Done>> {
         let (answer, answered) = oneshot::channel();
-        self.ask.try_send((what, answer)).ok().map(|()| answered)
+        self.ask.try_send(Asked { what, answer }).ok().map(|()| answered)
+    }
+}
+
+/// What was paused, and what not any more, while the state could not be used: it goes into the next one that can be.
+#[derive(Default)]
+pub(super) struct Carried(Short<Vec<Entry>>);
+
+impl Carried {
+    /// Takes it out, where the state cannot be used again.
+    pub(super) fn take(&self) -> Vec<Entry> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes all that is paused otherwise now than when it began.
+    pub(super) fn put(&self, began: &Recalled, now: &Recalled) {
+        let mut entries = Vec::new();
+        if began.pause != now.pause {
+            entries.push(Entry::Pause(now.pause.clone()));
+        }
+        let of = |recalled: &Recalled, name: &str| {
+            recalled.resources.get(name).and_then(|kept| kept.parked.clone())
+        };
+        let names = began.resources.keys().chain(now.resources.keys());
+        let names: std::collections::BTreeSet<&String> = names.collect();
+        for name in names.into_iter().filter(|name| of(began, name) != of(now, name)) {
+            entries.push(Entry::Park { identity: name.as_str().into(), pause: of(now, name) });
+        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entries;
+    }
+
+    /// Has it kept; where that is refused it waits for the next.
+    pub(super) fn hand_over(&self, store: &mut impl Store) -> Result<(), StoreError> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !entries.is_empty() {
+            store.commit(&entries)?;
+            entries.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Carried, Mender};
+    use crate::store::{Entry, MemoryStore, Mend, PauseRecord, Store as _};
+
+    /// Who has stopped waiting for another state is not given one later.
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_not_done() {
+        let mender = Mender::default();
+        drop(mender.ask(Mend::Import).expect("asked"));
+        assert!(mender.ask(Mend::Repair).is_none(), "one at a time");
+        let mut next = Box::pin(mender.next());
+        tokio::select! {
+            biased;
+            asked = &mut next => panic!("nobody waits for {:?}", asked.what),
+            () = tokio::task::yield_now() => {}
+        }
+        let _waits = mender.ask(Mend::Repair).expect("asked");
+        assert_eq!(next.await.what, Mend::Repair);
+    }
+
+    #[test]
+    fn what_is_paused_meanwhile_is_carried_over() {
+        let pause = |reason: &str| PauseRecord { reason: reason.to_owned(), until_unix: 9 };
+        let park = |name: &str, pause| Entry::Park { identity: name.into(), pause };
+        let mut memory = MemoryStore::default();
+        memory.commit(&[park("file[a]", Some(pause("before")))]).expect("kept");
+        let began = memory.recall().expect("told");
+        memory
+            .commit(&[
+                park("file[a]", None),
+                park("file[b]", Some(pause("one"))),
+                Entry::Pause(Some(pause("all"))),
+            ])
+            .expect("kept");
+        let carried = Carried::default();
+        carried.put(&began, &memory.recall().expect("told"));
+        let mut store = MemoryStore::with(began);
+        carried.hand_over(&mut store).expect("kept");
+        let told = store.recall().expect("told");
+        assert_eq!(told.pause, Some(pause("all")));
+        assert_eq!(told.resources.keys().collect::<Vec<_>>(), ["file[b]"]);
+        assert_eq!(told.resources["file[b]"].parked, Some(pause("one")));
+        assert!(carried.take().is_empty(), "once");
     }
 }

@@ -5,11 +5,10 @@
 
 use super::Shared;
 use super::judging::readers;
-use super::mending::Mending;
+use super::mending::{Asked, Carried, NOT_PAUSED};
 use crate::events::{Happening, Level};
 use crate::store::{
-    Hold, Journal, Key, MemoryStore, Mend, Readers, Recalled, SqliteStore, Store as _, StoreError,
-    mend,
+    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
 };
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::path::Path;
@@ -34,21 +33,55 @@ impl Kept {
         Ok(Recalled { key: self.key.clone(), ..self.journal.recall()? })
     }
 
-    /// In memory, with what can be read of the state without changing anything.
-    fn observing(why: &str, directory: &Path) -> Result<Self, Failure> {
+    /// In memory, with what can be read of the state without changing anything, and what was paused before.
+    fn observing(shared: &Arc<Shared>, why: &str) -> Result<(Self, Observed), Failure> {
+        let directory = &shared.state_directory;
         let key = SqliteStore::peek_key(directory);
         let recalled = SqliteStore::peek(directory).unwrap_or_default();
-        let journal = Journal::spawn(Box::new(MemoryStore::with(recalled)));
-        let journal = journal.map_err(Failure::again)?;
-        Ok(Self { journal, key, observing: Some(why.into()) })
+        let recalled = readers(|_, _| {}).only_known(recalled);
+        let mut memory = MemoryStore::with(recalled.clone());
+        let journal = Journal::spawn(Box::new(memory.clone())).map_err(Failure::again)?;
+        memory.commit(&shared.mending.carried.take()).map_err(Failure::again)?;
+        let observed = Observed {
+            shared: Arc::clone(shared),
+            journal: journal.clone(),
+            memory,
+            began: recalled,
+        };
+        Ok((Self { journal, key, observing: Some(why.into()) }, observed))
     }
 }
 
-fn open(hold: Arc<Hold>, directory: &Path, readers: Readers) -> Result<Kept, StoreError> {
+/// A state in memory. Who is paused while it stands in for the real one is still paused when that can be used again.
+struct Observed {
+    shared: Arc<Shared>,
+    journal: Journal,
+    memory: MemoryStore,
+    began: Recalled,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.journal.close();
+        match self.memory.recall() {
+            Ok(now) => self.shared.mending.carried.put(&self.began, &now),
+            Err(error) => tracing::debug!(%error, "in memory nothing is refused"),
+        }
+    }
+}
+
+/// Opens the state, and keeps in it what was paused while it could not be used.
+fn open(
+    hold: Arc<Hold>,
+    directory: &Path,
+    readers: Readers,
+    carried: &Carried,
+) -> Result<Kept, StoreError> {
     let mut store = SqliteStore::open_held(hold, readers)?;
+    let key = Some(SqliteStore::key(directory)?);
     // What was begun and has not ended is settled here, where it can still be refused.
     store.recall()?;
-    let key = Some(SqliteStore::key(directory)?);
+    carried.hand_over(&mut store)?;
     let journal = Journal::spawn(Box::new(store));
     let journal = journal.map_err(|error| StoreError::Directory {
         dir: directory.display().to_string(),
@@ -96,9 +129,9 @@ async fn try_open(
     hold: Arc<Hold>,
 ) -> Result<Result<Kept, StoreError>, Failure> {
     let (directory, history) = (shared.state_directory.clone(), Arc::clone(&shared.history));
-    let readers = telling(shared);
+    let (readers, own) = (telling(shared), Arc::clone(shared));
     let opened = tokio::task::spawn_blocking(move || {
-        let opened = open(hold, &directory, readers)?;
+        let opened = open(hold, &directory, readers, &own.mending.carried)?;
         history.tend();
         Ok(opened)
     });
@@ -131,7 +164,7 @@ async fn keep(
     closed.await.map_err(Failure::again)?;
     match wanted {
         None => Ok(()),
-        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold)).await),
+        Some(wanted) => Err(life.during(carry_out(shared, wanted, hold, true)).await),
     }
 }
 
@@ -144,20 +177,20 @@ async fn observe(
 ) -> Result<(), Failure> {
     let why = format!("{error}\n{}", advice(error));
     life.say(format!("observing only: {error}"));
-    let directory = shared.state_directory.clone();
-    let kept = tokio::task::spawn_blocking(move || Kept::observing(&why, &directory)).await;
-    let kept = kept.map_err(Failure::again)??;
+    let own = Arc::clone(shared);
+    let kept = tokio::task::spawn_blocking(move || Kept::observing(&own, &why)).await;
+    let (kept, observed) = kept.map_err(Failure::again)??;
     let journal = kept.journal.clone();
-    let closing = Closing(journal.clone());
+    let close = || tokio::task::spawn_blocking(move || drop(observed));
     life.ready(Outputs::none().with(kept));
     loop {
         tokio::select! {
             () = life.stopping().cancelled() => {
-                let closed = tokio::task::spawn_blocking(move || drop(closing)).await;
-                return closed.map_err(Failure::again);
+                return close().await.map_err(Failure::again);
             }
             wanted = shared.mending.next() => {
-                return Err(life.during(carry_out(shared, wanted, hold)).await);
+                close().await.map_err(Failure::again)?;
+                return Err(life.during(carry_out(shared, wanted, hold, false)).await);
             }
             never = life.tend(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
@@ -165,19 +198,31 @@ async fn observe(
         if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
+            close().await.map_err(Failure::again)?;
             return Err(Failure::again("state can be kept again"));
         }
     }
 }
 
-/// Does it, answers, and says why the worker must be started anew.
+/// Does it, answers, and says why the worker must be started anew. Between the question and now somebody may have resumed the daemon,
+/// or given up waiting: what is kept is at rest now, and says whether it is still so.
 async fn carry_out(
     shared: &Arc<Shared>,
-    (what, answer): (Mend, Mending),
+    Asked { what, answer }: Asked,
     hold: Arc<Hold>,
+    must_rest: bool,
 ) -> Failure {
     let (directory, readers) = (shared.state_directory.clone(), telling(shared));
-    let done = tokio::task::spawn_blocking(move || mend(what, &directory, hold, readers)).await;
+    if answer.is_closed() {
+        return Failure::again("who asked for another state has gone");
+    }
+    let work = move || {
+        if must_rest && !SqliteStore::rests(&directory).map_err(|error| error.to_string())? {
+            return Err(NOT_PAUSED.to_owned());
+        }
+        mend(what, &directory, hold, readers)
+    };
+    let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(error.to_string()));
     // Who asked may have gone; it is done all the same.
     drop(answer.send(done));

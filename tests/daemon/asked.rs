@@ -98,6 +98,103 @@ fn the_status_says_what_stands_in_the_way() {
     ask(&host, &["status"]).exits(69).says("no daemon listens at").says("hint: start one");
 }
 
+/// Of several that are in the way the one is followed that an operator must see to, not the first of the graph.
+#[test]
+fn the_worst_of_what_stands_in_the_way_is_followed() {
+    let host = Host::with(
+        r#"
+graph: two
+resources:
+  exec: [{name: slow, shell: /bin/sh, cmd: "echo x >> $DIR/began; while ! test -e $DIR/go; do $DIR/sleep 0.02; done"}]
+  file:
+  - {name: bad, path: $DIR/later/b, content: "x", meta: {autoedge: false}}
+  - {name: below, path: $DIR/c, content: "x", after: ["exec[slow]", "file[bad]"]}
+"#,
+    );
+    let daemon = host.run(&[]);
+    host.wait_for_lines("began", 1);
+    daemon.wait_for_of("failed", "file[bad]");
+    let list = status(&host)["troubled"].clone();
+    let below =
+        list.as_array().and_then(|all| all.iter().find(|it| it["resource"] == "file[below]"));
+    assert_eq!(below.expect("it waits")["waits_for"][0], "exec[slow]", "it comes first");
+    ask(&host, &["why", "file[below]"])
+        .exits(0)
+        .prints_in_order(&[
+            "file[below]: waits for others: file[bad], exec[slow]",
+            "file[bad]: failed",
+        ])
+        .prints_nothing_of("exec[slow]: is being");
+    ask(&host, &["show", "file[bad]"]).exits(0).prints("  waited for by: file[below]\n");
+    ask(&host, &["show", "exec[slow]"]).exits(0).prints("  waited for by: file[below]\n");
+    ask(&host, &["show", "file[below]"]).exits(0).prints_nothing_of("waited for by");
+    host.make_directory("later").write("go", "");
+    ask(&host, &["retry", "file[bad]"]).exits(0);
+    verdict(&host, "converged");
+    ask(&host, &["show", "file[bad]"]).exits(0).prints_nothing_of("waited for by");
+}
+
+/// Who waits for a semaphore is told which it is, and who has it; and the other way round.
+#[test]
+fn who_holds_a_semaphore_is_named() {
+    let exec = |name: &str| {
+        let cmd =
+            format!("echo {name} >> $DIR/began; while ! test -e $DIR/go; do $DIR/sleep 0.02; done");
+        format!("  - {{name: {name}, shell: /bin/sh, cmd: \"{cmd}\", meta: {{sema: ['db:1']}}}}\n")
+    };
+    let host =
+        Host::with(&format!("graph: s\nresources:\n  exec:\n{}{}", exec("one"), exec("two")));
+    let _daemon = host.run(&[]);
+    host.wait_for_lines("began", 1);
+    let (has, waits) = match host.lines("began")[0].as_str() {
+        "one" => ("exec[one]", "exec[two]"),
+        _ => ("exec[two]", "exec[one]"),
+    };
+    let says = format!("{waits}: waits for semaphore `db` (1), held by {has}\n");
+    host.wait_until("it waits", || ask(&host, &["status"]).stdout.contains(&says));
+    ask(&host, &["show", waits]).exits(0).prints(&says);
+    ask(&host, &["why", waits]).exits(0).prints_in_order(&[&says, &format!("{has}: is being")]);
+    ask(&host, &["show", has]).exits(0).prints(&format!("  waited for by: {waits}\n"));
+    host.write("go", "");
+    verdict(&host, "converged");
+    ask(&host, &["show", waits]).exits(0).prints_nothing_of("semaphore");
+}
+
+/// `show --json` has all that `show` has, in one value; what cannot be told is not told as nothing.
+#[test]
+fn what_is_shown_is_there_as_data() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "file[bad]");
+    let show = |name: &str| -> Value {
+        let shown = ask(&host, &["show", "--json", name]);
+        shown.exits(0);
+        serde_json::from_str(&shown.stdout).expect("one value")
+    };
+    let good = show("file[a]");
+    assert_eq!(
+        (&good["status"]["phase"], &good["needs"]),
+        (&"settled".into(), &Value::Array(vec![]))
+    );
+    assert_eq!((&good["differences"], &good["untold"]), (&Value::Array(vec![]), &Value::Null));
+    let events = good["events"].as_array().expect("events");
+    assert!(events.iter().any(|event| event["event"] == "changed"), "{good}");
+    let bad = show("file[bad]");
+    assert_eq!(
+        (&bad["differences"], &bad["waited_for_by"][0]),
+        (&Value::Null, &"file[below]".into())
+    );
+    assert!(bad["untold"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
+    ask(&host, &["pause", "file[a]"]).exits(0);
+    host.write("a", "edited");
+    let differs = show("file[a]");
+    assert_eq!(differs["differences"][0]["aspect"], "content", "{differs}");
+    assert!(
+        differs["differences"][0]["diff"].as_str().is_some_and(|diff| diff.contains("-edited"))
+    );
+    assert_eq!(differs["destructive"], false);
+}
+
 /// A pause says why and how long; nothing is put back until it is over.
 #[test]
 fn a_pause_is_shown_and_ends() {

@@ -257,7 +257,7 @@ fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
 }
 
 /// The name of the day that is that many days from now, in UTC.
-fn day(ahead: u64) -> &'static str {
+pub(crate) fn day(ahead: u64) -> &'static str {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let days = since.as_secs() / 86_400 + ahead;
     // The first of January 1970 was a Thursday.

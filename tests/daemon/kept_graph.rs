@@ -1,7 +1,9 @@
 //! The graph that was accepted last is run where the one that is there at a start is refused.
 
-use crate::host::Host;
+use crate::host::{Host, LIMIT};
+use crate::workers::{fault, runs_again};
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
+use std::time::{Duration, Instant};
 
 const GRAPH: &str = r#"
 graph: good
@@ -45,9 +47,10 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
         let mut status = host.bare(&["status"]);
         status.arg("--state-dir").arg(host.path("state"));
         let status = host.finish(status);
-        status.exits(0).prints("good: as declared");
-        let first = status.stdout.lines().next().unwrap_or_default();
-        assert!(first.starts_with("running the graph `good` that was accepted"), "{status}");
+        status.exits(65);
+        let lines: Vec<&str> = status.stdout.lines().collect();
+        assert!(lines[0].starts_with("good: as declared"), "the verdict first: {status}");
+        assert!(lines[1].starts_with("  running the graph `good` that was accepted"), "{status}");
         if broken == Some(BROKEN) {
             status.prints("graph.yaml:4:").prints("pth");
         }
@@ -62,7 +65,7 @@ fn a_start_with_a_broken_graph_runs_the_one_before() {
     host.wait_until("it is kept", || host.read("state/graph.json").contains("graph: better"));
     let mut status = host.bare(&["status"]);
     status.arg("--state-dir").arg(host.path("state"));
-    host.finish(status).prints_nothing_of("running the graph");
+    host.finish(status).exits(0).prints_nothing_of("running the graph");
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);
 }
@@ -97,4 +100,61 @@ fn a_broken_graph_is_refused_where_none_is_kept() {
     host.finish(status).exits(0);
     let now = host.metadata("state/graph.json").modified().expect("a time");
     assert_eq!(kept, now, "the same graph is not written again");
+}
+
+/// A driver that starts anew after a panic holds the graph that was taken last: what was edited since, valid or not, waits for a reload.
+#[test]
+fn a_driver_that_starts_anew_applies_no_edit() {
+    for flag in [None, Some("--no-kept-graph")] {
+        let host = Host::with(GRAPH);
+        let mut daemon = host.run(flag.as_slice());
+        daemon.wait_for("converged");
+        if flag.is_none() {
+            host.wait_until("it is kept", || host.exists("state/graph.json"));
+        }
+        let edited = GRAPH.replace("declared", "edited");
+        for (starts, text) in [(2, &*edited), (3, BROKEN), (4, &*edited)] {
+            host.graph(text);
+            daemon.skip_to_now();
+            fault(&host, "driver", "panic");
+            runs_again(&host, "driver", starts);
+            daemon.wait_for("loaded");
+            host.write("conf", "mine\n");
+            host.wait_until("it is put back", || host.read("conf") == "declared\n");
+        }
+        assert_eq!(daemon.count("kept_graph") + daemon.count("refused"), 0);
+        assert_eq!(host.lines("ran").len(), 1);
+        daemon.signal(SIGHUP);
+        host.wait_until("a reload takes it", || host.read("conf") == "edited\n");
+        daemon.signal(SIGTERM);
+        assert_eq!(daemon.ends_after_panics(LIMIT), 0);
+    }
+}
+
+/// Who only looks, by order or because the state is damaged, keeps no graph: the one that was accepted last stays.
+#[test]
+fn who_only_looks_keeps_no_graph() {
+    let host = Host::with(GRAPH);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept", || host.exists("state/graph.json"));
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    let kept = host.read("state/graph.json");
+    host.graph(&GRAPH.replace("graph: good", "graph: looked_at"));
+    for (flag, is_damaged) in [(Some("--noop"), false), (None, true)] {
+        if is_damaged {
+            host.write("state/state.db", "no database, but long enough to be read. ".repeat(100));
+            daemon = host.run(&[]);
+            daemon.wait_for("observing");
+        } else {
+            daemon = host.run(flag.as_slice());
+        }
+        daemon.wait_for("loaded");
+        let began = Instant::now();
+        host.wait_until("it had the time", || began.elapsed() > Duration::from_secs(1));
+        assert_eq!(host.read("state/graph.json"), kept, "{flag:?}");
+        daemon.signal(SIGTERM);
+        daemon.ends();
+    }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../hung.rs"]
 mod hung;
+#[path = "../sums.rs"]
+mod sums;
 
 mod daemon;
 mod forged;
@@ -17,8 +19,10 @@ mod asked;
 mod automatic;
 mod canaries;
 mod clock;
+mod cloned;
 mod cores;
 mod crashes;
+mod departed;
 mod doctor;
 mod drift;
 mod examples;
@@ -28,6 +32,7 @@ mod faults;
 mod fights;
 mod hangs;
 mod health;
+mod interrupted;
 mod journald;
 mod kept;
 mod kept_graph;
@@ -53,6 +58,7 @@ mod silence;
 mod socket;
 mod started;
 mod stopped;
+mod swapped;
 mod top;
 mod trees;
 mod unprivileged;

@@ -3,6 +3,7 @@
 use crate::host::Host;
 use crate::output::Output;
 use nix::sys::signal::Signal::SIGHUP;
+use steadfast::store::{Entry, Hidden, SqliteStore};
 
 const GRAPH: &str = r#"
 graph: g
@@ -92,13 +93,13 @@ fn what_is_not_sound_is_not_taken_in() {
     let before = ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
     assert!(!before.is_empty());
     let text = host.read("kept.json");
-    let wrong = text.replace("exec[once]", "magic[once]").replace("file[made]", "made");
+    let wrong = text.replace("exec[once]", "once").replace("file[made]", "made");
     for (bad, says) in [
         ("not JSON".to_owned(), "it is no exported state"),
         (text.replace("\"version\": 1", "\"version\": 7"), "expected version 1"),
         (text.replace("steadfast state", "other"), "expected the format"),
         (text.replace("\"stamp\"", "\"stemp\""), "unknown field `stemp`"),
-        (wrong, "this steadfast knows no kind `magic`"),
+        (wrong, "once: it is no identity"),
     ] {
         host.write("bad.json", &bad);
         let refused = ask(&host, &["state", "import", "$DIR/bad.json"]);
@@ -111,29 +112,32 @@ fn what_is_not_sound_is_not_taken_in() {
     host.apply().exits(0).prints(", 0 changed in");
 }
 
-/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the copy is beside.
-#[test]
-fn what_breaks_a_rule_is_put_right_at_the_start() {
-    let host = Host::with(GRAPH);
-    host.apply().exits(0);
-    // As a program with a kind that this one does not know would have left it.
-    let mut store = steadfast::store::SqliteStore::open(&host.path("state")).expect("opened");
-    let sent = steadfast::store::Entry::Sent {
-        identity: "password[secret]".into(),
-        values: steadfast::store::Hidden("unreadable".into()),
-    };
-    let strange = steadfast::store::Entry::End {
-        identity: "magic[x]".into(),
+/// Ran well once.
+fn ended(identity: &str) -> Entry {
+    Entry::End {
+        identity: identity.into(),
         definition: 1,
         outcome: steadfast::store::Ended::Well,
         begun: None,
         stamp: 1,
         owes: Vec::new(),
         paid: None,
-    };
-    steadfast::store::Store::commit(&mut store, &[sent, strange]).expect("kept");
-    drop(store);
-    ask(&host, &["state", "verify"]).exits(1).prints("magic[x]: this steadfast knows no kind");
+    }
+}
+
+fn keep(host: &Host, entries: &[Entry]) {
+    let mut store = SqliteStore::open(&host.path("state")).expect("opened");
+    steadfast::store::Store::commit(&mut store, entries).expect("kept");
+}
+
+/// B-19, B-21: what breaks a rule is put right when it is loaded: each thing is a line of the log and an event, and the copy is beside.
+#[test]
+fn what_breaks_a_rule_is_put_right_at_the_start() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let taken = Entry::Taken { identity: "file[conf]".into(), hashes: "unreadable".into() };
+    keep(&host, &[taken, ended("nothing")]);
+    ask(&host, &["state", "verify"]).exits(1).prints("nothing: it is no identity");
     ask(&host, &["state", "export"]).exits(1).says("not sound");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
@@ -142,11 +146,104 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     ask(&host, &["events", "-n", "50"])
         .exits(0)
-        .prints("state_repaired: magic[x]: this steadfast knows no kind `magic`; left out")
-        .prints("state_repaired: password[secret]: what it has sent cannot be read");
+        .prints("state_repaired: nothing: it is no identity: expected kind[name]; left out")
+        .prints("state_repaired: file[conf]: what it has received cannot be read");
     assert_eq!(copies(&host, "bad"), 1);
     ask(&host, &["state", "verify"]).exits(0);
     assert_eq!(host.lines("ran").len(), 1);
+}
+
+/// What a program with a kind that this one does not know has left stays as it is (a downgrade): said, and neither removed nor forgotten.
+#[test]
+fn what_is_of_an_unknown_kind_is_left_alone() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    keep(&host, &[ended("magic[x]")]);
+    host.plan().exits(0).prints_nothing_of("magic");
+    let daemon = host.run(&[]);
+    daemon.wait_for("state_left_alone");
+    daemon.wait_for("converged");
+    host.graph(EMPTIER);
+    daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
+    host.wait_until("what was ours is removed", || !host.exists("made"));
+    ask(&host, &["state", "verify"])
+        .exits(0)
+        .prints("magic[x]: this steadfast knows no kind `magic`; what is kept of it is left alone");
+    ask(&host, &["state", "show"]).exits(0).prints("magic[x]");
+    assert_eq!(copies(&host, "bad"), 0);
+}
+
+/// A saved password that cannot be read is not drawn anew before somebody says so: the daemon only looks.
+#[test]
+fn a_password_that_cannot_be_read_is_not_drawn_anew() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let first = host.read("conf");
+    keep(&host, &[Entry::Sent { identity: "password[secret]".into(), values: Hidden("x".into()) }]);
+    let why = "password[secret]: what it has sent cannot be read";
+    host.apply().exits(73).says(why).says("steadfast state repair");
+    let daemon = host.run(&[]);
+    let line = daemon.wait_for("observing");
+    assert!(line.message.contains(why), "{line:?}");
+    ask(&host, &["status"]).exits(73).prints(why);
+    assert_eq!(host.read("conf"), first);
+    ask(&host, &["state", "repair"]).exits(0).prints("what is sent is made anew");
+    daemon.wait_for("converged");
+    let now = host.read("conf");
+    assert!(now != first && now.len() == first.len(), "{now}");
+}
+
+/// A host's own export has no secrets in it; those whose hashes are the same stay, and who has drifted is given the same password.
+#[test]
+fn an_own_export_loses_no_password() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let first = host.read("conf");
+    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0);
+    assert!(!host.read("kept.json").contains(first.trim_end()));
+    ask(&host, &["state", "import", "$DIR/kept.json"]).exits(0).prints_nothing_of("adopted");
+    host.write("conf", "drifted\n");
+    host.apply().exits(0).prints_nothing_of("changed password[secret]");
+    assert_eq!(host.read("conf"), first);
+    // Of another hash, it is another password: that is not known here.
+    let text = host.read("kept.json");
+    let (of, hash) = (text.find("\"password[secret]\": {").expect("kept"), "hash\\\":\\\"");
+    let at = of + text[of..].find(hash).expect("a hash") + hash.len();
+    let other = if text[at..].starts_with('0') { "1" } else { "0" };
+    host.write("other.json", [&text[..at], other, &text[at + 1..]].concat());
+    ask(&host, &["state", "import", "$DIR/other.json"]).exits(0);
+    host.write("conf", "drifted\n");
+    host.apply();
+    assert_ne!(host.read("conf"), first, "another one than that of the hash");
+}
+
+/// What is paused while the daemon only looks is still paused when the state can be used: the whole, and a resource by itself.
+#[test]
+fn a_pause_outlives_a_repair() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.write("made", "mine\n");
+    let break_it = || {
+        rusqlite::Connection::open(host.path("state/state.db"))
+            .and_then(|database| database.execute_batch("UPDATE whole SET sum = sum + 1"))
+            .expect("damaged");
+    };
+    break_it();
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("held", "file[made]");
+    ask(&host, &["pause", "--reason", "just this one", "file[made]"]).exits(0);
+    ask(&host, &["pause", "--reason", "somebody works on it"]).exits(0);
+    daemon.wait_for_of("paused", "");
+    ask(&host, &["state", "repair"]).exits(0).prints("the checksum of the whole");
+    daemon.wait_for("loaded");
+    ask(&host, &["status"]).exits(2).prints("somebody works on it").prints("just this one");
+    ask(&host, &["state", "show"]).exits(0).prints("somebody works on it");
+    ask(&host, &["resume"]).exits(0);
+    daemon.wait_for_of("resumed", "");
+    ask(&host, &["show", "file[made]"]).prints("just this one");
+    assert_eq!(host.read("made"), "mine\n", "it is paused by itself");
+    ask(&host, &["resume", "file[made]"]).exits(0);
+    host.wait_until("it is repaired", || host.read("made") == "made\n");
 }
 
 /// A clean end leaves no log beside a database: all of it is in one file.

@@ -1,6 +1,7 @@
 //! `plan`: it says what `apply` then does, changes nothing, and needs nobody's leave.
 
 use crate::host::Host;
+use std::path::Path;
 
 const MIXED: &str = r#"
 graph: mixed
@@ -223,4 +224,82 @@ resources:
     );
     host.plan().exits(0).prints("0 resources to change, 1 held").prints("! file[a]: held: noop");
     host.apply().exits(0).prints_nothing_of("changed ").prints("held file[a]");
+}
+
+/// F-16: what is removed is what was planned to be: another content of the same size, in the file itself or anywhere below a directory
+/// that goes with `force`, refuses the plan and names the resource.
+#[test]
+fn a_plan_is_refused_when_what_it_removes_has_changed() {
+    let host = Host::with(
+        "graph: g\nresources: {file: [{name: f, path: $DIR/f, state: absent}, \
+         {name: tree, path: $DIR/tree, state: absent, force: true}, \
+         {name: become, path: $DIR/become, symlink: other, force: true}]}\n",
+    );
+    host.make_directory("tree").make_directory("tree/deep");
+    host.write("f", "one\n").write("tree/deep/file", "one\n").write("become", "one\n");
+    let plan = kept(&host);
+    let refused = |name: &str, resource: &str| {
+        let before = host.read(name);
+        host.write(name, "two\n");
+        let refused = apply(&host, &plan);
+        refused.exits(1).says(&format!("{resource}: content: what is there was changed since"));
+        assert!(host.exists("f") && host.exists("tree/deep/file"), "nothing was begun");
+        assert_eq!(before, "one\n");
+    };
+    refused("f", "file[f]");
+    refused("tree/deep/file", "file[tree]");
+    refused("become", "file[become]");
+    host.remove("plan.json");
+    let plan = kept(&host);
+    host.write("tree/new", "");
+    apply(&host, &plan).exits(1).says("file[tree]: content: what is there was changed since");
+    host.remove("tree/new");
+    apply(&host, &plan).exits(0);
+    assert!(!host.exists("f") && !host.exists("tree"));
+    assert!(host.path("become").is_symlink());
+}
+
+/// F-16, B-17: the same for what has left the graph; that something below a directory was removed first is as planned.
+#[test]
+fn a_plan_of_removals_holds_for_what_has_left() {
+    let made = "{name: d, path: $DIR/d/, force: true, meta: {on_remove: delete}}, \
+                {name: i, path: $DIR/d/i, content: \"i\\n\", meta: {on_remove: delete}}";
+    let graph =
+        |files: &str| format!("graph: g\nresources: {{file: [{files}], noop: [{{name: n}}]}}\n");
+    let host = Host::with(&graph(made));
+    host.apply().exits(0);
+    host.graph(&graph(""));
+    let plan = kept(&host);
+    host.write("d/i", "j\n");
+    apply(&host, &plan).exits(1).says("file[i]: content: what is there was changed since");
+    assert!(host.exists("d/i"));
+    host.remove("plan.json");
+    let plan = kept(&host);
+    apply(&host, &plan).exits(0).prints("changed file[i]").prints("changed file[d]");
+    assert!(!host.exists("d"));
+}
+
+/// F-16: what was held at the plan is not begun when its window opens while the plan is applied.
+#[test]
+fn what_was_held_stays_so_when_its_window_opens() {
+    const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+    assert!(Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
+    let far = crate::fights::day(3);
+    let host = Host::with(&format!(
+        "graph: g\nresources:\n  exec:\n  - {{name: e, shell: /bin/sh, cmd: \"echo +3d > $DIR/clock\"}}\n  \
+         file:\n  - {{name: f, path: $DIR/f, content: x, after: \"exec[e]\", meta: {{when_allowed: {far}}}}}\n"
+    ));
+    host.write("clock", "+0");
+    let plan = kept(&host);
+    let mut command = host.bare(&["apply", "--plan", &plan]);
+    command.arg("--state-dir").arg(host.path("state"));
+    command
+        .env("LD_PRELOAD", FAKETIME)
+        .env("FAKETIME_TIMESTAMP_FILE", host.path("clock"))
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let applied = host.finish(command);
+    applied.exits(1).prints("changed exec[e]");
+    applied.prints("not as planned: it was held (changes are allowed");
+    assert!(!host.exists("f"));
 }

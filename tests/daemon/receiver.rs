@@ -16,6 +16,8 @@ pub(crate) enum Answer {
     Taken,
     /// With an error.
     Error,
+    /// With a refusal where the batch holds the first event; else taken.
+    FirstRefused,
     /// Never.
     Stall,
     /// Taken, and answered when it is too late.
@@ -133,7 +135,8 @@ fn serve(stream: impl Read + Write, shared: &Mutex<Shared>) {
         let events = body["events"].as_array().expect("a list");
         let numbers = events.iter().map(|event| event["number"].as_u64().expect("a number"));
         let kinds = events.iter().map(|event| event["event"].as_str().expect("a word").to_owned());
-        let (numbers, kinds) = (numbers.collect(), kinds.collect());
+        let (numbers, kinds): (Vec<u64>, _) = (numbers.collect(), kinds.collect());
+        let holds_first = numbers.contains(&1);
         let came = Came { key, token, numbers, kinds, body: text };
         let answer = {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +146,12 @@ fn serve(stream: impl Read + Write, shared: &Mutex<Shared>) {
         };
         let to = lines.get_mut();
         let sent = match answer {
-            Answer::Taken => to.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
+            Answer::FirstRefused if holds_first => {
+                to.write_all(b"HTTP/1.1 422 Unprocessable Content\r\nContent-Length: 0\r\n\r\n")
+            }
+            Answer::Taken | Answer::FirstRefused => {
+                to.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+            }
             Answer::Error => {
                 to.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy")
             }

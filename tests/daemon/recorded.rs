@@ -268,6 +268,38 @@ fn c15_a_stop_has_a_deadline() {
     complete(&receiver, &host);
 }
 
+/// C-12: a server that refuses a batch is offered it five times; then it is put aside, which is logged, told as an event, and shown in
+/// `status` and `report`; what comes after it arrives, and the next daemon does not begin with it again.
+#[test]
+fn c12_a_batch_that_is_refused_is_put_aside() {
+    let host = Host::with(GRAPH);
+    let receiver = Receiver::new(&[], Answer::FirstRefused);
+    let mut daemon = run(&host, &webhook(&receiver));
+    let line = daemon.wait_for("put_aside");
+    assert!(line.message.contains("422") && line.message.contains("put aside"), "{line:?}");
+    let offered = || {
+        let came = receiver.came();
+        came.into_iter().filter(|came| came.numbers.contains(&1)).collect::<Vec<_>>()
+    };
+    let refused = offered().remove(0).numbers;
+    assert_eq!(offered().len(), 5);
+    host.wait_until("the event of it has arrived", || {
+        receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "put_aside"))
+    });
+    let says = "refused and put aside: the server answers 422";
+    ask(&host, &["status"]).exits(0).prints("daemon: recorder:webhook:").prints(says);
+    ask(&host, &["report"]).exits(0).prints(says);
+    let all = events(&host, &["--since", "1"]);
+    let aside = all.iter().find(|event| event["event"] == "put_aside").expect("recorded");
+    assert_eq!(aside["count"], refused.len());
+    stop(&host, &mut daemon);
+    let mut daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    stop(&host, &mut daemon);
+    assert_eq!(offered().len(), 5, "it is not begun again");
+    complete(&receiver, &host);
+}
+
 /// C-22: a disk that is full for the event log alone does not keep the host from being held; it is said, and what happened meanwhile is recorded
 /// when there is room. Root only (mounts a tmpfs).
 #[test]
@@ -321,7 +353,9 @@ fn c22_a_damaged_log_is_set_aside() {
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(daemon.count("events_lost"), 1);
-    assert_eq!(daemon.count("state_lost"), 0);
+    for doubt in ["observing", "state_repaired", "state_unsound"] {
+        assert_eq!(daemon.count(doubt), 0, "{doubt}");
+    }
     repairs(&host);
     stop(&host, &mut daemon);
     let all = events(&host, &[]);

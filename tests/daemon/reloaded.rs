@@ -1,8 +1,10 @@
 //! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one goes on.
 
+use crate::asked::{ask, status};
 use crate::host::Host;
 use crate::process;
 use nix::sys::signal::Signal::{SIGHUP, SIGUSR1, SIGUSR2};
+use serde_json::Value;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
@@ -103,6 +105,38 @@ fn a_broken_graph_is_refused_and_the_old_one_goes_on() {
     daemon.wait_for_all("changed", &["file[changed]", "file[added]"]);
 }
 
+/// Who only asks for the status learns that the graph that is there does not run, and why; until one is taken again.
+#[test]
+fn a_refused_graph_is_in_the_status() {
+    let good = GRAPH.replace("1000", "0");
+    let host = Host::with(&good);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    ask(&host, &["status"]).exits(0).prints_nothing_of("refused");
+    assert_eq!(status(&host)["refused"], Value::Null);
+    host.graph(&good.replace("path: $DIR/same", "pth: $DIR/same"));
+    daemon.wait_for("refused");
+    host.wait_until("all is as declared", || status(&host)["verdict"] == "converged");
+    let said = ask(&host, &["status"]);
+    said.exits(65);
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(lines[0].starts_with("first: as declared"), "{said}");
+    assert!(lines[1].starts_with("  the graph that is there is refused, for "), "{said}");
+    assert!(lines[1].contains("$DIR/graph.yaml:5:18: ") && lines[1].contains("pth"), "{said}");
+    let refused = &status(&host)["refused"];
+    assert!(refused["why"].as_str().is_some_and(|why| !why.contains('\n')), "{refused}");
+    assert!(refused["full"].as_str().is_some_and(|full| full.contains("hint: ")), "{refused}");
+    // What has failed matters more.
+    host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
+    daemon.wait_for_of("failed", "file[same]");
+    ask(&host, &["status"]).exits(1).prints("the graph that is there is refused");
+    host.exchange("full", "same");
+    host.graph(&good);
+    daemon.wait_for("loaded");
+    host.wait_until("all is well", || ask(&host, &["status"]).code == 0);
+    ask(&host, &["status"]).prints_nothing_of("refused");
+}
+
 /// `--watch` reads a changed graph by itself: written in place, replaced whole, broken in between.
 #[test]
 fn a_watched_graph_is_read_again_by_itself() {
@@ -158,8 +192,15 @@ resources:
     host.graph(&host.read("graph.yaml").replace("echo one", "echo two").replace("f\\n", "g\\n"));
     let line = daemon.signal(SIGHUP).wait_for("loading");
     assert!(line.message.contains("exec[long]"), "it says whom it waits for: {line:?}");
+    ask(&host, &["status"])
+        .exits(2)
+        .prints("  a newer graph, waits, waits until these rest, for ")
+        .prints(" s: exec[long]\n");
+    let swap = &status(&host)["swap"];
+    assert_eq!((&swap["graph"], &swap["waits_for"][0]), (&"waits".into(), &"exec[long]".into()));
     host.write("go", "");
     daemon.wait_for("loaded");
+    assert_eq!(status(&host)["swap"], Value::Null);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ended"), ["one", "two"]);
     assert_eq!(host.read("f"), "g\n");

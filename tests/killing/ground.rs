@@ -129,6 +129,17 @@ impl Ground {
         }
         self.secret = Some(secret).filter(|secret| !secret.is_empty());
         self.databases_are_valid(at);
+        self.kept_graph_is_whole(at);
+    }
+
+    #[track_caller]
+    fn kept_graph_is_whole(&self, at: &str) {
+        let kept = self.host.read("state/graph.json");
+        if self.host.exists("state/graph.json") {
+            let kept = serde_json::from_str(&kept);
+            let kept: serde_json::Value = kept.unwrap_or_else(|error| panic!("{at}: {error}"));
+            assert!(kept["texts"].is_array(), "{at}: {kept}");
+        }
     }
 
     /// Copies of them are looked at: who opens a database changes it.
@@ -165,8 +176,10 @@ impl Ground {
             assert!(Instant::now() < end, "{at}: {open:?} after {:#?}", daemon.log());
             std::thread::sleep(Duration::from_millis(2));
         }
-        let lost = daemon.log().into_iter().find(|line| line.event == "state_lost");
-        assert!(lost.is_none(), "{at}: {lost:?}");
+        // A state that was cut off anywhere is whole.
+        let doubts = ["observing", "state_repaired", "state_unsound"];
+        let doubt = daemon.log().into_iter().find(|line| doubts.contains(&line.event.as_str()));
+        assert!(doubt.is_none(), "{at}: {doubt:?}");
         let failed = daemon.count("failed");
         assert_eq!(failed, 0, "{at}: {:#?}", daemon.log());
         daemon.signal(nix::sys::signal::Signal::SIGTERM);
@@ -193,6 +206,7 @@ impl Ground {
         strays(&host.path(""), &mut left);
         assert!(left.is_empty(), "{at}: {left:?}");
         self.databases_are_valid(at);
+        self.kept_graph_is_whole(at);
         let kept = SqliteStore::peek(&host.path("state")).expect("told back");
         for (identity, kept) in &kept.resources {
             // A state is looked at anew at each start; it is cleared by the next run that has something to do (B-5).
@@ -230,10 +244,11 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 28] = [
     "began",
     "conf",
     "edited",
+    "graph.json",
     "graph.yaml",
     "link",
     "lock",

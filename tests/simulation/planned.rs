@@ -290,10 +290,23 @@ async fn case(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
     }
     if case.chance.percent(40) {
         case.meddle(4);
-        let (deeds, _) = case.apply(&shape, Some(Arc::new(plan))).await;
+        // As `apply --plan` does before it begins.
+        let (_, found, _) = case.plan(&shape).await;
+        let is_still = plan.is_still(&found).is_ok();
+        let (deeds, applied) = case.apply(&shape, Some(Arc::new(plan))).await;
         let refused = deeds.troubles.values().filter(|what| what.starts_with("not as planned"));
-        sights.note("refused as not planned", refused.count());
+        let refused = refused.count();
+        sights.note("refused as not planned", refused);
         wrong.extend(unplanned(&steps, &deeds));
+        if is_still {
+            sights.note("moved, and still as planned", 1);
+            wrong.extend(unequal(&case.read(&shape), (&steps, &planned), (&deeds, &applied)));
+            if refused > 0 {
+                wrong.push(format!("still as planned, and refused: {:?}", deeds.troubles));
+            }
+        } else {
+            sights.note("moved, and not as planned", 1);
+        }
     } else {
         let guard: Option<Arc<dyn Guard>> =
             if case.chance.percent(50) { Some(Arc::new(plan)) } else { None };
@@ -361,7 +374,15 @@ fn cases(all: std::ops::Range<u64>) {
         );
     }
     if asked.is_none() {
-        let often = ["to change", "to remove", "held", "changes", "failures"];
+        let often = [
+            "to change",
+            "to remove",
+            "held",
+            "changes",
+            "failures",
+            "moved, and still as planned",
+            "moved, and not as planned",
+        ];
         let rare = ["to refresh", "unknown until another is changed", "refused as not planned"];
         for what in often.into_iter().chain(rare) {
             let count = seen.0.get(what).copied().unwrap_or_default();

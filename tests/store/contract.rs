@@ -36,12 +36,14 @@ fn begin_and_end(open: Open<'_>) {
     assert_eq!(remembered(&failed, "b").owed, Some((2, "a".to_owned())));
 }
 
+/// B-7: what is sent is kept by itself: no run has to begin or to end for it, and none is left open by it.
 fn values(open: Open<'_>) {
     let sent = |text: &str| Entry::Sent { identity: "v".into(), values: Hidden(text.into()) };
     let taken = |text: &str| Entry::Taken { identity: "v".into(), hashes: text.into() };
     let kept = after(open, &[&[sent("one"), taken("x")], &[sent("two")]]);
     assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())), "the last counts");
     assert_eq!(remembered(&kept, "v").taken.as_deref(), Some("x"));
+    assert_eq!((remembered(&kept, "v").done, remembered(&kept, "v").interrupted), (None, None));
     // What a run adds leaves them alone, and they leave when the identity does.
     let kept = after(open, &[&[begin("v", 40, &[]), end("v", 40, Ended::Well, &[], None)]]);
     assert_eq!(remembered(&kept, "v").sent, Some(Hidden("two".into())));

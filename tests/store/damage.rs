@@ -7,6 +7,9 @@ use steadfast::store::{
     Ended, Hold, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
 };
 
+/// What becomes of a file.
+type Loss = fn(&Path);
+
 /// Every how many bytes a place is tried; all of them with `STORE_DAMAGE=all`.
 fn stride() -> usize {
     if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
@@ -21,6 +24,7 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
     for (name, bytes) in files {
         std::fs::write(state.join(name), bytes).expect("written");
     }
+    std::fs::write(state.join("values.key"), [7; 32]).expect("written");
     let mut aside = None;
     let mut store = match SqliteStore::open(&state) {
         Ok(store) => store,
@@ -149,8 +153,101 @@ fn rubbish_is_moved_aside() {
         let (told, aside) = start(&[("state.db", rubbish)]).expect("opened");
         assert_eq!((told, aside), (Recalled::default(), true));
     }
-    let (told, aside) = start(&[("state.db", b"")]).expect("opened");
-    assert_eq!((told, aside), (Recalled::default(), false), "an empty file is a new database");
+}
+
+/// B-11, B-22: a database that is gone or empty is damage where a key beside it says that there was one, and its log is left alone; a
+/// repair begins anew. A first start that was cut off between the two is none.
+#[test]
+fn a_database_that_is_gone_is_no_new_one() {
+    let database_of = |state: &Path| state.join("state.db");
+    let made = || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut store = SqliteStore::open(directory.path()).expect("opened");
+        SqliteStore::key(directory.path()).expect("made");
+        store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
+        drop(store);
+        directory
+    };
+    let losses: [(&str, Loss); 2] = [
+        ("it is missing, and values.key", |path| std::fs::remove_file(path).expect("removed")),
+        ("it is empty, and values.key", |path| std::fs::write(path, "").expect("emptied")),
+    ];
+    for (says, loss) in losses {
+        let directory = made();
+        let (state, path) = (directory.path(), database_of(directory.path()));
+        loss(&path);
+        std::fs::write(state.join("state.db-wal"), "a log").expect("written");
+        let there = path.exists();
+        for _ in 0..2 {
+            let refused = SqliteStore::open(state).expect_err("refused");
+            assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
+            assert!(refused.to_string().contains(says), "{refused}");
+            let refused = SqliteStore::peek(state).expect_err("refused").to_string();
+            assert!(refused.contains(says), "{refused}");
+            assert_eq!(path.exists(), there, "left as it is");
+            assert_eq!(std::fs::read(state.join("state.db-wal")).expect("read"), b"a log");
+        }
+        assert!(SqliteStore::is_there(state));
+        let hold = Arc::new(Hold::take(state).expect("held"));
+        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        assert!(mended.lines().join("\n").contains(says), "{mended:?}");
+        assert_eq!(mended.copy().is_some(), there);
+        let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
+        assert_eq!(recalled.expect("told back"), Recalled::default());
+    }
+    // A crash at the first start: before the database has tables, and before there is a key.
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(database_of(directory.path()), "").expect("written");
+    drop(SqliteStore::open(directory.path()).expect("a new one"));
+    drop(SqliteStore::open(directory.path()).expect("still without a key"));
+    SqliteStore::key(directory.path()).expect("made");
+    drop(SqliteStore::open(directory.path()).expect("opened"));
+}
+
+/// A database that fails while it is used and is gone then is no new one either (B-6).
+#[test]
+fn what_is_opened_anew_is_no_new_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut store = SqliteStore::open(directory.path()).expect("opened");
+    SqliteStore::key(directory.path()).expect("made");
+    store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
+    std::fs::remove_file(directory.path().join("state.db")).expect("removed");
+    let refused = store.reopen().expect_err("refused").to_string();
+    assert!(refused.contains("it is missing"), "{refused}");
+    assert!(store.commit(&[begin("file[/etc/b]", 2, &[])]).is_err());
+}
+
+/// Rows without the key that their hashes were made with: another one is only made by a repair, which says so.
+#[test]
+fn a_key_that_is_lost_is_not_made_anew() {
+    let losses: [(&str, Loss); 2] = [
+        ("it is missing", |path| std::fs::remove_file(path).expect("removed")),
+        ("expected a key of 32 bytes, found 7", |path| {
+            std::fs::write(path, "foreign").expect("cut");
+        }),
+    ];
+    for (says, loss) in losses {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (state, path) = (directory.path(), directory.path().join("values.key"));
+        let mut store = SqliteStore::open(state).expect("opened");
+        let key = SqliteStore::key(state).expect("made");
+        store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
+        drop(store);
+        loss(&path);
+        let before = std::fs::read(&path).ok();
+        drop(SqliteStore::open(state).expect("the rows are whole"));
+        let refused = SqliteStore::key(state).expect_err("refused");
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
+        assert!(refused.to_string().contains(says), "{refused}");
+        assert_eq!(std::fs::read(&path).ok(), before, "left as it is");
+        let hold = Arc::new(Hold::take(state).expect("held"));
+        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        assert!(mended.lines().join("\n").contains("another one is made"), "{mended:?}");
+        let anew = SqliteStore::key(state).expect("another one");
+        assert_ne!(anew, key);
+        let recalled = SqliteStore::open(state).and_then(|mut store| store.recall());
+        assert_eq!(recalled.expect("told back").resources.len(), 1);
+    }
 }
 
 /// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named; copies are kept

@@ -4,10 +4,7 @@ use super::{begin, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use steadfast::store::{
-    Ended, Entry, Hidden, Owned, PauseRecord, Recalled, SqliteStore, Store as _, StoreError,
-};
+use steadfast::store::{Ended, Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 
 fn mode(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).expect("there").permissions().mode() & 0o7777
@@ -93,59 +90,6 @@ fn a_newer_schema_is_refused() {
     assert_eq!(std::fs::read_dir(&path).expect("listed").count(), 2, "lock and database only");
 }
 
-/// F-21: a database of an older schema is read by one who only looks and brought up by one who writes. The first knew nothing of
-/// values, the second nothing of pauses of one resource, the third not whose a thing is,
-/// the fourth not on which machine it was made.
-#[test]
-fn older_schemas_are_brought_up() {
-    let columns = ["owned", "graph", "thing", "removal", "needs"];
-    let drop = |column: &&str| ["ALTER TABLE resource DROP COLUMN ", column, ";"].concat();
-    let owned = columns.iter().map(drop).collect::<Vec<_>>().concat() + "DROP TABLE manifest;";
-    let pauses = "ALTER TABLE resource DROP COLUMN parked;
-                  ALTER TABLE resource DROP COLUMN parked_until;";
-    let values = "ALTER TABLE resource DROP COLUMN sent; ALTER TABLE resource DROP COLUMN taken;";
-    is_brought_up(&format!("{owned} {pauses} {values} PRAGMA user_version = 1"));
-    is_brought_up(&format!("{owned} {pauses} PRAGMA user_version = 2"));
-    is_brought_up(&format!("{owned} PRAGMA user_version = 3"));
-    is_brought_up("DROP TABLE manifest; PRAGMA user_version = 4");
-}
-
-fn is_brought_up(old: &str) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state");
-    let mut store = SqliteStore::open(&path).expect("opened");
-    let end = |identity: &str| Entry::End {
-        identity: identity.into(),
-        definition: 7,
-        outcome: Ended::Well,
-        begun: None,
-        stamp: 3,
-        owes: Vec::new(),
-        paid: None,
-    };
-    store.commit(&[end("exec[a]")]).expect("kept");
-    drop(store);
-    rusqlite::Connection::open(path.join("state.db"))
-        .and_then(|connection| connection.execute_batch(old))
-        .expect("made old");
-    let done = |recalled: &Recalled| recalled.resources.get("exec[a]").and_then(|r| r.done);
-    assert_eq!(done(&SqliteStore::peek(&path).expect("read")), Some(7));
-    let mut store = SqliteStore::open(&path).expect("opened");
-    assert!(store.mended().lines().is_empty());
-    let sent = Entry::Sent { identity: "exec[a]".into(), values: Hidden("{}".into()) };
-    let pause = PauseRecord { reason: "r".to_owned(), until_unix: 9 };
-    let park = Entry::Park { identity: "exec[a]".into(), pause: Some(pause.clone()) };
-    let owned = Arc::new(Owned { protect: true, graph: "g".into(), ..Owned::default() });
-    let own = Entry::Own { identity: "exec[a]".into(), owned: Some(Arc::clone(&owned)) };
-    store.commit(&[sent, park, own]).expect("kept");
-    drop(store);
-    let recalled = SqliteStore::open(&path).and_then(|mut store| store.recall()).expect("told");
-    assert_eq!(done(&recalled), Some(7));
-    assert_eq!(recalled.resources["exec[a]"].sent, Some(Hidden("{}".into())));
-    assert_eq!(recalled.resources["exec[a]"].parked, Some(pause));
-    assert_eq!(recalled.resources["exec[a]"].owned, Some(owned));
-}
-
 /// S-7: the key of the hashes is made once, and nobody else may read it.
 #[test]
 fn the_key_is_made_once() {
@@ -160,4 +104,27 @@ fn the_key_is_made_once() {
     let mode = std::fs::metadata(path.join("values.key")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(format!("{key:?}"), "<key>");
+}
+
+/// Another state is only taken in while a pause holds and nothing is under way: as it is kept, not as it was asked before.
+#[test]
+fn it_rests_while_it_is_paused_and_nothing_is_under_way() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let rests = || SqliteStore::rests(&path).expect("read");
+    assert!(!rests(), "nothing is kept");
+    let mut store = SqliteStore::open(&path).expect("opened");
+    let until = |until_unix| Entry::Pause(Some(PauseRecord { reason: "r".to_owned(), until_unix }));
+    assert!(!rests());
+    for (entry, expected) in [
+        (until(u64::MAX >> 1), true),
+        (begin("file[a]", 1, &[]), false),
+        (end("file[a]", 1, Ended::Well, &[], None), true),
+        (until(1), false),
+        (until(u64::MAX >> 1), true),
+        (Entry::Pause(None), false),
+    ] {
+        store.commit(std::slice::from_ref(&entry)).expect("kept");
+        assert_eq!(rests(), expected, "{entry:?}");
+    }
 }

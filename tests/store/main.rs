@@ -1,10 +1,14 @@
 //! What the store keeps: one contract for both stores, the journal, `kill -9`, and damage.
 
+#[path = "../sums.rs"]
+mod sums;
+
 mod contract;
 mod crash;
 mod damage;
 mod directory;
 mod journal;
+mod migrated;
 mod owned;
 mod rules;
 

@@ -1,10 +1,11 @@
 //! What must hold of all that is kept, broken one by one: in what is told back, at a load, and at a write.
 
+use crate::sums::Sum;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{
-    Entry, Hidden, Hold, Origin, Owned, REPAIRED, Readers, Recalled, Remembered, SqliteStore,
-    Store as _, UNSOUND, violations,
+    Ended, Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
+    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, document, violations,
 };
 
 type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -15,10 +16,13 @@ fn readers() -> (Readers, Told) {
     let own = Arc::clone(&told);
     let readers = Readers {
         identity: Arc::new(|name| (!name.starts_with("file[")).then(|| "no identity".to_owned())),
-        values: Arc::new(|sent, _| {
-            sent.is_some_and(|Hidden(text)| &**text == "bad").then(|| "no values".to_owned())
+        values: Arc::new(|sent, taken| {
+            let bad = sent.is_some_and(|Hidden(text)| &**text == "bad") || taken == Some("bad");
+            bad.then(|| "no values".to_owned())
         }),
+        kind: Arc::new(|name| name.contains("[newer").then(|| "no such kind".to_owned())),
         told: Arc::new(move |event, line| own.lock().expect("sound").push((event, line.into()))),
+        ..Readers::default()
     };
     (readers, told)
 }
@@ -52,7 +56,7 @@ fn owed_by(cause: &str) -> Vec<Entry> {
     vec![Entry::End {
         identity: cause.into(),
         definition: 1,
-        outcome: steadfast::store::Ended::Failed,
+        outcome: Ended::Failed,
         begun: None,
         stamp: 3,
         owes: vec!["file[a]".into()],
@@ -63,10 +67,10 @@ fn owed_by(cause: &str) -> Vec<Entry> {
 fn breaks() -> Vec<Break> {
     vec![
         Break {
-            entries: vec![Entry::Sent { identity: "file[a]".into(), values: Hidden("bad".into()) }],
+            entries: vec![Entry::Taken { identity: "file[a]".into(), hashes: "bad".into() }],
             found: "file[a]: no values",
-            mended: "they are forgotten",
-            after: |kept| kept.sent.is_none(),
+            mended: "it is received again",
+            after: |kept| kept.taken.is_none(),
         },
         Break {
             entries: owed_by("x"),
@@ -201,6 +205,63 @@ fn what_is_no_identity_is_left_out() {
     assert_eq!(late, ["file[a]: owed at 4, and the newest stamp is 2"]);
 }
 
+/// B-19, B-20: a name that is no identity is found by the write that brings it, and kept: a fact is not lost.
+#[test]
+fn what_is_no_identity_is_found_at_a_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let mut store = open(directory.path(), &readers);
+    store.commit(&[crate::end("nothing", 4, Ended::Well, &[], None)]).expect("kept");
+    let line = "not as it must be, and kept: nothing: no identity".to_owned();
+    assert_eq!(take(&told), [(UNSOUND, line)]);
+    assert_eq!(store.recall().expect("told").resources["nothing"].done, Some(1004));
+    store.commit(&[Entry::Forget("nothing".into())]).expect("kept");
+    assert!(take(&told).is_empty());
+    assert!(SqliteStore::verify(directory.path()).expect("read").unsound.is_empty());
+}
+
+/// B-19, B-20: a newest stamp that is older than what is owed or begun (no entry can do that: somebody has written past us) is found by
+/// the next write that touches one of them, and by the next load, which raises it.
+#[test]
+fn a_stamp_that_is_too_late_is_found_at_a_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let mut store = open(directory.path(), &readers);
+    let begin = crate::begin("file[b]", 5, &[]);
+    store
+        .commit(&[crate::end("file[x]", 4, Ended::Well, &["file[a]"], None), begin])
+        .expect("kept");
+    let other = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
+    let tally = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let tally = other.query_row("SELECT rows, digest FROM whole", (), tally).expect("a row");
+    let sum = Sum::new().number(Some(2)).text(None).number(None);
+    let sum = [tally.0, tally.1].iter().fold(sum, |sum, n| sum.number(Some(n.cast_unsigned())));
+    other
+        .execute("UPDATE whole SET stamp = 2, sum = ?1", [sum.0.cast_signed()])
+        .expect("written past the store");
+    drop(other);
+    assert!(take(&told).is_empty());
+    let touch = |name: &str| Entry::Park { identity: name.into(), pause: None };
+    let sent = Entry::Sent { identity: "file[b]".into(), values: Hidden("{}".into()) };
+    let taken = Entry::Taken { identity: "file[a]".into(), hashes: "{}".into() };
+    store.commit(&[sent, taken, touch("file[x]")]).expect("kept");
+    let mut says: Vec<String> = take(&told).into_iter().map(|(_, line)| line).collect();
+    says.sort_unstable();
+    let late = "not as it must be, and kept: ";
+    assert_eq!(
+        says,
+        [
+            format!("{late}file[a]: owed at 4, and the newest stamp is 2"),
+            format!("{late}file[b]: begun at 5, and the newest stamp is 2"),
+        ]
+    );
+    drop(store);
+    let mut store = open(directory.path(), &readers);
+    let says = take(&told);
+    assert!(says.iter().all(|(event, line)| *event == REPAIRED && line.contains("was raised")));
+    assert_eq!((says.len(), store.recall().expect("told").stamp), (2, 5));
+}
+
 /// B-21: what is valid is not touched, byte for byte, and what came after something that is gone is valid.
 #[test]
 fn what_is_valid_stays_byte_for_byte() {
@@ -248,4 +309,150 @@ fn a_cloned_state_is_adopted() {
     assert_eq!(kept.owned.as_deref(), Some(&adopted));
     drop(store);
     assert!(on(second.as_deref()).mended().lines().is_empty(), "said once");
+}
+
+/// What was sent may be a password that nobody else has: where it cannot be read, that is damage, and only an operator may have it
+/// forgotten.
+#[test]
+fn what_was_sent_is_not_forgotten_by_itself() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let mut store = open(directory.path(), &readers);
+    let sent = Entry::Sent { identity: "file[a]".into(), values: Hidden("bad".into()) };
+    store.commit(&[own(|_| {}), vec![sent]].concat()).expect("a fact is never lost");
+    drop(store);
+    assert_eq!(take(&told).len(), 1, "said when it was written");
+    let path = directory.path().join("state.db");
+    let before = std::fs::read(&path).expect("read");
+    let hold = || Arc::new(Hold::take(directory.path()).expect("held"));
+    for _ in 0..2 {
+        let refused = SqliteStore::open_held(hold(), readers.clone()).expect_err("refused");
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
+        assert!(refused.to_string().ends_with("file[a]: no values"), "{refused}");
+        assert_eq!(std::fs::read(&path).expect("read"), before, "left as it is");
+    }
+    let mended = SqliteStore::repair(hold(), readers.clone()).expect("repaired");
+    let lines = mended.lines().join("\n");
+    assert!(lines.contains("file[a]: no values; it is forgotten"), "{lines}");
+    assert_eq!(std::fs::read(mended.copy().expect("beside")).expect("read"), before);
+    let recalled = open(directory.path(), &readers).recall().expect("told back");
+    let kept = &recalled.resources["file[a]"];
+    assert_eq!((kept.sent.as_ref(), kept.owned.as_deref()), (None, Some(&sound())));
+}
+
+/// What is kept of a kind that is not known here (after a downgrade) stays as it is, whatever is in it, and nobody is told of it; who knows
+/// the kind has it again, whole.
+#[test]
+fn what_is_of_an_unknown_kind_stays() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (readers, told) = readers();
+    let newer = || "file[newer]".into();
+    let mut store = SqliteStore::open(directory.path()).expect("opened");
+    let pinned = Owned { pinned: true, ..sound() };
+    store
+        .commit(&[
+            Entry::Own { identity: newer(), owned: Some(Arc::new(pinned)) },
+            Entry::Sent { identity: newer(), values: Hidden("bad".into()) },
+            end_of("file[newer]", &["file[a]"]),
+            end_of("file[a]", &["file[newer]"]),
+        ])
+        .expect("kept");
+    let before = store.recall().expect("told back");
+    drop(store);
+    for _ in 0..2 {
+        let mut store = open(directory.path(), &readers);
+        let says = take(&told);
+        let line = "file[newer]: no such kind; what is kept of it is left alone".to_owned();
+        assert_eq!(says, [(LEFT_ALONE, line)]);
+        assert!(store.mended().lines().is_empty() && store.mended().copy().is_none());
+        let recalled = store.recall().expect("told back");
+        assert!(!recalled.resources.contains_key("file[newer]"), "{recalled:?}");
+        assert_eq!(recalled.resources["file[a]"], before.resources["file[a]"]);
+        store.commit(&[end_of("file[b]", &[])]).expect("kept");
+        assert!(take(&told).is_empty());
+    }
+    let exported = SqliteStore::export(directory.path()).expect("read");
+    assert!(violations(&exported.recalled, &readers).is_empty());
+    let mut after = SqliteStore::open(directory.path()).expect("opened").recall().expect("told");
+    assert!(after.resources.remove("file[b]").is_some());
+    assert_eq!(after, before);
+}
+
+fn end_of(identity: &str, owes: &[&str]) -> Entry {
+    Entry::End {
+        identity: identity.into(),
+        definition: 1,
+        outcome: steadfast::store::Ended::Well,
+        begun: None,
+        stamp: 3,
+        owes: super::names(owes),
+        paid: None,
+    }
+}
+
+fn made_here(on: Option<&str>) -> Imported {
+    let kept = Remembered { owned: Some(Arc::new(sound())), ..Remembered::default() };
+    let resources = [("file[a]".to_owned(), kept)].into();
+    let recalled = Recalled { resources, ..Recalled::default() };
+    Imported { recalled, machine: on.map(str::to_owned) }
+}
+
+fn origin(state: &Path, machine: &str) -> Option<Origin> {
+    let hold = Arc::new(Hold::take(state).expect("held"));
+    let store = SqliteStore::open_on(hold, Readers::default(), Some(machine.to_owned()));
+    let mut recalled = store.expect("opened").recall().expect("told back");
+    recalled.resources.remove("file[a]").expect("kept").owned.expect("owned").origin
+}
+
+/// A state that another machine has kept, or that does not say which, is taken in as adopted: nothing is deleted here that was not made
+/// here. The document says which.
+#[test]
+fn what_another_machine_has_made_is_taken_in_as_adopted() {
+    for (on, expected) in
+        [(Some("here"), Origin::Created), (Some("there"), Origin::Adopted), (None, Origin::Adopted)]
+    {
+        let directory = tempfile::tempdir().expect("a directory");
+        let hold = Hold::take(directory.path()).expect("held");
+        let text = document::write(&made_here(on), |sent| Some(sent.clone()));
+        let read = document::read(&text, &Readers::default()).expect("sound");
+        assert_eq!(read, made_here(on));
+        let here = Some("here".to_owned());
+        let mended = SqliteStore::import_on(&hold, read, &Readers::default(), here);
+        let lines = mended.expect("taken in").lines().join("\n");
+        assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{lines}");
+        drop(hold);
+        assert_eq!(origin(directory.path(), "here"), Some(expected), "{on:?}");
+        let exported = SqliteStore::export(directory.path()).expect("read");
+        assert_eq!(exported.machine.as_deref(), Some("here"));
+    }
+    // Documents of before.
+    let text = document::write(&made_here(None), |sent| Some(sent.clone()));
+    let before = text.replace("  \"machine\": null,\n", "");
+    assert_ne!(before, text);
+    assert_eq!(document::read(&before, &Readers::default()).expect("sound"), made_here(None));
+}
+
+/// A repair of a damaged clone is no way around that; nor is one where the name of the machine is lost.
+#[test]
+fn a_repaired_clone_is_adopted() {
+    for (damage, here, expected) in [
+        ("UPDATE whole SET sum = sum + 1", "here", Origin::Created),
+        ("UPDATE whole SET sum = sum + 1", "there", Origin::Adopted),
+        ("UPDATE manifest SET sum = sum + 1", "here", Origin::Adopted),
+        ("PRAGMA user_version = 0", "here", Origin::Adopted),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let hold = || Arc::new(Hold::take(directory.path()).expect("held"));
+        let (made, machine) = (Some("here".to_owned()), Some(here.to_owned()));
+        let mut store = SqliteStore::open_on(hold(), Readers::default(), made).expect("opened");
+        store.commit(&own(|_| {})).expect("kept");
+        drop(store);
+        rusqlite::Connection::open(directory.path().join("state.db"))
+            .and_then(|database| database.execute_batch(damage))
+            .expect("damaged");
+        let mended = SqliteStore::repair_on(hold(), Readers::default(), machine).expect("repaired");
+        let lines = mended.lines().join("\n");
+        assert_eq!(lines.contains("is adopted"), expected == Origin::Adopted, "{damage}: {lines}");
+        assert_eq!(origin(directory.path(), here), Some(expected), "{damage} on {here}");
+    }
 }

@@ -18,8 +18,8 @@ const PROMISED: &[(u32, &str, &[RangeInclusive<u32>])] = &[
     (5, "P", &[1..=9]),
     (5, "S", &[11..=13]),
     (5, "F", &[10..=11, 19..=20]),
-    (6, "C", &[11..=22]),
-    (6, "B", &[1..=3, 5..=6, 10..=12, 16..=26]),
+    (6, "C", &[1..=22]),
+    (6, "B", &[1..=26]),
     (6, "S", &[7..=7]),
     (6, "F", &[1..=4, 8..=8, 16..=16, 21..=21]),
 ];
@@ -38,14 +38,15 @@ fn every_promise_is_named_by_a_test_or_a_page() {
     assert_none("expected a test or a page in docs/ that names each of:", &missing);
 }
 
-/// All tests but these, which name every promise, and all pages.
+/// All tests but these, which name every promise, and all pages but the one of what is missing.
 fn tests_and_pages() -> Vec<String> {
     let tests = files(&["tests", "daemon/engine/tests", "resources/tests"], ".rs");
     let tests = tests.into_iter().filter(|source| !source.is_in("tests/tidy"));
     let shipped = files(&["daemon", "resources"], ".rs");
     let unit_tests = shipped.iter().map(|source| source.unit_tests().to_owned());
     let shape = files(&["tests/tidy"], "shape.rs");
-    let pages = files(&["docs"], ".md");
+    // What is named as missing is not there.
+    let pages = files(&["docs"], ".md").into_iter().filter(|page| page.path != "docs/gaps.md");
     tests.chain(shape).chain(pages).map(|source| source.text).chain(unit_tests).collect()
 }
 

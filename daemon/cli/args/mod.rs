@@ -42,7 +42,7 @@ pub enum Command {
     Graph(ShowGraph),
     /// Explain a kind, the metaparams, or the code of a problem
     Explain(Explain),
-    /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 69 no daemon
+    /// Say how the host stands; ends with 0 as declared, 1 failed, 2 neither, 65 graph refused, 69 no daemon
     Status(Status),
     /// Watch the running daemon over the whole screen: all resources, what differs, what happens
     Top(Top),

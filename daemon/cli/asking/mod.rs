@@ -10,7 +10,7 @@ pub(super) use orders::{
     check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
 };
 pub(super) use show::{describe, differences, report, show, why};
-pub(super) use status::{headline, line, paused, status};
+pub(super) use status::{headline, line, newer, paused, status};
 
 use super::args::Socket;
 use super::exit::Exit;

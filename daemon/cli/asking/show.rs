@@ -9,6 +9,7 @@ use crate::control::Ask;
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
 use crate::supervisor::{Report, WorkerReport};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// So many events are shown of one resource.
@@ -19,35 +20,39 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
     asking(async {
         let ask = Ask::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
+        let look = Ask::Diff { resources: vec![args.resource.clone()] };
+        let found: Option<Inspections> = pieces(&args.socket, &look).await.pop();
+        let lately = Ask::lately(Some(args.resource.clone()), LAST);
         if args.json {
-            out_json(&details);
+            let events: Vec<Value> = pieces(&args.socket, &lately).await;
+            out_json(&in_full(&details, found, events));
             return Ok(Exit::Well);
         }
         for line in describe(&details) {
             out(line);
         }
-        tell_differences(args).await;
-        tell_events(args).await;
+        for line in found.iter().flat_map(|found| &found.of).flat_map(differences).skip(1) {
+            out(format!("  differs:{line}"));
+        }
+        let events: Vec<Event> = pieces(&args.socket, &lately).await;
+        for event in &events {
+            out(words(event, now()));
+        }
         Ok(Exit::Well)
     })
 }
 
-/// What is against what is declared; nothing for who may not ask.
-async fn tell_differences(args: &args::OfResource) {
-    let ask = Ask::Diff { resources: vec![args.resource.clone()] };
-    let found: Option<Inspections> = pieces(&args.socket, &ask).await.pop();
-    for line in found.iter().flat_map(|found| &found.of).flat_map(differences).skip(1) {
-        out(format!("  differs:{line}"));
-    }
-}
-
-/// The last events of it.
-async fn tell_events(args: &args::OfResource) {
-    let ask = Ask::lately(Some(args.resource.clone()), LAST);
-    let events: Vec<Event> = pieces(&args.socket, &ask).await;
-    for event in &events {
-        out(words(event, now()));
-    }
+/// All that is shown of it as one value. Where it could not be looked at there are no differences, not an empty list.
+fn in_full(details: &ResourceDetails, found: Option<Inspections>, events: Vec<Value>) -> Value {
+    let mut all = serde_json::to_value(details).unwrap_or_default();
+    // Nothing is found of what is as declared.
+    let found = found.map(|found| found.of.into_iter().next().unwrap_or_default());
+    all["untold"] = json!(found.as_ref().and_then(|found| found.trouble.as_ref()));
+    all["destructive"] = json!(found.as_ref().map(|found| found.destructive));
+    all["differences"] =
+        json!(found.filter(|found| found.trouble.is_none()).map(|it| it.differences));
+    all["events"] = Value::Array(events);
+    all
 }
 
 /// One resource in full, line by line.
@@ -62,6 +67,9 @@ pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
         format!("  needed by: {}", names(&details.needed_by)),
         format!("  events: {}", plain(&details.watch)),
     ];
+    if !details.waited_for_by.is_empty() {
+        lines.push(format!("  waited for by: {}", names(&details.waited_for_by)));
+    }
     lines.extend(details.owned.as_ref().map(owned));
     let ages = details.status.ages;
     for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]

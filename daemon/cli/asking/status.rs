@@ -22,7 +22,7 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
     asking(async {
         if !args.watch {
             let status = once(args).await?;
-            return Ok(exit(status.verdict));
+            return Ok(exit(&status));
         }
         let clears = !args.json && std::io::stdout().is_terminal();
         loop {
@@ -46,21 +46,28 @@ async fn once(args: &args::Status) -> Result<Status, Exit> {
     Ok(status)
 }
 
-/// For who monitors: well, failed, or neither.
-fn exit(verdict: Verdict) -> Exit {
-    match verdict {
-        Verdict::Converged => Exit::Well,
+/// For who monitors: well, failed, or neither; and where nothing has failed, whether what runs is the graph that is there.
+fn exit(status: &Status) -> Exit {
+    let is_refused = status.refused.is_some() || status.instead.is_some();
+    match status.verdict {
         Verdict::Observing => Exit::State,
         Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Exit::Failed,
-        Verdict::Held | Verdict::Stopping | Verdict::Paused | Verdict::Converging => Exit::Changes,
+        _ if is_refused => Exit::Graph,
+        Verdict::Converged if status.swap.is_none() => Exit::Well,
+        Verdict::Converged
+        | Verdict::Held
+        | Verdict::Stopping
+        | Verdict::Paused
+        | Verdict::Converging => Exit::Changes,
     }
 }
 
 fn show(status: &Status) {
-    for why in [&status.observing, &status.instead].into_iter().flatten() {
-        why.lines().for_each(|line| out(plain(line)));
-    }
     out(headline(status));
+    for why in [&status.observing, &status.instead].into_iter().flatten() {
+        why.lines().for_each(|line| out(format!("  {}", plain(line))));
+    }
+    newer(status).into_iter().for_each(out);
     if let Some(pause) = &status.pause {
         out(paused(pause));
     }
@@ -108,6 +115,21 @@ fn show(status: &Status) {
         let number = count(status.unwatched, "resource");
         out(format!("  {number} without events: looked at every 30 seconds"));
     }
+}
+
+/// Why the graph that is there is not the one that runs.
+pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
+    let refused = status.refused.as_ref().map(|refused| {
+        let (since, why) = (span(refused.refused_for), plain(&refused.why));
+        format!("  the graph that is there is refused, for {since}: {why}")
+    });
+    let waits = status.swap.as_ref().map(|swap| {
+        let names: Vec<_> = swap.waits_for.iter().map(|name| plain(name)).collect();
+        let (graph, since) = (plain(&swap.graph), span(swap.waiting_for));
+        let names = if names.is_empty() { "what it changes".to_owned() } else { names.join(", ") };
+        format!("  a newer graph, {graph}, waits until these rest, for {since}: {names}")
+    });
+    refused.into_iter().chain(waits).collect()
 }
 
 /// What was changed, by sorts; nothing where nothing was.
@@ -171,14 +193,16 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
     let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
-    if !resource.waits_for.is_empty() {
+    // Who holds a semaphore is named with it.
+    let is_said = |name: &String| resource.says.contains(name.as_str());
+    if !resource.waits_for.iter().all(is_said) {
         let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
         line.push_str(&format!(": {}", names.join(", ")));
     }
     if let Some(wait) = resource.next_try_in {
         line.push_str(&format!(" in {}", span(wait)));
     }
-    if let Some(time) = resource.running_for {
+    if let Some(time) = resource.running_for.or(resource.undecided_for) {
         line.push_str(&format!(", for {}", span(time)));
     }
     if let Some(pause) = &resource.pause {

@@ -1,6 +1,8 @@
 //! How it looks: two lines of head, the table or a pane, one line of foot. Everything foreign is escaped.
 
-use super::super::asking::{describe, differences, headline, line, now, paused, span, words};
+use super::super::asking::{
+    describe, differences, headline, line, newer, now, paused, span, words,
+};
 use super::super::text::plain;
 use super::paint::{Tone, of_phase, of_verdict, style};
 use super::view::{Pane, Typing, View};
@@ -20,7 +22,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &mut View) {
     frame.render_widget(Paragraph::new(header(view)), head);
     match view.pane {
         Pane::Table => table(frame, middle, view),
-        Pane::Details | Pane::Diff | Pane::Events | Pane::Help => pane(frame, middle, view),
+        Pane::Details | Pane::Diff | Pane::Plan | Pane::Events | Pane::Help => {
+            pane(frame, middle, view);
+        }
     }
     frame.render_widget(Paragraph::new(footer(view)), foot);
 }
@@ -47,7 +51,10 @@ fn header(view: &View) -> Vec<Line<'static>> {
     lines.push(match (&view.lost, &status.pause) {
         (Some(why), _) => title(format!("what is shown is old: {}", plain(why)), Tone::Bad),
         (None, Some(pause)) => title(paused(pause).trim_start().to_owned(), Tone::Odd),
-        (None, None) => Line::raw(""),
+        (None, None) => match newer(status).first() {
+            Some(line) => title(line.trim_start().to_owned(), Tone::Odd),
+            None => Line::raw(""),
+        },
     });
     lines
 }
@@ -116,6 +123,7 @@ fn pane(frame: &mut Frame<'_>, area: Rect, view: &mut View) {
     let (title, lines) = match view.pane {
         Pane::Details => (plain(&view.subject), details(view)),
         Pane::Diff => (format!("{}: what differs", plain(&view.subject)), diff(view)),
+        Pane::Plan => ("what will change when it goes on".to_owned(), diff(view)),
         Pane::Events => ("events, the last first".to_owned(), events(view)),
         Pane::Help | Pane::Table => {
             ("keys".to_owned(), HELP.iter().map(|l| Line::raw(*l)).collect())
@@ -138,7 +146,7 @@ const HELP: &[&str] = &[
     "e                   show what happened lately",
     "s                   order by state, name, last change, repairs",
     "/                   show only names with this in them; esc ends it",
-    "p, r                pause for an hour, resume (asks first)",
+    "p, r                pause for an hour, resume (shows what will change, and asks)",
     "P, R                the same of the selected resource alone",
     "q, esc              back; from the table: leave",
 ];
@@ -177,7 +185,9 @@ fn diff(view: &View) -> Vec<Line<'static>> {
                 Some('-') => Tone::Bad,
                 _ => Tone::Plain,
             };
-            lines.map(|line| Line::styled(line.clone(), style(tone(&line), view.colour))).collect()
+            let left = (found.left > 0).then(|| format!("{} more were not looked at", found.left));
+            let all = lines.chain(left);
+            all.map(|line| Line::styled(line.clone(), style(tone(&line), view.colour))).collect()
         }
     }
 }
@@ -188,9 +198,7 @@ fn footer(view: &View) -> Line<'static> {
         Typing::Pause => "pause for an hour: nothing is repaired meanwhile? y/n".to_owned(),
         Typing::PauseOne => format!("pause {} for an hour? y/n", plain(&view.subject)),
         Typing::ResumeOne => format!("resume {}? y/n", plain(&view.subject)),
-        Typing::Resume => {
-            "resume? y/n (`steadfast resume` shows first what will change)".to_owned()
-        }
+        Typing::Resume => "resume? y/n".to_owned(),
         Typing::Keys => match (&view.notice, view.pane) {
             (Some(notice), _) => plain(notice),
             (None, Pane::Table) => {

@@ -5,8 +5,8 @@ use super::feed::{About, Told};
 use super::view::{Next, Pane, View};
 use crate::control::Ask;
 use crate::driver::status::{
-    Ages, Changes, Counts, Differing, Inspection, Inspections, List, Phase, ResourceStatus, Status,
-    Verdict,
+    Ages, Changes, Counts, Differing, Inspection, Inspections, List, Phase, Refusal,
+    ResourceStatus, Status, Verdict,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -22,6 +22,7 @@ fn resource(name: &str, phase: Phase, says: &str) -> ResourceStatus {
         waits_for: Vec::new(),
         next_try_in: None,
         running_for: None,
+        undecided_for: None,
         trouble: None,
         ages: Ages::default(),
         repairs: 0,
@@ -36,6 +37,8 @@ fn status(verdict: Verdict) -> Status {
         verdict,
         observing: None,
         instead: None,
+        refused: None,
+        swap: None,
         converged_for: None,
         graph: "web".to_owned(),
         counts: Counts { total: 3, settled: 1, failed: 1, waiting: 1, ..Counts::default() },
@@ -200,9 +203,51 @@ fn an_order_is_confirmed() {
     let denied = Err("user 7 may read, not change".to_owned());
     view.hear(Told { about: About::Order, ask: order.ask, answer: denied });
     assert!(lines(&mut view).contains(&"user 7 may read, not change".to_owned()));
+}
+
+/// A graph that is refused is said below the verdict.
+#[test]
+fn a_refused_graph_is_said() {
+    let mut view = view(false);
+    let full = "web.yaml:7:3: unknown key \u{1b}`pth`".to_owned();
+    let refused = Refusal { refused_for: 61, why: full.clone(), full };
+    let status = Status { refused: Some(refused), ..status(Verdict::Converged) };
+    tell(&mut view, About::Status, to_value(status).expect("data"));
+    let says = "the graph that is there is refused, for 1 min: web.yaml:7:3: unknown key";
+    let all = lines(&mut view);
+    assert!(all[2].starts_with(says) && !all[2].contains('\u{1b}'), "{all:#?}");
+}
+
+/// What will change is shown before it is asked whether to go on; it can be scrolled, and any key but `y` goes back.
+#[test]
+fn what_will_change_is_shown_before_it_goes_on() {
+    let mut view = view(false);
+    let Next::Order(order) = key(&mut view, KeyCode::Char('r')) else { panic!("no look") };
+    assert_eq!((order.about, order.ask), (About::Diff, Ask::Diff { resources: Vec::new() }));
+    let differing = Differing {
+        aspect: "mode".to_owned(),
+        from: "0600".to_owned(),
+        to: "0644".to_owned(),
+        diff: None,
+    };
+    let of = |number| Inspection {
+        resource: format!("file[{number}]"),
+        differences: vec![differing.clone()],
+        ..Inspection::default()
+    };
+    let found = Inspections { of: (0..50).map(of).collect(), left: 0 };
+    tell(&mut view, About::Diff, to_value(found).expect("data"));
+    let all = lines(&mut view);
+    assert!(all.contains(&"what will change when it goes on".to_owned()), "{all:#?}");
+    assert!(all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
+    assert_eq!(key(&mut view, KeyCode::PageDown), Next::Nothing);
+    let all = lines(&mut view);
+    assert!(!all.contains(&"file[0]".to_owned()) && all.contains(&"resume? y/n".to_owned()));
+    assert_eq!((key(&mut view, KeyCode::Char('n')), view.pane), (Next::Nothing, Pane::Table));
     key(&mut view, KeyCode::Char('r'));
     let Next::Order(order) = key(&mut view, KeyCode::Char('y')) else { panic!("no order") };
     assert_eq!(order.ask, Ask::Resume { resources: Vec::new() });
+    assert_eq!(view.pane, Pane::Table);
 }
 
 /// One resource alone is paused by the keys of capitals: the selected one, or that of the pane.

@@ -23,6 +23,8 @@ pub(super) enum Pane {
     Details,
     /// What differs of it.
     Diff,
+    /// What will change when it goes on.
+    Plan,
     /// What happened lately.
     Events,
     /// The keys.
@@ -221,7 +223,14 @@ impl View {
     }
 
     fn confirm(&mut self, code: KeyCode) -> Next {
+        // What will change may be longer than the screen.
+        if self.pane == Pane::Plan && self.scroll_by(code) {
+            return Next::Nothing;
+        }
         let asked = std::mem::replace(&mut self.typing, Typing::Keys);
+        if self.pane == Pane::Plan {
+            self.pane = Pane::Table;
+        }
         if code != KeyCode::Char('y') {
             return Next::Nothing;
         }
@@ -266,9 +275,11 @@ impl View {
     fn anywhere(&mut self, code: KeyCode) -> Next {
         match code {
             KeyCode::Char('p') => self.typing = Typing::Pause,
-            KeyCode::Char('r') => self.typing = Typing::Resume,
+            KeyCode::Char('r') => return self.ask_to_resume(Typing::Resume),
             KeyCode::Char('P') if self.take_subject() => self.typing = Typing::PauseOne,
-            KeyCode::Char('R') if self.take_subject() => self.typing = Typing::ResumeOne,
+            KeyCode::Char('R') if self.take_subject() => {
+                return self.ask_to_resume(Typing::ResumeOne);
+            }
             KeyCode::Char('e') => return self.open(Pane::Events),
             KeyCode::Char('?' | 'h') => return self.open(Pane::Help),
             _ => {}
@@ -276,17 +287,38 @@ impl View {
         Next::Nothing
     }
 
+    /// Shows what will change, and asks whether it may.
+    fn ask_to_resume(&mut self, typing: Typing) -> Next {
+        let is_one = typing == Typing::ResumeOne;
+        let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
+        self.typing = typing;
+        (self.pane, self.scroll, self.diff) = (Pane::Plan, 0, None);
+        Next::Order(Question { about: About::Diff, ask: Ask::Diff { resources } })
+    }
+
     fn in_pane(&mut self, code: KeyCode) -> Next {
+        if self.scroll_by(code) {
+            return Next::Nothing;
+        }
         match code {
             KeyCode::Char('q') | KeyCode::Esc | KeyCode::Left => self.pane = Pane::Table,
-            KeyCode::Down | KeyCode::Char('j') => self.scroll = self.scroll.saturating_add(1),
-            KeyCode::Up | KeyCode::Char('k') => self.scroll = self.scroll.saturating_sub(1),
-            KeyCode::PageDown => self.scroll = self.scroll.saturating_add(self.room.max(1)),
-            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.room.max(1)),
             KeyCode::Char('d') if self.pane == Pane::Details => return self.open(Pane::Diff),
             other => return self.anywhere(other),
         }
         Next::Nothing
+    }
+
+    /// Answers whether it was a key that scrolls.
+    fn scroll_by(&mut self, code: KeyCode) -> bool {
+        let page = self.room.max(1);
+        self.scroll = match code {
+            KeyCode::Down | KeyCode::Char('j') => self.scroll.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => self.scroll.saturating_sub(1),
+            KeyCode::PageDown => self.scroll.saturating_add(page),
+            KeyCode::PageUp => self.scroll.saturating_sub(page),
+            _ => return false,
+        };
+        true
     }
 
     /// Opens a pane; details and diff are of the row that is selected, or of the pane that was open.

@@ -7,6 +7,7 @@
 //! behind one small trait: inotify itself, or for the graph's own files the crate `notify`.
 
 mod backend;
+mod batch;
 mod ground;
 mod hub;
 mod judge;

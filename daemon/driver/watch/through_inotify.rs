@@ -5,12 +5,14 @@
 //! that nobody waits for) it reads less often: the kernel then merges what repeats.
 
 use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
+use super::batch::{Batch, Read};
 use super::ground::Foothold;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,14 +29,6 @@ const MASK: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
-
-const STRUCTURAL: ReadFlags = ReadFlags::CREATE
-    .union(ReadFlags::DELETE)
-    .union(ReadFlags::MOVED_FROM)
-    .union(ReadFlags::MOVED_TO);
-
-const GONE: ReadFlags =
-    ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED);
 
 /// The pause after a read that another one followed at once: doubles from the first to one of the others.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
@@ -237,33 +231,33 @@ struct Listener {
     writers: Writers,
 }
 
-/// One event as it was read.
-struct Read {
-    number: i32,
-    flags: ReadFlags,
-    name: Box<[u8]>,
-}
-
 impl Listener {
     fn run(self) {
+        if let Err(error) = self.listen() {
+            self.give_up(error);
+        }
+    }
+
+    /// Reads until it is time to end.
+    fn listen(&self) -> Result<(), Errno> {
         let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
         let mut pause = Duration::ZERO;
         loop {
-            let began = Instant::now();
-            match self.wait() {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => return self.give_up(error),
+            // After a pause there mostly is something: to ask first would be one call more.
+            let mut news = if pause.is_zero() { None } else { self.read(&mut buffer)? };
+            let mut quiet = false;
+            while news.is_none() {
+                let began = Instant::now();
+                if !self.wait()? {
+                    return Ok(());
+                }
+                quiet |= began.elapsed() > LONGEST_AFTER_NEWS;
+                news = self.read(&mut buffer)?;
             }
-            let quiet = began.elapsed() > LONGEST_AFTER_NEWS;
-            let news = match self.read(&mut buffer) {
-                Ok(news) => news,
-                Err(error) => return self.give_up(error),
-            };
-            let longest = if news { LONGEST_AFTER_NEWS } else { LONGEST_AFTER_NOISE };
+            let longest = if news == Some(true) { LONGEST_AFTER_NEWS } else { LONGEST_AFTER_NOISE };
             pause = if quiet { Duration::ZERO } else { (pause * 2).clamp(FIRST_PAUSE, longest) };
-            if !pause.is_zero() {
-                std::thread::sleep(pause);
+            if !pause.is_zero() && !self.pause(pause)? {
+                return Ok(());
             }
         }
     }
@@ -287,17 +281,26 @@ impl Listener {
         }
     }
 
-    /// Reads once and tells; whether anybody waits for any of it.
-    fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<bool, Errno> {
-        let mut events = Vec::new();
+    /// Lets events come together; false when it is time to end.
+    fn pause(&self, pause: Duration) -> Result<bool, Errno> {
+        let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.end, PollFlags::IN)], Some(&pause)) {
+            Ok(ended) => Ok(ended == 0),
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads once and tells; whether anybody waits for any of it, none where there was nothing.
+    fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<bool>, Errno> {
+        let mut batch = Batch::default();
         let mut reader = Reader::new(&self.inotify, buffer);
         loop {
             match reader.next() {
-                Ok(event) => events.push(Read {
-                    number: event.wd(),
-                    flags: event.events(),
-                    name: event.file_name().map(|n| n.to_bytes().into()).unwrap_or_default(),
-                }),
+                Ok(event) => {
+                    let name = event.file_name().map(CStr::to_bytes).unwrap_or_default();
+                    batch.put(event.wd(), event.events(), name);
+                }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => break,
                 Err(error) => return Err(error),
             }
@@ -305,9 +308,14 @@ impl Listener {
                 break;
             }
         }
+        if batch.0.is_empty() { Ok(None) } else { Ok(Some(self.tell(batch))) }
+    }
+
+    /// Whether anybody waits for any of it.
+    fn tell(&self, batch: Batch) -> bool {
+        let mut overflow = batch.overflowed();
+        let Batch(mut events) = batch;
         let mut numbers = self.numbers.lock();
-        let overflow = |event: &Read| event.flags.contains(ReadFlags::QUEUE_OVERFLOW);
-        let mut overflow = events.iter().any(overflow);
         if numbers.coming > 0 {
             let unknown = |event: &mut Read| !numbers.by_number.contains_key(&event.number);
             let early: Vec<_> = events.extract_if(.., unknown).collect();
@@ -331,16 +339,6 @@ impl Listener {
             }
         }
         drop(numbers);
-        Ok(!known.is_empty() && (self.sink)(&known))
-    }
-}
-
-impl Read {
-    fn happening(&self, directory: DirectoryId) -> Happening<'_> {
-        if self.flags.intersects(GONE) {
-            return Happening::Lost(directory);
-        }
-        let structural = self.flags.intersects(STRUCTURAL);
-        Happening::Entry { directory, name: &self.name, structural }
+        !known.is_empty() && (self.sink)(&known)
     }
 }

@@ -48,7 +48,7 @@ impl Host {
             Action::Unwatch(_)
             | Action::Deafen(_)
             | Action::Listen(_)
-            | Action::Forget(_)
+            | Action::Forget(..)
             | Action::Tell(_)
             | Action::Begin(_)
             | Action::Apply(..)

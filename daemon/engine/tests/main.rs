@@ -22,6 +22,7 @@ mod replay;
 
 mod bounds;
 mod classic;
+mod durable;
 mod fights;
 mod groups;
 mod parties;

@@ -149,7 +149,7 @@ impl Oracle {
 fn where_it_loads(actions: &[Action]) -> Option<usize> {
     let loaded = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
     let belongs = |a: &Action| {
-        matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(_)) || loaded(a)
+        matches!(a, Action::Watch(_) | Action::Unwatch(_) | Action::Forget(..)) || loaded(a)
     };
     actions.iter().any(loaded).then(|| actions.iter().position(belongs)).flatten()
 }

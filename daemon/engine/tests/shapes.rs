@@ -62,7 +62,7 @@ impl Plain {
                 panic!("nothing is applied here: {action:?}")
             }
             Action::Deafen(_) | Action::Listen(_) => None,
-            Action::Unwatch(_) | Action::Forget(_) | Action::Tell(_) => None,
+            Action::Unwatch(_) | Action::Forget(..) | Action::Tell(_) => None,
         }
     }
 }

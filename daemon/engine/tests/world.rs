@@ -377,7 +377,7 @@ impl World {
                     at.cancelled = true;
                 }
             }
-            Action::Forget(id) => self.store.written.push_back(Entry::Forget(*id)),
+            Action::Forget(id, _) => self.store.written.push_back(Entry::Forget(*id)),
             Action::SavePause(until) => self.store.written.push_back(Entry::Pause(*until)),
             Action::Tell(notice) => self.hear(notice),
         }

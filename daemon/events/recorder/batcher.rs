@@ -123,6 +123,11 @@ impl Batcher {
     /// A batch is confirmed. The number up to which all are.
     pub(super) fn confirmed(&mut self, first: u64) -> u64 {
         self.failures = 0;
+        self.put_aside(first)
+    }
+
+    /// A batch is given up. The number up to which none is under way. What comes next is not sent sooner for it: nothing has arrived.
+    pub(super) fn put_aside(&mut self, first: u64) -> u64 {
         self.open.remove(&first);
         self.open.first_key_value().map_or(self.taken, |(first, _)| first - 1)
     }
@@ -246,6 +251,20 @@ mod tests {
         assert_eq!(take(&mut batcher, now), Some((51, 60)), "its tick is over long since");
         batcher.failed(now, 51);
         assert_eq!(batcher.wakeup(now), Some(now + FIRST_DELAY));
+    }
+
+    /// C-12: what is put aside is sent no more, the place goes on, and what comes next waits as long as after any failure.
+    #[test]
+    fn c12_what_is_put_aside_is_not_sent_again() {
+        let mut batcher = Batcher::new(1, 0, &[]);
+        batcher.heard(SECOND, 60);
+        assert_eq!(take(&mut batcher, SECOND), Some((1, 50)));
+        batcher.failed(SECOND, 1);
+        assert_eq!(batcher.put_aside(1), 50);
+        assert_eq!(take(&mut batcher, SECOND * 2), None, "its tick is at five");
+        assert_eq!(take(&mut batcher, SECOND * 5), Some((51, 60)));
+        batcher.failed(SECOND * 5, 51);
+        assert_eq!(batcher.wakeup(SECOND * 5), Some(SECOND * 7), "the second failure in a row");
     }
 
     /// C-13: after a restart what was begun is sent again as it was, before anything new; what was confirmed out of turn is not.

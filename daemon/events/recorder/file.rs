@@ -37,7 +37,7 @@ impl Sink for ToFile {
                 append(&path, &mut open, lines.as_bytes())
             });
             let written = written.await.map_err(|error| error.to_string())?;
-            written.map_err(|error| error.to_string())
+            Ok(written.map_err(|error| error.to_string())?)
         })
     }
 }

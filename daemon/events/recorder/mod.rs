@@ -4,17 +4,20 @@
 mod batcher;
 mod file;
 mod journald;
+mod refused;
 mod webhook;
 
 pub use file::ToFile;
 pub use journald::ToJournald;
+pub use refused::Unsent;
 pub use webhook::ToWebhook;
 
 use super::log::{Mark, Place, Reader, Unreadable};
-use super::{Event, Standing, Stream};
+use super::{Event, Happening, Level, Standing, Stream, what};
 use batcher::{Batcher, FULL, Step};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use refused::Refusals;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,7 +39,7 @@ pub struct Batch {
 }
 
 /// What a sink does.
-pub type Sending = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+pub type Sending = Pin<Box<dyn Future<Output = Result<(), Unsent>> + Send>>;
 
 /// Where a recorder takes events.
 pub trait Sink: Send + Sync {
@@ -45,7 +48,7 @@ pub trait Sink: Send + Sync {
         1
     }
 
-    /// Takes a batch there; done when it has arrived, or in words why it has not.
+    /// Takes a batch there; done when it has arrived, or why it has not.
     fn send(&self, batch: Batch) -> Sending;
 }
 
@@ -69,8 +72,8 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// A batch that was sent, by its first number, and what came of it.
-type Flight<'a> = Pin<Box<dyn Future<Output = (u64, Result<(), String>)> + Send + 'a>>;
+/// A batch that was sent, by its first number, what came of it, and of how many events it was.
+type Flight<'a> = Pin<Box<dyn Future<Output = (u64, Result<(), Unsent>, u64)> + Send + 'a>>;
 
 impl Recorder {
     /// Records until it is stopped and the tail is sent, or its time is over (C-15). What it says of itself goes to `say`,
@@ -93,7 +96,8 @@ impl Recorder {
         };
         let began = Instant::now();
         let batcher = Batcher::new(self.sink.under_way(), place.number, &place.begun);
-        let mut work = Work { batcher, flying: FuturesUnordered::new(), began, trouble: None };
+        let (flying, refusals) = (FuturesUnordered::new(), Refusals::default());
+        let mut work = Work { batcher, flying, refusals, began, trouble: None };
         let (mut deadline, mut last) = (None, place.number);
         loop {
             let seen = standing.borrow_and_update().clone();
@@ -102,14 +106,17 @@ impl Recorder {
                 work.batcher.over(began.elapsed());
             }
             self.depart(&mut work, born).await;
-            say(work.says(last));
+            say(work.says(last) + &self.aside());
             if seen.is_over && work.batcher.left() == (0, 0) {
                 return Ok(());
             }
             let wakeup = work.batcher.wakeup(began.elapsed()).map(|at| began + at);
             tokio::select! {
-                Some((first, result)) = work.flying.next(), if !work.flying.is_empty() => {
-                    last = self.arrived(&mut work, first, result).await.unwrap_or(last);
+                Some((first, result, count)) = work.flying.next(), if !work.flying.is_empty() => {
+                    last = match result {
+                        Ok(()) => self.arrived(&mut work, first).await,
+                        Err(why) => self.failed(&mut work, first, &why, count).await.unwrap_or(last),
+                    };
                 }
                 changed = standing.changed() => changed.map_err(|error| error.to_string())?,
                 () = until(wakeup), if wakeup.is_some() => {}
@@ -193,47 +200,71 @@ impl Recorder {
             if let Step::New(_) = step {
                 work.batcher.begun(first, end);
             }
+            let count = end + 1 - first;
             let batch = Batch { key: format!("{born}-{first}-{end}"), events };
             work.flying.push(Box::pin(async move {
                 // Kept before it is sent, so that after a restart it is the same batch, with the same key (C-13).
                 let begin = Mark::Begin(Arc::clone(&self.name), first, end);
                 let result = match self.stream.mark(begin).await {
                     Ok(()) => self.sink.send(batch).await,
-                    Err(why) => Err(why),
+                    Err(why) => Err(Unsent::Later(why)),
                 };
-                (first, result)
+                (first, result, count)
             }));
         }
     }
 
-    /// A batch has arrived, or failed. The number up to which all have arrived, if that is news.
-    async fn arrived(
+    /// A batch has arrived. The number up to which all have.
+    async fn arrived(&self, work: &mut Work<'_>, first: u64) -> u64 {
+        work.trouble = None;
+        work.refusals.forget(first);
+        let upto = work.batcher.confirmed(first);
+        self.done(first, upto).await;
+        upto
+    }
+
+    async fn done(&self, first: u64, upto: u64) {
+        let done = Mark::Done(Arc::clone(&self.name), first, upto);
+        // Where that cannot be kept the batch is sent again after a restart, with the same key.
+        if let Err(why) = self.stream.mark(done).await {
+            tracing::debug!(event = "recorder", "{}: {why}", self.name);
+        }
+    }
+
+    /// A batch has not arrived: it is sent again, or put aside where it was refused often enough. The number up to which none is to be
+    /// sent, if that is news.
+    async fn failed(
         &self,
         work: &mut Work<'_>,
         first: u64,
-        result: Result<(), String>,
+        unsent: &Unsent,
+        count: u64,
     ) -> Option<u64> {
-        match result {
-            Ok(()) => {
-                work.trouble = None;
-                let upto = work.batcher.confirmed(first);
-                let done = Mark::Done(Arc::clone(&self.name), first, upto);
-                // Where that cannot be kept the batch is sent again after a restart, with the same key.
-                if let Err(why) = self.stream.mark(done).await {
-                    tracing::debug!(event = "recorder", "{}: {why}", self.name);
-                }
-                Some(upto)
-            }
-            Err(why) => {
-                if work.trouble.is_none() {
-                    let name = &self.name;
-                    tracing::warn!(event = "recorder", "{name}: not sent, and tried again: {why}");
-                }
-                work.trouble = Some(why);
-                work.batcher.failed(work.began.elapsed(), first);
-                None
-            }
+        let (name, why) = (&self.name, unsent.why());
+        if work.trouble.is_none() {
+            tracing::warn!(event = "recorder", "{name}: not sent, and tried again: {why}");
         }
+        work.trouble = Some(why.to_owned());
+        work.batcher.failed(work.began.elapsed(), first);
+        if !matches!(unsent, Unsent::Refused(_)) || !work.refusals.is_enough(first) {
+            return None;
+        }
+        let upto = work.batcher.put_aside(first);
+        let last = first + count - 1;
+        let says =
+            format!("{name}: events {first} to {last} were refused and are put aside: {why}");
+        tracing::warn!(event = what::PUT_ASIDE, "{says}");
+        let told = Happening::new(what::PUT_ASIDE, says, Level::Warn);
+        self.stream.teller().tell(Happening { count: Some(count), ..told });
+        self.stream.aside().add(name, count, why);
+        self.done(first, upto).await;
+        Some(upto)
+    }
+
+    /// How much was put aside since the daemon began, where anything was.
+    fn aside(&self) -> String {
+        let aside = self.stream.aside().of(&self.name);
+        aside.map(|aside| format!("; {}", aside.says())).unwrap_or_default()
     }
 }
 
@@ -241,6 +272,7 @@ impl Recorder {
 struct Work<'a> {
     batcher: Batcher,
     flying: FuturesUnordered<Flight<'a>>,
+    refusals: Refusals,
     began: Instant,
     /// Why the last batch that failed did.
     trouble: Option<String>,

@@ -1,9 +1,9 @@
 //! A server that takes batches of events by HTTP POST. A repeated batch has the same `Idempotency-Key` as the first try.
 
-use super::{Batch, Sending, Sink};
+use super::{Batch, Sending, Sink, Unsent};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -96,12 +96,25 @@ impl Sink for ToWebhook {
                     drop(body.await);
                     Ok(())
                 } else {
-                    Err(format!("the server answers {status}"))
+                    Err(unsent(status))
                 }
             };
             let asked = timeout(patience, asking).await;
-            asked.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())))
+            let late = || format!("no answer within {} s", patience.as_secs());
+            asked.unwrap_or_else(|_| Err(Unsent::Later(late())))
         })
+    }
+}
+
+/// What an answer that is no success means. A server that refuses would say the same to the same batch again; one that was too slow for
+/// us, or to which we were too fast, may not.
+fn unsent(status: StatusCode) -> Unsent {
+    let why = format!("the server answers {status}");
+    let passes = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    if status.is_client_error() && !passes.contains(&status) {
+        Unsent::Refused(why)
+    } else {
+        Unsent::Later(why)
     }
 }
 
@@ -130,4 +143,26 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StatusCode, Unsent, unsent};
+
+    /// C-12: what a server refuses for what it is, is told from what may pass.
+    #[test]
+    fn c12_a_refusal_is_told_from_what_passes() {
+        for (status, is_refused) in [
+            (400, true),
+            (401, true),
+            (422, true),
+            (408, false),
+            (429, false),
+            (500, false),
+            (302, false),
+        ] {
+            let unsent = unsent(StatusCode::from_u16(status).expect("a status"));
+            assert_eq!(matches!(unsent, Unsent::Refused(_)), is_refused, "{status}");
+        }
+    }
 }

@@ -4,10 +4,10 @@ use super::super::database::{Fault, unused};
 use super::super::fold::{Kept, settle};
 use super::super::{Recalled, StoreError, directory};
 use super::manifest::Manifest;
-use super::{SqliteStore, refusal, rows};
+use super::{Imported, SqliteStore, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 impl SqliteStore {
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
@@ -19,7 +19,31 @@ impl SqliteStore {
             .map_or_else(|| Ok(Recalled::default()), settled)
     }
 
-    /// The same, with all that the database finds wrong with itself: its own check, and that of every row and the whole.
+    /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
+    pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let kept = look(&path, rows::read_all).map_err(|fault| refusal(&path, fault))?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Ok(kept.is_some_and(|kept| {
+            let pause = kept.whole.pause.as_ref();
+            pause.is_some_and(|pause| pause.until_unix > now.as_secs())
+                && kept.in_flight().is_empty()
+        }))
+    }
+
+    /// The same as [`Self::peek`], with the machine on which it is kept.
+    pub fn export(state_directory: &Path) -> Result<Imported, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let read = |connection: &Connection| {
+            Ok((rows::read_all(connection)?, Manifest::read(connection)?.machine))
+        };
+        match look(&path, read).map_err(|fault| refusal(&path, fault))? {
+            Some((kept, machine)) => Ok(Imported { recalled: settled(kept)?, machine }),
+            None => Ok(Imported::default()),
+        }
+    }
+
+    /// The same as [`Self::peek`], with all that the database finds wrong with itself: its own check, and that of every row and the whole.
     pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
         let path = state_directory.join(directory::DATABASE);
         let found = look(&path, |connection| {
@@ -59,6 +83,13 @@ pub struct Verified {
     pub recalled: Recalled,
 }
 
+/// Whether anything is kept of a resource.
+pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
+    let path = state_directory.join(directory::DATABASE);
+    let kept = look(&path, rows::read_all).map_err(|fault| refusal(&path, fault))?;
+    Ok(kept.is_some_and(|kept| !kept.records.is_empty()))
+}
+
 fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
     for identity in kept.in_flight() {
         settle(&identity, &mut kept)?;
@@ -71,8 +102,11 @@ fn look<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
-    if !path.try_exists().map_err(|error| Fault::Refused(error.to_string()))? {
-        return Ok(None);
+    match gone(path)? {
+        Some(gone) if path.parent().is_some_and(directory::has_key) => return Err(gone),
+        // Nothing is kept yet.
+        Some(_) => return Ok(None),
+        None => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |name: &Path, flags| {

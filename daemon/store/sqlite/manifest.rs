@@ -17,6 +17,11 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
+    /// That of this program on a machine, with all as it must be.
+    pub(super) fn on(machine: Option<String>) -> Self {
+        Self { program: env!("CARGO_PKG_VERSION").to_owned(), machine, unsound: BTreeMap::new() }
+    }
+
     /// What stands in the database; nothing in one of an older schema.
     pub(super) fn read(connection: &Connection) -> Result<Self, Fault> {
         let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;

@@ -5,7 +5,7 @@ use super::super::directory::{self, Hold};
 use super::super::rules::{self, Readers};
 use super::super::{Origin, Recalled, StoreError};
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, connect, refusal, rows};
+use super::{Kept, Opened, SCHEMA, SqliteStore, begin_anew, connect, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +47,9 @@ pub(super) fn at_load(
         if found.is_empty() {
             break;
         }
+        if let Some(damage) = found.iter().find(|one| one.is_damage()) {
+            return Err(Fault::Damaged(damage.to_string()));
+        }
         mended.lines.extend(rules::repair(&mut after, &found));
     }
     if let Some(left) = rules::of_kept(&after, readers).first() {
@@ -56,11 +59,7 @@ pub(super) fn at_load(
         mended.copy = Some(database::copy_aside(connection, path, "bad")?);
     }
     mended.lines.extend(adopt(&mut after, manifest, machine.as_deref()));
-    let says = Manifest {
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: machine.or_else(|| manifest.machine.clone()),
-        unsound: std::collections::BTreeMap::new(),
-    };
+    let says = Manifest::on(machine.or_else(|| manifest.machine.clone()));
     if after == *kept && says == *manifest {
         return Ok(mended);
     }
@@ -80,87 +79,191 @@ fn adopt(kept: &mut Kept, manifest: &Manifest, machine: Option<&str>) -> Option<
     if before == now {
         return None;
     }
-    let mut count = 0_usize;
+    let count = adopt_all(kept);
+    Some(format!(
+        "this state was made on another machine ({before}; this one is {now}): what was made there is adopted, and never deleted here ({count} resources)"
+    ))
+}
+
+/// Nothing of it was made here. Answers how many were said to be.
+fn adopt_all(kept: &mut Kept) -> usize {
+    let mut count = 0;
     for owned in kept.records.values_mut().filter_map(|record| record.owned.as_mut()) {
         if owned.origin == Some(Origin::Created) {
             Arc::make_mut(owned).origin = Some(Origin::Adopted);
             count += 1;
         }
     }
-    Some(format!(
-        "this state was made on another machine ({before}; this one is {now}): what was made there is adopted, and never deleted here ({count} resources)"
-    ))
+    count
 }
 
 impl SqliteStore {
     /// Repairs a state as far as it can be (B-24). What can be read is kept, what stood there before stays beside. What was made by
     /// a newer program, or cannot be written, is refused.
     pub fn repair(hold: Arc<Hold>, readers: Readers) -> Result<Mended, StoreError> {
-        let path = hold.directory().join(directory::DATABASE);
-        match Self::open_held(Arc::clone(&hold), readers.clone()) {
-            Ok(store) => return Ok(store.mended),
+        Self::repair_on(hold, readers, directory::machine())
+    }
+
+    /// The same on a machine of this name.
+    pub fn repair_on(
+        hold: Arc<Hold>,
+        readers: Readers,
+        machine: Option<String>,
+    ) -> Result<Mended, StoreError> {
+        let folder = hold.directory().to_owned();
+        let path = folder.join(directory::DATABASE);
+        match Self::open_on(Arc::clone(&hold), readers.clone(), machine.clone()) {
+            Ok(store) => return with_key(&folder, store.mended),
             Err(StoreError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }
         let refuse = |fault| refusal(&path, fault);
         let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
-        let (mut kept, mut lines) = match read_damaged(&path) {
+        let Salvaged { mut kept, lost, manifest } = match read_damaged(&path) {
             Ok(found) => found,
             Err(fault @ Fault::Refused(_)) => return Err(refuse(fault)),
-            Err(Fault::Damaged(why)) => (Kept::default(), vec![format!("nothing of it: {why}")]),
+            Err(Fault::Damaged(why)) => {
+                let lost = vec![format!("nothing of it: {why}")];
+                Salvaged { kept: Kept::default(), lost, manifest: None }
+            }
         };
-        lines = lines.into_iter().map(|line| format!("cannot be read: {line}")).collect();
+        let mut lines: Vec<String> =
+            lost.into_iter().map(|line| format!("cannot be read: {line}")).collect();
         for _ in 0..3 {
             let found = rules::of_kept(&kept, &readers);
             lines.extend(rules::repair(&mut kept, &found));
         }
         lines.push(format!("kept: {} resources that could be read", kept.records.len()));
+        if manifest.is_none() && !kept.records.is_empty() {
+            // It may be that of another machine.
+            let count = adopt_all(&mut kept);
+            lines.push(format!(
+                "it cannot be read on which machine they were kept: what was made is adopted, and never deleted here ({count} resources)"
+            ));
+        }
+        let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
         let copy = database::move_aside(&path).map_err(failed)?;
-        let put = |mut opened: Opened| write_all(&mut opened.connection, &kept);
-        connect(&path).and_then(put).map_err(refuse)?;
-        // The name of the machine, and the last look.
-        drop(Self::open_held(hold, readers)?);
-        Ok(Mended { lines, copy: Some(copy) })
+        let put = |mut opened: Opened| write_all(&mut opened.connection, &kept, &says);
+        begin_anew(&path).and_then(put).map_err(refuse)?;
+        // Whether it was made on this machine, and the last look.
+        let store = Self::open_on(hold, readers, machine)?;
+        lines.extend(store.mended.lines.iter().cloned());
+        // The directory is held as long as the store lives.
+        let mended = with_key(&folder, Mended { lines, copy: copy.exists().then_some(copy) });
+        drop(store);
+        mended
     }
 
-    /// Keeps this instead of what is kept, which stays beside (B-24). Answers where.
-    pub fn import(hold: &Hold, new: Recalled) -> Result<Mended, StoreError> {
+    /// Keeps this, as it was made on a machine, instead of what is kept, which stays beside (B-24). Answers where. Secrets are not in what is
+    /// exported: those whose hashes are the same stay.
+    pub fn import(hold: &Hold, new: Imported, readers: &Readers) -> Result<Mended, StoreError> {
+        Self::import_on(hold, new, readers, directory::machine())
+    }
+
+    /// The same on a machine of this name.
+    pub fn import_on(
+        hold: &Hold,
+        Imported { recalled, machine }: Imported,
+        readers: &Readers,
+        here: Option<String>,
+    ) -> Result<Mended, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
         let refuse = |fault| refusal(&path, fault);
         let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
-        let kept = Kept::from(new);
-        let lines = vec![format!("{} resources were taken in", kept.records.len())];
+        let mut kept = Kept::from(recalled);
+        let mut lines = vec![format!("{} resources were taken in", kept.records.len())];
+        if machine.is_none() || machine != here {
+            let count = adopt_all(&mut kept);
+            lines.push(format!(
+                "they were kept on another machine ({}): what was made there is adopted, and never deleted here ({count} resources)",
+                machine.as_deref().unwrap_or("it is not said which")
+            ));
+        }
+        let says = Manifest::on(here);
         let copy = match connect(&path) {
-            Ok(Opened { mut connection, .. }) => {
+            Ok(Opened { mut connection, kept: before, .. }) => {
+                keep_secrets(&mut kept, &before, readers);
                 let copy = database::copy_aside(&connection, &path, "before").map_err(refuse)?;
-                write_all(&mut connection, &kept).map_err(refuse)?;
+                write_all(&mut connection, &kept, &says).map_err(refuse)?;
                 copy
             }
             Err(Fault::Damaged(_)) => {
+                if let Ok(found) = read_damaged(&path) {
+                    keep_secrets(&mut kept, &found.kept, readers);
+                }
                 let copy = database::move_aside(&path).map_err(failed)?;
-                let put = |mut opened: Opened| write_all(&mut opened.connection, &kept);
-                connect(&path).and_then(put).map_err(refuse)?;
+                let put = |mut opened: Opened| write_all(&mut opened.connection, &kept, &says);
+                begin_anew(&path).and_then(put).map_err(refuse)?;
                 copy
             }
             Err(refused) => return Err(refuse(refused)),
         };
-        Ok(Mended { lines, copy: Some(copy) })
+        with_key(hold.directory(), Mended { lines, copy: copy.exists().then_some(copy) })
     }
 }
 
-fn write_all(connection: &mut Connection, kept: &Kept) -> Result<(), Fault> {
+/// Makes another key where the one of what is kept is lost, and says so.
+fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> {
+    if let Err(why) = directory::found_key(directory)? {
+        if super::look::holds_rows(directory)? {
+            mended.lines.push(format!(
+                "{}: {why}; another one is made, so that what was received counts as changed and is made again",
+                directory::KEY
+            ));
+        }
+        directory::make_key(directory)?;
+    }
+    Ok(mended)
+}
+
+/// What was exported, and on which machine it was kept, where that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// All that is to be kept.
+    pub recalled: Recalled,
+    /// The machine.
+    pub machine: Option<String>,
+}
+
+/// What is exported is without its secrets: those that are kept here stay.
+fn keep_secrets(new: &mut Kept, before: &Kept, readers: &Readers) {
+    for (identity, record) in &mut new.records {
+        let before = before.records.get(identity).and_then(|before| before.sent.as_ref());
+        let joined = record.sent.as_ref().zip(before);
+        if let Some(joined) = joined.and_then(|(sent, before)| (readers.secrets)(sent, before)) {
+            record.sent = Some(joined);
+        }
+    }
+}
+
+fn write_all(connection: &mut Connection, kept: &Kept, says: &Manifest) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     rows::replace(&transaction, kept)?;
+    says.write(&transaction)?;
     Ok(transaction.commit()?)
 }
 
+/// What is left of a damaged database.
+struct Salvaged {
+    kept: Kept,
+    lost: Vec<String>,
+    /// None where it cannot be read.
+    manifest: Option<Manifest>,
+}
+
 /// What can be read of a damaged database, and what cannot.
-fn read_damaged(path: &Path) -> Result<(Kept, Vec<String>), Fault> {
+fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
+    if let Some(gone) = gone(path)? {
+        return Err(gone);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     if version > SCHEMA {
         return Err(Fault::Refused(database::newer(version, SCHEMA)));
     }
-    Ok(rows::salvage(&connection))
+    let (kept, lost) = rows::salvage(&connection);
+    // One without a version says nothing of itself.
+    let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
+    Ok(Salvaged { kept, lost, manifest })
 }

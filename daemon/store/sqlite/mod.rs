@@ -11,7 +11,7 @@ mod owned;
 mod rows;
 
 pub use look::Verified;
-pub use mend::Mended;
+pub use mend::{Imported, Mended};
 
 use super::database::{self, Fault};
 use super::directory::{self, Hold};
@@ -70,6 +70,10 @@ impl SqliteStore {
             (readers.told)(rules::REPAIRED, line);
         }
         let Opened { connection, kept, manifest } = opened;
+        for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
+            let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
+            (readers.told)(rules::LEFT_ALONE, &line);
+        }
         let (connection, verified) = (Some(connection), Some(kept));
         Ok(Self { connection, verified, manifest, path, readers, mended, _hold: hold })
     }
@@ -77,12 +81,21 @@ impl SqliteStore {
     /// Whether something is kept in this state directory.
     #[must_use]
     pub fn is_there(state_directory: &Path) -> bool {
-        state_directory.join(directory::DATABASE).exists()
+        state_directory.join(directory::DATABASE).exists() || directory::has_key(state_directory)
     }
 
-    /// The key of the hashes of this state directory: made where there is none.
+    /// The key of the hashes of this state directory: made where there is none and nothing is kept yet. What is kept without its key
+    /// is damaged: another one would make all that was hashed count as changed.
     pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
-        directory::key(state_directory)
+        match directory::found_key(state_directory)? {
+            Ok(key) => return Ok(key),
+            Err(_) if !look::holds_rows(state_directory)? => {}
+            Err(why) => {
+                let path = state_directory.join(directory::KEY).display().to_string();
+                return Err(StoreError::Damaged { path, why });
+            }
+        }
+        directory::make_key(state_directory)
     }
 
     /// The same, for one who only looks: none where there is none.
@@ -116,7 +129,7 @@ impl Store for SqliteStore {
         };
         let in_flight = kept.in_flight();
         if in_flight.is_empty() {
-            return Ok(kept.recalled());
+            return Ok(self.readers.only_known(kept.recalled()));
         }
         let before = kept.clone();
         for identity in &in_flight {
@@ -127,7 +140,7 @@ impl Store for SqliteStore {
         if let Err(error) = self.with(|connection| write_settled(connection, &before, &in_flight)) {
             tracing::warn!(%error, "cannot record what the last run left behind");
         }
-        Ok(kept.recalled())
+        Ok(self.readers.only_known(kept.recalled()))
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
@@ -222,8 +235,35 @@ struct Opened {
     manifest: Manifest,
 }
 
-/// Opens the database, makes its tables where it is new, and verifies everything in it.
+/// Makes a new database where the one before was moved aside.
+fn begin_anew(path: &Path) -> Result<Opened, Fault> {
+    connect_to(path, false)
+}
+
+/// Opens the database, makes its tables where it is new, and verifies everything in it. The key beside it is made after it: where
+/// there is one, there was a state.
 fn connect(path: &Path) -> Result<Opened, Fault> {
+    let was_there = path.parent().is_some_and(directory::has_key);
+    if was_there && let Some(gone) = gone(path)? {
+        // Not even opened: the log of an empty database would be deleted.
+        return Err(gone);
+    }
+    connect_to(path, was_there)
+}
+
+/// Why there is nothing to read, if so: it is missing, or empty.
+fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
+    let what = match std::fs::metadata(path) {
+        Ok(found) if found.len() > 0 => return Ok(None),
+        Ok(_) => "it is empty",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is missing",
+        Err(error) => return Err(Fault::Refused(error.to_string())),
+    };
+    Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", directory::KEY))))
+}
+
+/// The same of one that may be new.
+fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     let (mut connection, version) = database::open(path)?;
     if version > SCHEMA {
         return Err(Fault::Refused(database::newer(version, SCHEMA)));
@@ -231,6 +271,9 @@ fn connect(path: &Path) -> Result<Opened, Fault> {
     if version == 0 {
         // Before anything of it is changed.
         database::is_new(&connection)?;
+        if was_there {
+            return Err(Fault::Damaged("there are no tables in it".to_owned()));
+        }
     }
     database::hold(&connection)?;
     if version == 0 {

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::look::{Look, Want};
+use super::lost;
 use super::plan::{Found, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
@@ -106,8 +107,11 @@ impl File {
             },
             differences: Vec::new(),
             destructive: false,
+            lost: None,
         };
         if let Some(finding) = finding {
+            let lost = finding.plan.found.filter(|_| finding.destructive);
+            found.lost = lost.map(|seen| lost::digest(&spot, &seen, cancel)).transpose()?;
             found.premise.top = Some(finding.plan);
             found.differences = finding.differences;
             found.destructive = finding.destructive;

@@ -9,6 +9,7 @@ mod declare_more;
 mod diff;
 mod known;
 mod look;
+mod lost;
 mod mode;
 mod needs;
 mod plan;

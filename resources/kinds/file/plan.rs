@@ -98,19 +98,26 @@ pub(super) struct Found {
     pub(super) premise: Premise,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
+    /// A hash of what would be gone.
+    pub(super) lost: Option<u64>,
 }
 
 impl Found {
-    /// A hash of all that this was decided from, where a content that was there is not shown in full; 0 where all is shown.
+    /// A hash of all that this was decided from, where a content that was there is not shown in full, and of what would be gone; 0
+    /// where all is shown.
     pub(super) fn seal(&self) -> u64 {
         let is_hidden = |one: &Difference| {
             one.aspect == "content" && !one.from.is_empty() && one.diff.is_none()
         };
-        if !self.differences.iter().any(is_hidden) {
+        let is_hidden = self.differences.iter().any(is_hidden);
+        if !is_hidden && self.lost.is_none() {
             return 0;
         }
         let mut hash = DefaultHasher::new();
-        format!("{:?}", self.premise).hash(&mut hash);
+        if is_hidden {
+            format!("{:?}", self.premise).hash(&mut hash);
+        }
+        self.lost.hash(&mut hash);
         hash.finish().max(1)
     }
 }

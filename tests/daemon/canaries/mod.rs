@@ -145,7 +145,7 @@ fn has_failed(log: &str, names: &[&str]) -> bool {
     names.iter().all(|name| log.lines().any(|l| l.contains(name) && l.contains("failed")))
 }
 
-/// S-6: in no output, no log, no message, no panic, no answer, no state, no argument of a child.
+/// S-6, C-18: in no output, no log, no message, no panic, no answer, no state, no argument of a child.
 #[test]
 fn forty_canaries_are_found_nowhere() {
     let rows = rows();

@@ -2,6 +2,7 @@
 
 #![cfg(target_arch = "x86_64")]
 
+mod announced;
 mod failing;
 mod full;
 mod idle;

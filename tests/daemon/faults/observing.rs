@@ -55,8 +55,9 @@ fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     at.extend(flags);
     let status = ask(host, &at);
     status.exits(73).prints(why).prints("hint: ").prints("observing only");
-    let first = status.stdout.lines().next().unwrap_or_default();
-    assert!(first.contains(why), "first of all: {status}");
+    let mut lines = status.stdout.lines();
+    assert!(lines.next().is_some_and(|line| line.contains("observing only")), "{status}");
+    assert!(lines.next().is_some_and(|line| line.contains(why)), "right after it: {status}");
     host.graph(LESS);
     daemon.signal(SIGHUP).wait_for("loaded");
     host.graph(GRAPH);
@@ -107,6 +108,33 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
         let bad =
             bad.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains(".db.bad-"));
         assert_eq!(std::fs::read(bad.expect("kept beside")).expect("read"), bytes);
+        ask(&host, &["status"]).exits(0);
+        stop(daemon);
+    }
+}
+
+/// What somebody does to a state directory.
+type Loss = fn(&Host);
+
+/// B-22, F-4: a state that is gone, empty, or without the key of its hashes is no new one: nothing is adopted, drawn anew or run again
+/// before somebody has it repaired.
+#[test]
+fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
+    let losses: [(&str, Loss, usize); 4] = [
+        ("it is missing, and values.key", |host| _ = host.remove("state/state.db"), 2),
+        ("it is empty, and values.key", |host| _ = host.write("state/state.db", ""), 2),
+        ("values.key is damaged: it is missing", |host| _ = host.remove("state/values.key"), 1),
+        ("found 3", |host| _ = host.write("state/values.key", "cut"), 1),
+    ];
+    for (why, loss, runs) in losses {
+        let host = moved();
+        loss(&host);
+        host.apply().exits(73).says(why).says("steadfast state repair");
+        stop(observes(&host, why));
+        let daemon = observes(&host, why);
+        ask(&host, &["state", "repair"]).exits(0);
+        daemon.wait_for("converged");
+        assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", runs));
         ask(&host, &["status"]).exits(0);
         stop(daemon);
     }

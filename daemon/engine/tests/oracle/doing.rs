@@ -40,7 +40,7 @@ impl Books {
                     self.cancel(*run, *id);
                 }
             }
-            Action::Forget(id) => {
+            Action::Forget(id, _) => {
                 if self.vertices.contains_key(id) {
                     self.broken(E17_SWAP, &format!("{id} is forgotten and still in the graph"));
                 }

@@ -1,0 +1,210 @@
+//! What a reload that changes one definition costs the loop that holds the host, and what of it the engine's part is.
+//!
+//! `cargo bench --bench reload`: medians of nine rounds, in processor time of the one thread. The graph has been read and checked
+//! before, by another thread. The files are there, are watched, and are as declared; nothing keeps state.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+use steadfast::config::{Loaded, Options, load};
+use steadfast::driver::{
+    Answer, Audience, Driver, Inbox, Input, News, Parts, Pulse, Settings, local_minute,
+};
+use steadfast::store::Recalled;
+use steadfast_engine::{
+    Action, Declared, Edge, Engine, Event, Graph, Nature, Slots, Swap, Tick, Verdict, VertexId,
+};
+use steadfast_resources::{Host, MintKey};
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 9;
+
+/// Processor time of this thread so far.
+fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("since the start")
+}
+
+/// Tells of each graph how many definitions it changed and kept.
+struct Ear(Sender<(usize, usize)>);
+
+impl Audience for Ear {
+    fn hear(&mut self, news: &News<'_>) {
+        if let News::Loaded { change, .. } = news {
+            self.0.send((change.changed.count, change.kept)).expect("the bench listens");
+        }
+    }
+}
+
+/// A graph of so many files, and those files; of the last it wants another content in each round.
+fn graph(folder: &Path, count: usize, round: usize) -> Loaded {
+    let mut text = String::from("graph: bench\nresources:\n  file:\n");
+    for i in 0..count {
+        let path = folder.join(format!("d{}", i / 1000)).join(format!("f{i}"));
+        let content = if i + 1 == count { round } else { 0 };
+        writeln!(
+            text,
+            "  - name: f{i}\n    path: {}\n    content: x{content}\n    mode: \"0644\"",
+            path.display()
+        )
+        .expect("a string takes everything");
+    }
+    let path: PathBuf = folder.join("graph.yaml");
+    std::fs::write(&path, text).expect("room for the graph");
+    load(std::slice::from_ref(&path), &Options::default()).expect("a valid graph")
+}
+
+fn make_files(folder: &Path, count: usize) {
+    for i in 0..count {
+        let directory = folder.join(format!("d{}", i / 1000));
+        std::fs::create_dir_all(&directory).expect("room for a directory");
+        std::fs::write(directory.join(format!("f{i}")), "x0").expect("room for a file");
+    }
+}
+
+/// A driver on a thread of its own: where to put things for it.
+fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<Input> {
+    let (told, inbox) = mpsc::channel();
+    let settings = Settings {
+        one_shot: false,
+        slots: Slots::default(),
+        sweep: None,
+        pause_limit: Duration::from_hours(8),
+        whole: true,
+        removes: true,
+        brake: None,
+        clock: local_minute,
+        guard: None,
+    };
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let parts = Parts {
+                host: Host::default(),
+                key,
+                journal: None,
+                recalled: Recalled::default(),
+                history: None,
+                observing: None,
+                audience: Box::new(ear),
+            };
+            let driver = Driver::new(settings, parts);
+            told.send(driver.inbox()).expect("the bench waits");
+            driver.run().await;
+        });
+    });
+    inbox.recv().expect("a driver")
+}
+
+/// A question that is answered with the time of the driver's thread.
+fn ping() -> (Input, Receiver<(Duration, Pulse)>) {
+    let (sender, answer) = mpsc::channel();
+    let tell = move |pulse| sender.send((now(), pulse)).expect("the bench waits");
+    (Input::Ping(Answer(Box::new(tell))), answer)
+}
+
+/// How long the driver's thread works on a graph, all in all.
+fn reload(inbox: &Inbox<Input>, loaded: Loaded) -> Duration {
+    let ((before, began), (after, ended)) = (ping(), ping());
+    let graph = Input::Graph { graph: Ok(Box::new(loaded)), operator: true };
+    inbox.put_all([before, graph, after]);
+    let end = ended.recv().expect("a driver").0;
+    end.saturating_sub(began.recv().expect("a driver").0)
+}
+
+fn for_the_engine(loaded: &Loaded) -> Arc<Graph> {
+    let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
+    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
+        id: id(number),
+        definition: vertex.definition,
+        meta: Arc::clone(&vertex.meta),
+        nature: Nature::default(),
+    });
+    let edges = loaded.edges.iter().map(|link| Edge {
+        from: id(link.from),
+        to: id(link.to),
+        notify: link.notify,
+    });
+    let graph = Graph::new(vertices.collect(), edges.collect(), Vec::new());
+    Arc::new(graph.expect("a valid graph"))
+}
+
+/// How long the engine alone works on a graph; what follows from it is not counted.
+fn swap(engine: &mut Engine, tick: &mut u64, graph: Arc<Graph>) -> Duration {
+    let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
+    let start = now();
+    let mut actions = engine.handle(Tick(*tick), Event::Swap(swap));
+    let spent = now().saturating_sub(start);
+    loop {
+        let event = |action: &Action| match action {
+            Action::Watch(id) => Some(Event::Watching(*id)),
+            Action::Start(start) => Some(Event::Checked(start.run, Verdict::Same)),
+            _ => None,
+        };
+        let events: Vec<Event> = actions.iter().filter_map(event).collect();
+        if events.is_empty() {
+            return spent;
+        }
+        actions = events
+            .into_iter()
+            .flat_map(|event| {
+                *tick += 1;
+                engine.handle(Tick(*tick), event)
+            })
+            .collect();
+    }
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
+
+#[expect(clippy::print_stdout, reason = "the measurement is its output")]
+fn measure(count: usize, key: &Arc<MintKey>) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    make_files(folder.path(), count);
+    let (news, loaded) = mpsc::channel();
+    let inbox = driver(Ear(news), Arc::clone(key));
+    let first = graph(folder.path(), count, 0);
+    let (mut engine, mut tick) = (Engine::new(Slots::default(), false), 1);
+    swap(&mut engine, &mut tick, for_the_engine(&first));
+    reload(&inbox, first);
+    loop {
+        let (question, answer) = ping();
+        inbox.put(question);
+        if answer.recv().expect("a driver").1.converged {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    loaded.recv().expect("the first graph");
+    let (mut whole, mut alone) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        let next = graph(folder.path(), count, round);
+        alone.push(swap(&mut engine, &mut tick, for_the_engine(&next)));
+        whole.push(reload(&inbox, next));
+        let changed = loaded.recv().expect("another graph");
+        assert_eq!(changed, (1, count - 1), "one definition differs");
+        // The one that differs is looked at.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    inbox.put(Input::Stop(Duration::ZERO));
+    let (whole, alone) = (median(&mut whole), median(&mut alone));
+    println!(
+        "{count:>7} files, one definition differs: the loop is held up for {whole:>7.2} ms, of which the engine {alone:>6.2} ms"
+    );
+}
+
+fn main() {
+    let key = Arc::new(MintKey::take().expect("nobody had it before"));
+    for count in [1_000, 10_000, 100_000] {
+        measure(count, &key);
+    }
+}

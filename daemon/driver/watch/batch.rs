@@ -1,0 +1,134 @@
+//! What one read of inotify brought, without what it says twice: whoever rewrites one file all the time fills reads with it.
+
+use super::backend::{DirectoryId, Happening};
+use rustix::fs::inotify::ReadFlags;
+
+const STRUCTURAL: ReadFlags = ReadFlags::CREATE
+    .union(ReadFlags::DELETE)
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);
+
+const GONE: ReadFlags =
+    ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED);
+
+/// So many of the last events are looked through for the same one: more would cost more than they save.
+const LOOKED_THROUGH: usize = 8;
+
+/// One event as it was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    pub(super) number: i32,
+    flags: ReadFlags,
+    name: Box<[u8]>,
+}
+
+/// The events of one read.
+#[derive(Debug, Default)]
+pub(super) struct Batch(pub(super) Vec<Read>);
+
+impl Batch {
+    /// Adds one, unless another of this read says the same: that something of an entry is other than it was. The kernel merges
+    /// such only where one follows the other, and each write followed by its close is two.
+    ///
+    /// Nothing is lost by it: all of one read are told together, when all of them have happened.
+    pub(super) fn put(&mut self, number: i32, flags: ReadFlags, name: &[u8]) {
+        let repeats = |read: &Read| read.number == number && read.is_plain() && *read.name == *name;
+        let mut last = self.0.iter().rev().take(LOOKED_THROUGH);
+        if is_plain(flags) && last.any(repeats) {
+            return;
+        }
+        self.0.push(Read { number, flags, name: name.into() });
+    }
+
+    /// Whether events were lost.
+    pub(super) fn overflowed(&self) -> bool {
+        self.0.iter().any(|read| read.flags.contains(ReadFlags::QUEUE_OVERFLOW))
+    }
+}
+
+impl Read {
+    pub(super) fn happening(&self, directory: DirectoryId) -> Happening<'_> {
+        if self.flags.intersects(GONE) {
+            return Happening::Lost(directory);
+        }
+        let structural = self.flags.intersects(STRUCTURAL);
+        Happening::Entry { directory, name: &self.name, structural }
+    }
+
+    fn is_plain(&self) -> bool {
+        is_plain(self.flags)
+    }
+}
+
+/// It only says that the content or attributes of an entry changed.
+fn is_plain(flags: ReadFlags) -> bool {
+    !flags.intersects(STRUCTURAL.union(GONE).union(ReadFlags::QUEUE_OVERFLOW))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITTEN: ReadFlags = ReadFlags::MODIFY;
+    const CLOSED: ReadFlags = ReadFlags::CLOSE_WRITE;
+
+    fn batch(events: &[(i32, ReadFlags, &str)]) -> Batch {
+        let mut batch = Batch::default();
+        for (number, flags, name) in events {
+            batch.put(*number, *flags, name.as_bytes());
+        }
+        batch
+    }
+
+    fn kept(events: &[(i32, ReadFlags, &str)]) -> Vec<(i32, String)> {
+        let name = |read: &Read| String::from_utf8(read.name.to_vec()).expect("a name of the test");
+        batch(events).0.iter().map(|read| (read.number, name(read))).collect()
+    }
+
+    #[test]
+    fn what_is_written_again_and_again_is_one_event() {
+        let mut all = Vec::new();
+        for _ in 0..1000 {
+            all.extend([(1, WRITTEN, "a"), (1, CLOSED, "a"), (1, ReadFlags::ATTRIB, "a")]);
+        }
+        assert_eq!(kept(&all), [(1, "a".to_owned())]);
+    }
+
+    /// E-4, W-1: each entry that anything happened to is still told of, also in the midst of many repeats.
+    #[test]
+    fn nobody_else_is_hidden() {
+        let mut all = vec![(1, WRITTEN, "a"); 500];
+        all.extend([(2, WRITTEN, "a"), (1, WRITTEN, "b"), (1, WRITTEN, ""), (1, WRITTEN, "a")]);
+        all.extend(vec![(1, CLOSED, "a"); 500]);
+        let of = |number, name: &str| (number, name.to_owned());
+        assert_eq!(kept(&all), [of(1, "a"), of(2, "a"), of(1, "b"), of(1, "")]);
+    }
+
+    #[test]
+    fn what_comes_or_goes_is_told_each_time() {
+        for flags in [
+            ReadFlags::CREATE,
+            ReadFlags::DELETE,
+            ReadFlags::MOVED_FROM,
+            ReadFlags::MOVED_TO,
+            ReadFlags::DELETE_SELF,
+            ReadFlags::MOVE_SELF,
+            ReadFlags::IGNORED,
+            ReadFlags::QUEUE_OVERFLOW,
+        ] {
+            let all = [(1, WRITTEN, "a"), (1, flags, "a"), (1, flags, "a"), (1, WRITTEN, "a")];
+            assert_eq!(kept(&all).len(), 3, "{flags:?}");
+            // Neither does it stand for a write that follows it.
+            assert_eq!(kept(&[(1, flags, "a"), (1, WRITTEN, "a")]).len(), 2, "{flags:?}");
+        }
+        assert!(batch(&[(1, WRITTEN, "a"), (-1, ReadFlags::QUEUE_OVERFLOW, "")]).overflowed());
+        assert!(!batch(&[(1, WRITTEN, "a")]).overflowed());
+    }
+
+    #[test]
+    fn a_repeat_that_is_far_away_is_only_told_again() {
+        let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        let round = || names.iter().map(|name| (1, WRITTEN, name.as_str()));
+        assert_eq!(kept(&round().chain(round()).collect::<Vec<_>>()).len(), 40);
+    }
+}

@@ -1,0 +1,112 @@
+//! What leaves without that an operator asked for it is not forgotten: it comes back as it was.
+
+use crate::daemon::Daemon;
+use crate::host::{Host, LIMIT};
+use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
+
+const STAYS: &str = "graph: g\nresources:\n  noop: [{name: stays}]\n";
+
+const WHOLE: &str = r#"graph: g
+resources:
+  noop: [{name: stays}]
+  password: [{name: p, length: 24, saved: true}]
+  file: [{name: secret, path: $DIR/secret, mode: 0600, recv: {content: {template: "pw=${p}\n", values: {p: "password[p].password"}}}}]
+  exec: [{name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}]
+"#;
+
+fn stop(mut daemon: Daemon) {
+    daemon.signal(SIGTERM);
+    assert_eq!(daemon.ends_after_panics(LIMIT), 0);
+}
+
+/// Nothing was made anew or run again: the password is the one from before, also where its file has to be made again.
+#[track_caller]
+fn is_as_before(host: &Host, secret: &str) {
+    host.remove("secret");
+    host.wait_until("the file is there again", || host.exists("secret"));
+    assert_eq!(host.read("secret"), secret);
+    assert_eq!(host.lines("ran").len(), 1);
+}
+
+fn reload(host: &Host, daemon: &Daemon, text: &str) {
+    daemon.skip_to_now();
+    host.graph(text);
+    daemon.wait_for("loaded");
+    daemon.wait_for("converged");
+}
+
+/// B-16: a graph that `--watch` finds half written, and then whole: in one life of the daemon, and across a crash in between.
+#[test]
+fn a_watched_graph_that_was_half_written_loses_nothing() {
+    let host = Host::with(WHOLE);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    let secret = host.read("secret");
+    assert!(secret.len() > 20 && host.lines("ran").len() == 1);
+    reload(&host, &daemon, STAYS);
+    reload(&host, &daemon, WHOLE);
+    is_as_before(&host, &secret);
+    reload(&host, &daemon, STAYS);
+    daemon.kill();
+    host.graph(WHOLE);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    is_as_before(&host, &secret);
+    // What an operator's reload leaves out is forgotten, whether it had left before or leaves now.
+    reload(&host, &daemon, STAYS);
+    daemon.skip_to_now();
+    daemon.signal(SIGHUP).wait_for("loaded");
+    reload(&host, &daemon, WHOLE);
+    host.wait_until("it has run again", || host.lines("ran").len() == 2);
+    host.wait_until("another one is made", || {
+        let now = host.read("secret");
+        now.len() == secret.len() && now != secret
+    });
+    stop(daemon);
+}
+
+/// B-16: who only looks at another graph loses nothing, whoever asks for it.
+#[test]
+fn a_look_at_another_graph_loses_nothing() {
+    let host = Host::with(WHOLE);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let secret = host.read("secret");
+    stop(daemon);
+    host.graph(STAYS);
+    let daemon = host.run(&["--noop"]);
+    daemon.wait_for("converged");
+    daemon.skip_to_now();
+    daemon.signal(SIGHUP).wait_for("loaded");
+    stop(daemon);
+    host.graph(WHOLE);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    is_as_before(&host, &secret);
+    stop(daemon);
+}
+
+/// B-16: a kept graph that runs because the one that is there is refused forgets nothing that came after it.
+#[test]
+fn a_kept_graph_loses_nothing() {
+    let host = Host::with(STAYS);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.wait_until("it is kept", || host.exists("state/graph.json"));
+    stop(daemon);
+    host.graph(WHOLE);
+    let daemon = host.run(&["--no-kept-graph"]);
+    daemon.wait_for("converged");
+    let secret = host.read("secret");
+    stop(daemon);
+    host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("kept_graph");
+    daemon.wait_for("converged");
+    daemon.skip_to_now();
+    host.graph(WHOLE);
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    is_as_before(&host, &secret);
+    stop(daemon);
+}

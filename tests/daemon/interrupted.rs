@@ -1,0 +1,99 @@
+//! What was begun and has no end is unknown at the next start: it is looked at, and what its kind says follows.
+
+use crate::host::Host;
+use crate::output::Output;
+use steadfast::store::{Entry, SqliteStore, Store as _};
+
+const GRAPH: &str = r#"
+graph: g
+resources:
+  file: [{name: f, path: $DIR/f, content: "declared\n"}]
+  exec:
+  - {name: told, shell: /bin/sh, cmd: "cat $DIR/f >> $DIR/told", refresh_only: true, subscribe: "file[f]"}
+"#;
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--state-dir").arg(host.path("state"));
+    host.finish(command)
+}
+
+/// B-8: a begin without an end. As declared, it is adopted: nothing is changed. Absent, it is as if it had never begun: made. Anything
+/// else is applied as always. What its intent owes is owed each time, and paid once.
+#[test]
+fn a_begin_without_an_end_is_unknown() {
+    for (found, changes) in [(Some("declared\n"), false), (None, true), (Some("half"), true)] {
+        let host = Host::with(GRAPH);
+        host.apply().exits(0);
+        assert_eq!(host.lines("told").len(), 1);
+        let mut store = SqliteStore::open(&host.path("state")).expect("opened");
+        let recalled = store.recall().expect("told");
+        let begin = Entry::Begin {
+            identity: "file[f]".into(),
+            definition: recalled.resources["file[f]"].done.expect("done"),
+            stamp: recalled.stamp + 1,
+            owes: vec!["exec[told]".into()],
+        };
+        store.commit(&[begin]).expect("kept");
+        drop(store);
+        host.remove("f");
+        if let Some(content) = found {
+            host.write("f", content);
+        }
+        let applied = host.apply();
+        applied.exits(0).prints("changed exec[told]");
+        assert_eq!(applied.stdout.contains("changed file[f]"), changes, "{found:?}: {applied}");
+        assert_eq!(host.lines("told"), ["declared", "declared"], "{found:?}: owed, and paid once");
+        host.apply().exits(0).prints(", 0 changed in");
+        let mut store = SqliteStore::open(&host.path("state")).expect("opened");
+        let kept = store.recall().expect("told").resources;
+        assert!(kept.values().all(|kept| kept.owed.is_none()), "{found:?}: {kept:?}");
+        // What was adopted is looked at anew at each start, which costs no write (B-5).
+        assert_eq!(kept["file[f]"].interrupted.is_some(), !changes, "{found:?}: {kept:?}");
+    }
+}
+
+/// B-9: a command whose check cannot tell is run again, skipped, or left to the operator, as it declares; how long the last one waits is
+/// shown; it waits at each start until the operator decides.
+#[test]
+fn a_command_that_was_cut_off_follows_its_policy() {
+    let each = ["rerun", "skip", "ask"].map(|policy| {
+        format!(
+            "  - {{name: {policy}, shell: /bin/sh, cmd: \"echo x >> $DIR/{policy}; while ! test -e $DIR/go; do \
+             $DIR/sleep 0.02; done\", on_interrupt: {policy}}}\n"
+        )
+    });
+    let host = Host::with(&format!("graph: g\nresources:\n  exec:\n{}", each.concat()));
+    let daemon = host.run(&[]);
+    for policy in ["rerun", "skip", "ask"] {
+        host.wait_for_lines(policy, 1);
+    }
+    daemon.kill_with_children();
+    host.write("go", "");
+    let ran = || ["rerun", "skip", "ask"].map(|policy| host.lines(policy).len());
+    for _ in 0..2 {
+        let daemon = host.run(&[]);
+        daemon.wait_for_of("held", "exec[ask]");
+        host.wait_until("the others are done", || ran() == [2, 1, 1]);
+        let waits = "exec[ask]: was cut off, and waits for the operator, for ";
+        host.wait_until("only it is left", || {
+            let status = ask(&host, &["status"]);
+            status.stdout.contains(waits) && !status.stdout.contains("exec[rerun]")
+        });
+        host.wait_until("its age grows", || {
+            let status = ask(&host, &["status", "--json"]).json().to_string();
+            let ages = status.split("\"undecided_for\":").skip(1);
+            let seconds =
+                ages.filter_map(|rest| rest.split([',', '}']).next()?.parse::<u64>().ok());
+            seconds.max() >= Some(1)
+        });
+        daemon.kill();
+    }
+    assert_eq!(ran(), [2, 1, 1], "what was decided once is not decided again");
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("held", "exec[ask]");
+    ask(&host, &["redo", "exec[ask]"]).exits(0);
+    daemon.wait_for("converged");
+    assert_eq!(ran(), [2, 1, 2]);
+    ask(&host, &["status"]).exits(0).prints_nothing_of("waits for the operator");
+}

@@ -1,0 +1,121 @@
+//! Databases of each older schema, as those programs made them, are read and brought up with all that stands in them.
+
+use std::path::Path;
+use std::sync::Arc;
+use steadfast::store::{
+    Ended, Entry, Hidden, Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Store as _,
+};
+
+/// What an older program has left: the tables as they stood in its source, and rows with its sums.
+const SCHEMAS: [&str; 4] = [
+    include_str!("schemas/1.sql"),
+    include_str!("schemas/2.sql"),
+    include_str!("schemas/3.sql"),
+    include_str!("schemas/4.sql"),
+];
+
+fn pause(reason: &str) -> Option<PauseRecord> {
+    Some(PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800 })
+}
+
+/// What is told back of it, but for the key.
+fn expected(schema: usize) -> Recalled {
+    let owed = Some((6, "file[b]".to_owned()));
+    let a = Remembered { done: Some(u64::MAX - 1), owed: owed.clone(), ..Remembered::default() };
+    let c = Remembered { interrupted: Some(13), owed, ..Remembered::default() };
+    let b = Remembered { done: Some(9), interrupted: Some(11), ..Remembered::default() };
+    let sent = Some(Hidden("{\"password\":\"s\"}".into()));
+    let password =
+        Remembered { done: Some(3), sent, taken: Some("h".into()), ..Remembered::default() };
+    let parked = Remembered { parked: pause("the operator"), ..Remembered::default() };
+    let owned = Owned {
+        origin: Some(Origin::Created),
+        graph: "g".into(),
+        delete: true,
+        protect: true,
+        thing: u64::MAX - 98,
+        removal: Some("{}".into()),
+        after: vec!["exec[c]".into(), "file[b]".into()],
+        ..Owned::default()
+    };
+    let made = Remembered { done: Some(4), owned: Some(Arc::new(owned)), ..Remembered::default() };
+    let all = [
+        (1, "exec[a]", a),
+        (1, "exec[c]", c),
+        (1, "file[b]", b),
+        (2, "password[p]", password),
+        (3, "file[parked]", parked),
+        (4, "file[made]", made),
+    ];
+    let known = all.into_iter().filter(|(since, _, _)| *since <= schema);
+    let resources = known.map(|(_, name, kept)| (name.to_owned(), kept)).collect();
+    Recalled { resources, pause: pause("USR1"), stamp: 6, key: None }
+}
+
+fn keyless(recalled: Recalled) -> Recalled {
+    Recalled { key: None, ..recalled }
+}
+
+fn make(path: &Path, sql: &str) {
+    // A directory as the program makes it, without a database.
+    drop(SqliteStore::open(path).expect("opened"));
+    std::fs::remove_file(path.join("state.db")).expect("removed");
+    let connection = rusqlite::Connection::open(path.join("state.db")).expect("opened");
+    connection.execute_batch(sql).expect("as it was");
+}
+
+/// F-21, B-21: by one who only looks it is read as it is; by one who writes it is brought up, with nothing to put right and a copy of the
+/// old one beside; from then on it keeps what this schema keeps.
+#[test]
+fn what_older_programs_have_left_is_brought_up() {
+    for (schema, sql) in (1..).zip(SCHEMAS) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("state");
+        make(&path, sql);
+        let before = std::fs::read(path.join("state.db")).expect("read");
+        let peeked = SqliteStore::peek(&path).expect("read");
+        assert_eq!(keyless(peeked), expected(schema), "looked at, schema {schema}");
+        assert_eq!(std::fs::read(path.join("state.db")).expect("read"), before, "only looked at");
+
+        let mut store = SqliteStore::open(&path).expect("opened");
+        assert_eq!(store.mended().lines(), [] as [String; 0], "schema {schema}");
+        assert_eq!(keyless(store.recall().expect("told")), expected(schema), "schema {schema}");
+        let copies = std::fs::read_dir(&path).expect("listed").flatten();
+        let names = copies.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let begins = format!("state.db.schema-{schema}-");
+        let copy = names.filter(|name| name.starts_with(&begins)).collect::<Vec<_>>();
+        assert_eq!(copy.len(), 1, "schema {schema}");
+        let copied = rusqlite::Connection::open(path.join(&copy[0])).expect("opened");
+        let version = copied.pragma_query_value(None, "user_version", |row| row.get::<_, usize>(0));
+        assert_eq!(version.expect("a version"), schema, "the copy is of the old schema");
+
+        keeps_all(store, &path, expected(schema));
+        assert!(SqliteStore::verify(&path).expect("read").unsound.is_empty(), "schema {schema}");
+    }
+}
+
+/// All that this schema knows is written to it and told back, beside what was there.
+fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: Recalled) {
+    let name: Arc<str> = "file[new]".into();
+    let owned = Arc::new(Owned { protect: true, graph: "g".into(), ..Owned::default() });
+    let entries = [
+        Entry::Sent { identity: Arc::clone(&name), values: Hidden("{}".into()) },
+        Entry::Park { identity: Arc::clone(&name), pause: pause("r") },
+        Entry::Own { identity: Arc::clone(&name), owned: Some(Arc::clone(&owned)) },
+        super::end(&name, 8, Ended::Well, &[], None),
+    ];
+    store.commit(&entries).expect("kept");
+    drop(store);
+    let new = Remembered {
+        done: Some(1008),
+        sent: Some(Hidden("{}".into())),
+        parked: pause("r"),
+        owned: Some(owned),
+        ..Remembered::default()
+    };
+    expected.resources.insert(name.to_string(), new);
+    expected.stamp = 8;
+    let mut again = SqliteStore::open(path).expect("opened");
+    assert_eq!(again.mended().lines(), [] as [String; 0]);
+    assert_eq!(keyless(again.recall().expect("told")), expected);
+}
