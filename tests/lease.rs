@@ -275,6 +275,11 @@ async fn a_lease_that_sticks_is_said() {
     assert!(keep(&mut lease, &standing, &stop).await.is_ok(), "asked to end before it began");
 }
 
+fn held(standing: &Standing) -> u64 {
+    let Standing::Held(epoch) = *standing else { panic!("it is held") };
+    epoch
+}
+
 /// C-9: asked for 64 times at steps of a sixteenth of its life, under random faults that pass: each token that is told is valid by
 /// the book of who hands them out, the first is the first, and it has changed by the half where nothing failed, else two checks later.
 #[tokio::test(start_paused = true)]
@@ -296,7 +301,7 @@ async fn each_token_that_is_told_is_valid() {
                 // Between two checks, so that the order of timers does not matter.
                 tokio::time::sleep_until(began + LIFETIME / 16 * step + Duration::from_secs(1))
                     .await;
-                let Standing::Held(epoch) = *standing.borrow() else { panic!("it is held") };
+                let epoch = held(&standing.borrow());
                 let story = story.lock().expect("sound");
                 let (_, ends) =
                     story.tokens.iter().find(|(of, _)| *of == epoch).expect("handed out");

@@ -207,10 +207,13 @@ fn an_own_export_loses_no_password() {
     assert_eq!(host.read("conf"), first);
     // Of another hash, it is another password: that is not known here.
     let text = host.read("kept.json");
-    let (of, hash) = (text.find("\"password[secret]\": {").expect("kept"), "hash\\\":\\\"");
-    let at = of + text[of..].find(hash).expect("a hash") + hash.len();
-    let other = if text[at..].starts_with('0') { "1" } else { "0" };
-    host.write("other.json", [&text[..at], other, &text[at + 1..]].concat());
+    let (before, of) = text.split_once("\"password[secret]\": {").expect("kept");
+    let mark = "hash\\\":\\\"";
+    let (middle, hash) = of.split_once(mark).expect("a hash");
+    let mut hash: Vec<char> = hash.chars().collect();
+    hash[0] = if hash[0] == '0' { '1' } else { '0' };
+    let hash: String = hash.into_iter().collect();
+    host.write("other.json", format!("{before}\"password[secret]\": {{{middle}{mark}{hash}"));
     ask(&host, &["state", "import", "$DIR/other.json"]).exits(0);
     host.write("conf", "drifted\n");
     host.apply();

@@ -14,8 +14,8 @@ const SCHEMAS: [&str; 4] = [
     include_str!("schemas/4.sql"),
 ];
 
-fn pause(reason: &str) -> Option<PauseRecord> {
-    Some(PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800 })
+fn pause(reason: &str) -> PauseRecord {
+    PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800 }
 }
 
 /// What is told back of it, but for the key.
@@ -27,8 +27,8 @@ fn expected(schema: usize) -> Recalled {
     let sent = Some(Hidden("{\"password\":\"s\"}".into()));
     let password =
         Remembered { done: Some(3), sent, taken: Some("h".into()), ..Remembered::default() };
-    let parked = Remembered { parked: pause("the operator"), ..Remembered::default() };
-    let owned = Owned {
+    let parked = Remembered { parked: Some(pause("the operator")), ..Remembered::default() };
+    let whose = Owned {
         origin: Some(Origin::Created),
         graph: "g".into(),
         delete: true,
@@ -38,7 +38,7 @@ fn expected(schema: usize) -> Recalled {
         after: vec!["exec[c]".into(), "file[b]".into()],
         ..Owned::default()
     };
-    let made = Remembered { done: Some(4), owned: Some(Arc::new(owned)), ..Remembered::default() };
+    let made = Remembered { done: Some(4), owned: Some(Arc::new(whose)), ..Remembered::default() };
     let all = [
         (1, "exec[a]", a),
         (1, "exec[c]", c),
@@ -49,7 +49,7 @@ fn expected(schema: usize) -> Recalled {
     ];
     let known = all.into_iter().filter(|(since, _, _)| *since <= schema);
     let resources = known.map(|(_, name, kept)| (name.to_owned(), kept)).collect();
-    Recalled { resources, pause: pause("USR1"), stamp: 6, key: None }
+    Recalled { resources, pause: Some(pause("USR1")), stamp: 6, key: None }
 }
 
 fn keyless(recalled: Recalled) -> Recalled {
@@ -85,8 +85,9 @@ fn what_older_programs_have_left_is_brought_up() {
         let begins = format!("state.db.schema-{schema}-");
         let copy = names.filter(|name| name.starts_with(&begins)).collect::<Vec<_>>();
         assert_eq!(copy.len(), 1, "schema {schema}");
-        let copied = rusqlite::Connection::open(path.join(&copy[0])).expect("opened");
-        let version = copied.pragma_query_value(None, "user_version", |row| row.get::<_, usize>(0));
+        let database = rusqlite::Connection::open(path.join(&copy[0])).expect("opened");
+        let version =
+            database.pragma_query_value(None, "user_version", |row| row.get::<_, usize>(0));
         assert_eq!(version.expect("a version"), schema, "the copy is of the old schema");
 
         keeps_all(store, &path, expected(schema));
@@ -100,7 +101,7 @@ fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: Recalled) {
     let owned = Arc::new(Owned { protect: true, graph: "g".into(), ..Owned::default() });
     let entries = [
         Entry::Sent { identity: Arc::clone(&name), values: Hidden("{}".into()) },
-        Entry::Park { identity: Arc::clone(&name), pause: pause("r") },
+        Entry::Park { identity: Arc::clone(&name), pause: Some(pause("r")) },
         Entry::Own { identity: Arc::clone(&name), owned: Some(Arc::clone(&owned)) },
         super::end(&name, 8, Ended::Well, &[], None),
     ];
@@ -109,7 +110,7 @@ fn keeps_all(mut store: SqliteStore, path: &Path, mut expected: Recalled) {
     let new = Remembered {
         done: Some(1008),
         sent: Some(Hidden("{}".into())),
-        parked: pause("r"),
+        parked: Some(pause("r")),
         owned: Some(owned),
         ..Remembered::default()
     };

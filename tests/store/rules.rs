@@ -382,7 +382,7 @@ fn end_of(identity: &str, owes: &[&str]) -> Entry {
     Entry::End {
         identity: identity.into(),
         definition: 1,
-        outcome: steadfast::store::Ended::Well,
+        outcome: Ended::Well,
         begun: None,
         stamp: 3,
         owes: super::names(owes),

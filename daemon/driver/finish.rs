@@ -1,0 +1,53 @@
+//! The end of a driver: what it leaves to whoever started it.
+
+use super::{Driver, Finished, Stand};
+use std::sync::Arc;
+use steadfast_engine::Standing;
+
+impl Driver {
+    /// Closes what must end well, and tells how all stands.
+    pub(super) fn finish(mut self) -> Finished {
+        let mut moved = std::mem::take(&mut self.moved);
+        moved.sort_by(|a, b| a.0.cmp(&b.0));
+        let changed = std::mem::take(&mut self.changed);
+        let standings = self
+            .table
+            .ids()
+            .filter_map(|id| {
+                let standing = self.standing(id)?;
+                let waits_for = match &standing {
+                    Standing::WaitingFor(ids) => self.names(ids),
+                    _ => Vec::new(),
+                };
+                let identity = self.table.name(id).to_owned();
+                let trouble = self.troubles.get(&id).cloned();
+                Some(Stand { identity, standing, trouble, waits_for })
+            })
+            .collect();
+        let converged = self.engine.is_converged();
+        let refused = self.refused.take();
+        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
+        if let Some(hub) = self.hub.take() {
+            hub.close();
+        }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.close();
+        }
+        self.presence = Arc::default();
+        leave_to_the_kernel(self);
+        Finished {
+            standings,
+            moved,
+            changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
+            refused,
+            unkept,
+            converged,
+        }
+    }
+}
+
+/// A driver ends with its process: to free a hundred thousand vertices one by one would only make the end late.
+#[expect(clippy::mem_forget, reason = "what must end well has been closed before")]
+fn leave_to_the_kernel(driver: Driver) {
+    std::mem::forget(driver);
+}
