@@ -5,7 +5,7 @@ use crate::commands;
 use crate::life::Life;
 use crate::meddler::{meddle, put_back};
 use crate::profile::Profile;
-use crate::shape::{Shape, Thing};
+use crate::shape::{Shape, Thing, load_outside};
 use crate::stage::{Shared, Stage, here, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
-use steadfast::config::{Loaded, Options, load};
+use steadfast::config::{Loaded, Options};
 use steadfast::driver::status::Differing;
 use steadfast::driver::{Audience, Finished, Guard, Input, News, Settings};
 use steadfast::plan::{Action, Plan, Step, Steps};
@@ -91,8 +91,7 @@ impl<'f> Case<'f> {
     fn read(&self, shape: &Shape) -> Loaded {
         let path = self.folder.join("graph.yaml");
         std::fs::write(&path, shape.text()).expect("a graph file");
-        load(&[path], &Options::default())
-            .unwrap_or_else(|rejected| panic!("{rejected}\n{}", shape.text()))
+        load_outside(&path).unwrap_or_else(|rejected| panic!("{rejected}\n{}", shape.text()))
     }
 
     /// One pass over a graph: a plan keeps nothing.

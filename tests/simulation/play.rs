@@ -6,7 +6,7 @@ use crate::life::Life;
 use crate::meddler::{meddle, probe, put_back};
 use crate::oracle::{Since, complaints};
 use crate::profile::Profile;
-use crate::shape::{Shape, Thing};
+use crate::shape::{Shape, Thing, load_outside};
 use crate::sights::Sights;
 use crate::stage::{Event, Shared, Stage, here, lock};
 use std::future::poll_fn;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
-use steadfast::config::{Loaded, Options, load};
+use steadfast::config::Loaded;
 use steadfast::driver::{Input, Question};
 use steadfast::store::{MemoryStore, Store as _};
 use steadfast_resources::host::twin::Machine;
@@ -235,7 +235,7 @@ impl<'f> Player<'f> {
         let text = self.shape.text();
         lock(&self.stage).say(format_args!("the graph is now\n{text}"));
         std::fs::write(&path, &text).expect("a graph file");
-        match load(&[path], &Options::default()) {
+        match load_outside(&path) {
             Ok(loaded) => Ok(Box::new(loaded)),
             Err(rejected) => {
                 let wrong = format!("a drawn graph is refused: {rejected}\n{text}");
