@@ -21,7 +21,10 @@ pub(crate) fn complaints(
         let identity = shape.identity(name);
         let Some(kept) = kept.resources.get(&identity) else { continue };
         // Of what has a state, a check finds out how it stands, and nothing is noted where it is well.
-        if kept.owed.is_some() || (kept.interrupted.is_some() && declared.thing.is_deed()) {
+        // Of what it was before, nothing is heeded.
+        let present = stage.definitions.get(&identity);
+        let is_cut_off = kept.interrupted.is_some_and(|of| Some(&of) == present);
+        if kept.owed.is_some() || (is_cut_off && declared.thing.is_deed()) {
             all.push(format!("{identity}: in the store stands {kept:?} {declared:?}"));
         }
     }

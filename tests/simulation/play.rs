@@ -236,7 +236,12 @@ impl<'f> Player<'f> {
         lock(&self.stage).say(format_args!("the graph is now\n{text}"));
         std::fs::write(&path, &text).expect("a graph file");
         match load_outside(&path) {
-            Ok(loaded) => Ok(Box::new(loaded)),
+            Ok(loaded) => {
+                let each = loaded.vertices.iter();
+                let each = each.map(|vertex| (vertex.identity.to_string(), vertex.definition));
+                lock(&self.stage).definitions = each.collect();
+                Ok(Box::new(loaded))
+            }
             Err(rejected) => {
                 let wrong = format!("a drawn graph is refused: {rejected}\n{text}");
                 lock(&self.stage).wrong.push(wrong.clone());

@@ -111,6 +111,8 @@ pub(crate) struct Stage {
     pub(crate) deeds: BTreeSet<String>,
     /// The paths that commands wait for.
     pub(crate) watched: BTreeSet<PathBuf>,
+    /// What each is, as of the graph that was read last.
+    pub(crate) definitions: BTreeMap<String, u64>,
     /// Which path each identity is about.
     pub(crate) paths: BTreeMap<String, PathBuf>,
     /// How the loop answered when it was asked last.
@@ -150,6 +152,7 @@ impl Stage {
             untold: BTreeMap::new(),
             deeds: BTreeSet::new(),
             watched: BTreeSet::new(),
+            definitions: BTreeMap::new(),
             paths: BTreeMap::new(),
             pulse: None,
             refused: BTreeSet::new(),
