@@ -204,18 +204,22 @@ impl Driver {
         Ok(())
     }
 
+    /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
     fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
-        let recalled = self.recalled.as_ref();
-        let is_known = |name: &str| {
+        let is_held = |name: &str| {
             let runs = self.table.number(name).is_some_and(|id| self.table.get(id).is_some());
-            let kept = self.ownership.kept.contains_key(name);
-            let departed = self.departed.contains(name);
-            runs || kept || departed || recalled.is_some_and(|it| it.resources.contains_key(name))
+            runs || self.ownership.kept.contains_key(name) || self.departed.contains(name)
+        };
+        let has_run = |name: &str| {
+            self.recalled.as_ref().is_some_and(|recalled| recalled.resources.contains_key(name))
         };
         let new =
-            loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_known(&v.identity));
+            loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
         new.filter_map(|vertex| {
-            let (from, definition) = vertex.aliases.iter().find(|(name, _)| is_known(name))?;
+            let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
+            let mut ran = vertex.aliases.iter().filter(|(name, _)| has_run(name));
+            let former = held.next().or_else(|| ran.next().filter(|_| !has_run(&vertex.identity)));
+            let (from, definition) = former?;
             let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
             Some(Renamed { from, to, definition: (*definition, vertex.definition) })
         })

@@ -181,20 +181,23 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
     Ok(())
 }
 
-/// Moves what is kept. Whoever is in flight under the old name will not end under it: it was cut off.
+/// Moves what is kept, unless the new name has more than a run of long ago: who owns a thing is who it is. Whoever is in flight
+/// under either name will not end under it: it was cut off.
 fn rename(
     (from, to): (&str, &str),
     definition: Option<(u64, u64)>,
     rows: &mut impl Rows,
 ) -> Result<(), StoreError> {
     settle(from, rows)?;
+    settle(to, rows)?;
     let (mut old, mut new) = (rows.load(from)?, rows.load(to)?);
     let owed = old.owed.take().max(new.owed.take());
-    if new == Record::default() {
+    if new == Record::default() || (new.owned.is_none() && old.owned.is_some()) {
         let called = |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
+        let cut_off = new.interrupted;
         new = std::mem::take(&mut old);
         new.done = new.done.map(called);
-        new.interrupted = new.interrupted.map(called);
+        new.interrupted = new.interrupted.map(called).or(cut_off);
     }
     new.owed = owed;
     rows.save(from, old);

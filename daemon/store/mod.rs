@@ -202,12 +202,12 @@ impl Recalled {
         let Some(mut record) = self.resources.remove(from) else { return };
         let new = self.resources.entry(to.to_owned()).or_default();
         let owed = record.owed.take().max(new.owed.take());
-        if *new == Remembered::default() {
+        if *new == Remembered::default() || (new.owned.is_none() && record.owned.is_some()) {
             let called =
                 |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
             *new = Remembered {
                 done: record.done.map(called),
-                interrupted: record.interrupted.map(called),
+                interrupted: record.interrupted.map(called).or(new.interrupted),
                 ..std::mem::take(&mut record)
             };
         }

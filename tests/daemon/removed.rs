@@ -227,6 +227,24 @@ fn a_rename_moves_the_record() {
     assert!(!host.exists("f"));
 }
 
+/// B-18: a run of long ago under the name does not keep what is there from moving to it.
+#[test]
+fn a_name_that_comes_back_takes_what_is_there_now() {
+    const PROTECT: &str = "meta: {on_remove: forget, protect: true}";
+    const FORGET: &str = "meta: {on_remove: forget}";
+    let one = |name: &str, rest: &str| {
+        graph(&format!("  file: [{{name: {name}, path: $DIR/f, {rest}}}]\n"))
+    };
+    let host = Host::with(&one("second", FORGET));
+    host.apply().exits(0);
+    host.graph(&one("first", PROTECT));
+    host.apply().exits(0);
+    host.graph(&one("second", &format!("aliases: [first], {FORGET}")));
+    host.apply().exits(0);
+    host.graph(&graph(""));
+    host.apply().exits(0);
+}
+
 /// B-16: a graph without a single resource is not taken by mistake.
 #[test]
 fn an_empty_graph_needs_an_override() {
@@ -390,7 +408,7 @@ fn expect(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 30, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// B-16, B-17, B-18, B-23: whatever graphs follow each other, and whatever others do meanwhile.
     #[test]

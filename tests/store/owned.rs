@@ -94,9 +94,18 @@ fn a_rename_moves_all_that_is_kept() {
     assert_eq!(record.owed, Some((2, "x".to_owned())));
     let other = kept(&[&before[..], &[rename(Some((5, 7)))]].concat());
     assert_eq!(other.resources["b"].done, Some(1001), "another definition stays what it is");
-    let taken = [&before[..], &[end("b", 9, Ended::Well, &[], None), rename(None)]].concat();
+    let ran = [&before[..], &[end("b", 9, Ended::Well, &[], None), rename(None)]].concat();
+    let ran = kept(&ran);
+    assert_eq!(ran.resources["b"].owned, Some(created()), "a run of long ago is no owner");
+    assert!(!ran.resources.contains_key("a"));
+    let cut_off = [&before[..], &[begin("b", 9, &["y"]), rename(None)]].concat();
+    let cut_off = kept(&cut_off);
+    assert_eq!(cut_off.resources["b"].interrupted, Some(1009), "what was cut off is made up for");
+    assert_eq!(cut_off.resources["y"].owed, Some((9, "b".to_owned())));
+    let mine = own("b", Some(created()));
+    let taken = [&before[..], &[mine, end("b", 9, Ended::Well, &[], None), rename(None)]].concat();
     let taken = kept(&taken);
-    assert_eq!(taken.resources["b"].done, Some(1009), "one that has a record keeps it");
+    assert_eq!(taken.resources["b"].done, Some(1009), "one that owns something keeps its record");
     assert_eq!(taken.resources["b"].owed, Some((2, "x".to_owned())));
     assert_eq!(taken.resources["a"].owned, Some(created()));
 }
@@ -109,11 +118,14 @@ proptest! {
     fn renaming_what_was_told_is_the_same(
         owned in prop::option::of(any_owned()),
         (done, owes, has_new) in (any::<bool>(), any::<bool>(), any::<bool>()),
+        (cut_off, new_owned) in (any::<bool>(), prop::option::of(any_owned())),
     ) {
         let mut entries = vec![own("a", owned.map(Arc::new))];
         entries.extend(done.then(|| end("a", 1, Ended::Well, &[], None)));
         entries.extend(owes.then(|| end("x", 2, Ended::Well, &["a", "b"], None)));
         entries.extend(has_new.then(|| end("b", 3, Ended::Well, &[], None)));
+        entries.extend(cut_off.then(|| begin("b", 4, &["y"])));
+        entries.push(own("b", new_owned.map(Arc::new)));
         let mut told = kept(&entries);
         told.rename("a", "b", Some((1001, 7)));
         let definition = Some((1001, 7));
