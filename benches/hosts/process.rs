@@ -2,6 +2,8 @@
 
 use super::Failure;
 use super::tree::Tree;
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
@@ -120,15 +122,11 @@ impl Held {
         Ok(kilobytes.ok_or("no VmRSS")?.trim().parse::<f64>()? * 1024.0)
     }
 
-    /// How long its threads have run so far; to the nanosecond, where /proc/PID/stat counts hundredths of a second.
+    /// How long its threads have run so far, those that have ended too; to the nanosecond, where /proc/PID/stat counts hundredths of
+    /// a second.
     pub(crate) fn ran(&self) -> Result<Duration, Failure> {
-        let mut sum = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            let first = text.split_whitespace().next().ok_or("an empty schedstat")?;
-            sum += first.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(sum))
+        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
+        Ok(clock.now()?.into())
     }
 }
 

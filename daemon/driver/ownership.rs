@@ -213,8 +213,7 @@ impl Driver {
         let has_run = |name: &str| {
             self.recalled.as_ref().is_some_and(|recalled| recalled.resources.contains_key(name))
         };
-        let new =
-            loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
+        let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
         new.filter_map(|vertex| {
             let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
             let mut ran = vertex.aliases.iter().filter(|(name, _)| has_run(name));
