@@ -71,6 +71,8 @@ pub struct Pulse {
     pub converged: bool,
     /// Whether nothing is changed, whatever the graph says.
     pub observing: bool,
+    /// For so many there are no events.
+    pub unwatched: usize,
 }
 
 /// How a driver is set up.

@@ -377,6 +377,7 @@ impl Driver {
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),
                     observing: self.observing.is_some(),
+                    unwatched: self.watches.without().len(),
                 });
             }
         }

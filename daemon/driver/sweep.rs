@@ -82,7 +82,7 @@ impl Driver {
             && !self.sweep.is_new_round()
             && let Some(hub) = &self.hub
         {
-            hub.rearm_failed();
+            hub.walk_all();
         }
         for id in due.into_iter().rev() {
             self.turn(Event::Look(id));

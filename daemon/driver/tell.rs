@@ -15,7 +15,8 @@ impl Driver {
         match notice {
             Notice::Loaded { .. } => {
                 if let Some(hub) = &self.hub {
-                    hub.rearm_failed();
+                    // A mount makes no event: who loads a graph need not wait for the sweep.
+                    if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
                 }
                 // It is not the one any more that converges next.
                 self.skirmish = false;

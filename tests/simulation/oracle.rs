@@ -101,8 +101,8 @@ fn is_wrong(stage: &Stage, shape: &Shape, name: &str, declared: &Declared) -> Op
 
 /// E-4: when something that a command watches was moved while all was calm, and the command did not run since.
 fn unheard(stage: &Stage, name: &str, watched: &[PathBuf]) -> Option<u64> {
-    if stage.profile.sweeps {
-        // Its watch may not stand until the sweep: events were lost, or no watch was free.
+    if stage.profile.lost > 0 {
+        // Its watch may not stand until the sweep: events were lost.
         return None;
     }
     let at = *watched.iter().filter_map(|path| stage.probed.get(path)).max()?;

@@ -427,7 +427,8 @@ impl<'f> Player<'f> {
         let busy = counts.waiting + counts.running;
         let is_held = noop > 0 && off == 0 && busy == 0 && counts.held as usize <= noop;
         let is_whole = counts.total as usize == self.shape.resources.len();
-        let is_well = is_whole && (pulse.converged || is_held);
+        // Nothing keeps anybody from being watched any more.
+        let is_well = is_whole && (pulse.converged || is_held) && pulse.unwatched == 0;
         (!is_well).then(|| format!("the engine says {pulse:?}"))
     }
 

@@ -129,7 +129,7 @@ fn the_limit_of_watches_is_told_and_tried_again() {
             ears.hub.disarm(steadfast_engine::VertexId(vertex));
         }
     }
-    ears.hub.rearm_failed();
+    ears.hub.try_failed();
     let healed = absent[0];
     let heard = ears.until(healed, |heard| heard.established == 1);
     assert!(heard.suspect >= 1, "what happened before is not known");
@@ -150,7 +150,7 @@ fn the_limit_of_instances_is_told() {
     let heard = ears.until(1, |heard| !heard.absent.is_empty());
     assert!(heard.absent[0].contains("fs.inotify.max_user_instances"), "{heard:?}");
     fs::write("/proc/sys/user/max_inotify_instances", "10").expect("raised");
-    ears.hub.rearm_failed();
+    ears.hub.try_failed();
     ears.until(1, |heard| heard.established == 1);
 }
 

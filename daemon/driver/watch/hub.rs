@@ -4,7 +4,7 @@ use super::Signal;
 use super::backend::{Backend, Happening, Sink};
 use super::ground::{Ground, Machine};
 use super::pulse::{LineSource, Owner};
-use super::table::{Running, Table};
+use super::table::{Again, Running, Table};
 use super::through_inotify::InotifyBackend;
 use super::through_notify::NotifyBackend;
 use super::units::UnitSource;
@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) progress: AtomicU64,
     /// The timers and watch commands of each vertex.
     tasks: Mutex<HashMap<VertexId, Vec<AbortHandle>>>,
-    /// Those that listen to systemd, one for each bus.
+    /// Those that listen to systemd, one for each bus, and the one that waits to try again what could not be watched.
     following: Mutex<Vec<AbortHandle>>,
 }
 
@@ -198,10 +198,15 @@ impl Hub {
         self.shared.lock().deaf.remove(&vertex);
     }
 
-    /// Walks every path again (at a swap and a sweep): tries what could not be watched, and finds what changed without an event, such
-    /// as a mount.
-    pub fn rearm_failed(&self) {
-        self.shared.lock().work.sweep = true;
+    /// Walks every path again: finds what changed without an event, such as a mount.
+    pub fn walk_all(&self) {
+        self.shared.lock().work.again(Again::All);
+        self.shared.wake.notify_one();
+    }
+
+    /// Tries at once what could not be watched; that is done from time to time anyway.
+    pub fn try_failed(&self) {
+        self.shared.lock().work.again(Again::Failed);
         self.shared.wake.notify_one();
     }
 
@@ -274,9 +279,11 @@ impl Shared {
         }
     }
 
-    /// Keeps a task that listens to systemd.
+    /// Keeps a task that is nobody's in particular.
     pub(super) fn keep_following(&self, task: AbortHandle) {
-        self.following.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        following.retain(|task| !task.is_finished());
+        following.push(task);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {

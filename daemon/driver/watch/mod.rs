@@ -13,6 +13,7 @@ mod hub;
 mod judge;
 mod place;
 mod pulse;
+mod retry;
 mod table;
 mod through_inotify;
 mod through_notify;
@@ -22,6 +23,8 @@ mod units;
 mod walk;
 mod worker;
 
+#[cfg(test)]
+mod hand_tests;
 #[cfg(test)]
 mod walk_tests;
 

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::backend::{Backend, DirectoryId};
-use super::table::{Name, Placed, RouteId, Table, Walked, Work};
+use super::table::{Again, Name, Placed, RouteId, Table, Walked, Work};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -196,18 +196,19 @@ impl Table {
         (before.used, differs)
     }
 
-    /// Gives a route up that nobody uses; the directories that it used.
-    pub(super) fn give_up(&mut self, id: RouteId) -> Vec<DirectoryId> {
+    /// Gives a route up that nobody uses; the directories that it used. None where somebody does.
+    pub(super) fn give_up(&mut self, id: RouteId) -> Option<Vec<DirectoryId>> {
         let empty = |route: &super::table::Route| route.leaves.is_empty() && route.below.is_empty();
         if !self.routes.get(&id).is_some_and(empty) {
-            return Vec::new();
+            return None;
         }
         let (used, _) = self.settle(id, Walked::default());
         if let Some(route) = self.routes.remove(&id) {
             self.by_path.remove(&route.path);
         }
         self.work.dirty.remove(&id);
-        used
+        self.retry.note(id, false);
+        Some(used)
     }
 }
 
@@ -228,6 +229,11 @@ pub(super) fn discard_unused(
             state.remove_directory(*directory);
             drop(state);
             backend.unwatch(*directory);
+            // A watch is free.
+            let mut state = shared.lock();
+            if !state.retry.is_empty() {
+                state.work.again(Again::Failed);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Signal;
 use super::backend::{DirectoryId, Happening};
 use super::ground::Identity;
 use super::pulse::Owner;
+use super::retry::Retry;
 use super::tree::Tree;
 use super::turn::Turn;
 use super::units::Units;
@@ -122,6 +123,16 @@ pub(super) enum Running {
     Failed(String),
 }
 
+/// Which routes are walked again, though nothing was heard of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Again {
+    #[default]
+    None,
+    /// Some of those that could not be followed to their ends.
+    Failed,
+    All,
+}
+
 /// What the hub's thread is to do; bounded by what is armed, however many events come.
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -134,7 +145,8 @@ pub(super) struct Work {
     pub(super) grow: BTreeSet<(VertexId, RouteId)>,
     pub(super) judge: BTreeSet<VertexId>,
     pub(super) overflow: bool,
-    pub(super) sweep: bool,
+    /// Which routes are walked again.
+    pub(super) again: Again,
     pub(super) closed: bool,
 }
 
@@ -160,7 +172,12 @@ impl Work {
             && self.emptied.is_empty()
             && self.grow.is_empty()
             && self.judge.is_empty()
-            && !(self.overflow || self.sweep || self.closed)
+            && self.again == Again::None
+            && !(self.overflow || self.closed)
+    }
+
+    pub(super) fn again(&mut self, again: Again) {
+        self.again = again.max(self.again);
     }
 
     pub(super) fn walk(&mut self, route: RouteId, reason: Reason) {
@@ -182,6 +199,8 @@ pub(super) struct Table {
     /// The trees of those that wait for all below a directory.
     pub(super) trees: HashMap<VertexId, Tree>,
     pub(super) units: Units,
+    /// What could not be watched.
+    pub(super) retry: Retry,
     /// What has come up.
     pub(super) work: Work,
     /// What is in hand.

@@ -6,7 +6,7 @@
 
 use super::Signal;
 use super::backend::DirectoryId;
-use super::table::{Name, Reason, RouteId, Table, Walked, Work};
+use super::table::{Again, Name, Reason, RouteId, Table, Walked, Work};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -85,7 +85,7 @@ impl Table {
             turn.open = true;
             turn.work = self.work.take();
             turn.renewed = turn.work.overflow.then(HashSet::new);
-            if turn.work.sweep && turn.waiting < MOST_WAITING / 2 {
+            if turn.work.again == Again::All && turn.waiting < MOST_WAITING / 2 {
                 // It may be another file system by now.
                 turn.silent.clear();
             }
@@ -182,6 +182,7 @@ impl Table {
         let Some(route) = self.routes.get_mut(&id) else { return };
         let why = format!("cannot watch {}: it does not answer", path.display());
         route.walked.failed = Some(why.into());
+        self.retry.note(id, true);
         let walked: &Walked = &route.walked;
         for (directory, known) in &mut self.directories {
             known.steps.retain(|name, routes| {

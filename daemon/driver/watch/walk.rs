@@ -4,7 +4,7 @@
 
 use super::backend::{Backend, DirectoryId, Failure};
 use super::ground::{Foothold, Found, Ground, Identity};
-use super::table::{Directory, Name, RouteId, Walked};
+use super::table::{Directory, Name, Reason, RouteId, Walked};
 use super::{Shared, Table};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -145,8 +145,7 @@ impl Walk<'_> {
         let known = self.lock()?.recognise(identity, &path);
         let mut is_silent = false;
         let directory = if let Some(known) = known {
-            self.renew(known, &path, &at, walked)?;
-            Some(known)
+            self.renew(known, &path, &at, walked)?
         } else if let Some(silent) = self.ground.silent(&at) {
             fail(walked, &path, &format!("a {silent} file system reports no changes"));
             is_silent = true;
@@ -202,20 +201,37 @@ impl Walk<'_> {
         Err(Stop::Moved)
     }
 
-    /// After an overflow a watch may have died without a word.
+    /// After an overflow a watch may have died without a word. None where it cannot be had any more.
     fn renew(
         &self,
         directory: DirectoryId,
         path: &Path,
         at: &Foothold,
         walked: &mut Walked,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<DirectoryId>, Stop> {
         let is_due =
             self.lock()?.turn.renewed.as_mut().is_some_and(|renewed| renewed.insert(directory));
-        if is_due && let Err(error) = self.backend.watch(directory, path, at) {
-            fail(walked, path, &error.to_string());
+        let Some(error) = is_due.then(|| self.backend.watch(directory, path, at).err()).flatten()
+        else {
+            return Ok(Some(directory));
+        };
+        // Nobody may take it for watched: whoever went through it before has to see for himself.
+        let mut state = self.lock()?;
+        if let Some(lost) = state.remove_directory(directory) {
+            let others = lost.steps.values().flatten().chain(&lost.ends);
+            for route in others.filter(|route| **route != self.route) {
+                state.turn.work.walk(*route, Reason::Lost);
+            }
         }
-        Ok(())
+        drop(state);
+        self.backend.unwatch(directory);
+        match error {
+            Failure::Gone => Err(Stop::Moved),
+            error @ (Failure::Limit(_) | Failure::Other(_)) => {
+                fail(walked, path, &error.to_string());
+                Ok(None)
+            }
+        }
     }
 
     /// Before an entry is looked at: it is known, so that no change of it passes unseen. False where it is to be left alone.

@@ -6,7 +6,8 @@ use super::ground::Ground;
 use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
-use super::table::{LINKS, Name, Placed, Reason, RouteId, Running, Table, Told};
+use super::retry::try_again;
+use super::table::{Again, LINKS, Name, Placed, Reason, RouteId, Running, Table, Told};
 use super::turn::{Step, Turn};
 use super::units::follow;
 use super::walk::Walk;
@@ -143,12 +144,16 @@ impl Worker {
     fn begin(&self) {
         let arms = self.with(|state, turn| {
             let work = &mut turn.work;
-            if work.overflow || work.sweep {
+            if work.overflow || work.again == Again::All {
                 let reason = if work.overflow { Reason::Lost } else { Reason::Verify };
                 for route in state.routes.keys() {
                     work.walk(*route, reason);
                 }
                 state.grow_all(work);
+            } else if work.again == Again::Failed {
+                for route in state.retry.begin() {
+                    work.walk(route, Reason::Verify);
+                }
             }
             let lost = std::mem::take(&mut work.lost);
             for directory in lost.iter().filter_map(|id| state.remove_directory(*id)) {
@@ -173,11 +178,15 @@ impl Worker {
     fn give_up(&self) {
         let used = self.with(|state, turn| {
             let emptied = std::mem::take(&mut turn.work.emptied);
-            let used = emptied.into_iter().flat_map(|route| {
-                turn.work.dirty.remove(&route);
-                state.give_up(route)
-            });
-            used.collect::<Vec<_>>()
+            let mut used = Vec::new();
+            for route in emptied {
+                // Somebody may wait there again: then it still has to be walked.
+                if let Some(directories) = state.give_up(route) {
+                    turn.work.dirty.remove(&route);
+                    used.extend(directories);
+                }
+            }
+            used
         });
         self.discard(&used.unwrap_or_default());
     }
@@ -203,6 +212,10 @@ impl Worker {
                 state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
             });
             self.shared.tell(state, signals);
+            if state.retry.is_to_be_awaited() {
+                let task = self.shared.handle.spawn(try_again(Arc::clone(&self.shared)));
+                self.shared.keep_following(task.abort_handle());
+            }
         });
     }
 
@@ -296,6 +309,11 @@ impl Worker {
         let used = self.with(|state, turn| {
             let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());
             let flipped = failed.is_some() != walked.failed.is_some();
+            if state.retry.note(id, walked.failed.is_some()) {
+                for other in state.retry.go_on() {
+                    turn.work.walk(other, Reason::Verify);
+                }
+            }
             let (used, differs) = state.settle(id, walked);
             if differs || reason > Reason::Verify {
                 let signal =
