@@ -6,6 +6,8 @@ pub mod config;
 pub mod control;
 pub mod driver;
 pub mod events;
+#[cfg(debug_assertions)]
+mod faults;
 pub mod history;
 pub mod lease;
 pub mod plan;

@@ -74,11 +74,36 @@ impl Signals {
         signals.register_all(&write, &spilled)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let queue = SignalFd::with_flags(&known(), flags)?;
-        let taker = Arc::new(Taker { queue, alone: Mutex::default(), pipe: write, spilled });
-        signals.taker = Some(Arc::clone(&taker));
-        let thread = std::thread::Builder::new().name("signals".to_owned());
-        thread.spawn(move || taker.run())?;
+        let (alone, ended) = (Mutex::default(), AtomicBool::new(true));
+        signals.taker = Some(Arc::new(Taker { queue, alone, ended, pipe: write, spilled }));
+        signals.go_on()?;
         Ok(signals)
+    }
+
+    /// Starts the thread that takes them, where it has ended: meanwhile the system has held what was sent. To be called where signals are
+    /// blocked, as they are in all threads but of this program's making.
+    pub fn go_on(&mut self) -> io::Result<()> {
+        let Some(taker) = self.taker.as_ref().filter(|taker| taker.has_ended()) else {
+            return Ok(());
+        };
+        let own = Arc::clone(taker);
+        taker.ended.store(false, Ordering::SeqCst);
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        let thread = thread.spawn(move || {
+            let ends = Ends(&own);
+            ends.0.run();
+        });
+        if let Err(error) = thread {
+            taker.ended.store(true, Ordering::SeqCst);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// The thread that takes them has ended: no signal comes until [`Signals::go_on`].
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.taker.as_ref().is_some_and(|taker| taker.has_ended())
     }
 
     fn register_all(&mut self, write: &Arc<OwnedFd>, spilled: &Arc<Spill>) -> io::Result<()> {
@@ -89,7 +114,8 @@ impl Signals {
         Ok(())
     }
 
-    /// The next signal, in the order sent. Cancel-safe. Fails only where the runtime cannot wait for a pipe.
+    /// The next signal, in the order sent. Cancel-safe. Fails where the thread that takes them has ended, and where the runtime cannot
+    /// wait for a pipe.
     pub async fn next(&mut self) -> io::Result<Signal> {
         loop {
             if let Some(signal) = self.waiting.pop_front() {
@@ -130,6 +156,9 @@ impl Signals {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
+        }
+        if self.waiting.is_empty() && self.has_ended() {
+            return Err(io::Error::other("the thread that takes signals has ended"));
         }
         // A pipe that is not empty may hold a byte that was sent before what spilled.
         if rustix::io::ioctl_fionread(pipe)? == 0 {
@@ -216,16 +245,27 @@ struct Taker {
     queue: SignalFd,
     /// What was taken stands in the pipe when this is free.
     alone: Mutex<()>,
+    /// No thread takes any.
+    ended: AtomicBool,
     pipe: Arc<OwnedFd>,
     spilled: Arc<Spill>,
 }
 
 impl Taker {
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
     /// Takes one signal after the other, for ever.
     fn run(&self) {
         loop {
             let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
-            let taken = match poll(&mut ready, None) {
+            let polled = poll(&mut ready, None);
+            #[cfg(debug_assertions)]
+            if crate::faults::take("signals").is_some() {
+                std::panic::panic_any("a fault was put into it");
+            }
+            let taken = match polled {
                 Ok(_) => self.take_all(),
                 Err(Errno::INTR) => Ok(()),
                 Err(error) => Err(error.into()),
@@ -251,6 +291,20 @@ impl Taker {
             }
         }
         Ok(())
+    }
+}
+
+/// The thread that takes signals. However it ends, who waits for one is woken.
+struct Ends<'t>(&'t Taker);
+
+/// A byte that means no signal.
+const NONE: u8 = u8::MAX;
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::SeqCst);
+        // A pipe that is full wakes who waits all the same.
+        let _woken = rustix::io::write(&self.0.pipe, &[NONE]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lease: kept in time, lost when it must be, given back always (C-1 to C-10). On a clock of the test's own.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::lease::{Answer, Gone, Lease, Local, Renewal, Standing, Token, keep};
@@ -75,7 +76,7 @@ impl Lease for Scripted {
         Box::pin(async move {
             match takes {
                 Some(takes) => tokio::time::sleep(takes).await,
-                None => std::future::pending().await,
+                None => pending().await,
             }
             answer
         })
@@ -91,7 +92,7 @@ impl Lease for Scripted {
             Next::Well => Box::pin(std::future::ready(Renewal::Renewed(token))),
             Next::Fails => Box::pin(std::future::ready(Renewal::Later("no route".to_owned()))),
             Next::Taken => Box::pin(std::future::ready(Renewal::Lost("taken".to_owned()))),
-            Next::Hangs => Box::pin(std::future::pending()),
+            Next::Hangs => Box::pin(pending()),
         }
     }
 
@@ -125,7 +126,7 @@ async fn hold_this(
         tokio::time::sleep(long).await;
         ending.cancel();
     });
-    let kept = keep(&mut lease, &standing, &stop).await;
+    let kept = keep(&mut lease, &standing, &stop, pending::<()>).await;
     watcher.abort();
     let now = standing.borrow().clone();
     (kept, now, std::mem::take(&mut *story.lock().expect("sound")))
@@ -173,7 +174,7 @@ async fn who_cannot_have_it_is_told() {
     let (mut lease, story) = Scripted::new([]);
     lease.refuses = true;
     let standing = watch::Sender::default();
-    let kept = keep(&mut lease, &standing, &CancellationToken::new()).await;
+    let kept = keep(&mut lease, &standing, &CancellationToken::new(), pending::<()>).await;
     assert!(matches!(&kept, Err(Gone::Refused(_))));
     assert!(kept.expect_err("refused").to_string().contains("pid 7"));
     assert_eq!(*standing.borrow(), Standing::Wanted);
@@ -261,7 +262,7 @@ async fn a_lease_that_sticks_is_said() {
     lease.sticks = Some("the server is gone");
     let stop = CancellationToken::new();
     let standing = watch::Sender::default();
-    let (kept, ()) = tokio::join!(keep(&mut lease, &standing, &stop), async {
+    let (kept, ()) = tokio::join!(keep(&mut lease, &standing, &stop, pending::<()>), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         stop.cancel();
         stop.cancel();
@@ -272,7 +273,10 @@ async fn a_lease_that_sticks_is_said() {
     assert!(said.contains("the lease could not be given back: the server is gone"), "{said}");
 
     let (mut lease, _) = Scripted::new([]);
-    assert!(keep(&mut lease, &standing, &stop).await.is_ok(), "asked to end before it began");
+    assert!(
+        keep(&mut lease, &standing, &stop, pending::<()>).await.is_ok(),
+        "asked to end before it began"
+    );
 }
 
 fn held(standing: &Standing) -> u64 {
@@ -311,7 +315,7 @@ async fn each_token_that_is_told_is_valid() {
             stop.cancel();
             told
         };
-        let (kept, told) = tokio::join!(keep(&mut lease, &standing, &stop), asking);
+        let (kept, told) = tokio::join!(keep(&mut lease, &standing, &stop, pending::<()>), asking);
         assert!(kept.is_ok());
         let by = usize::try_from(8 + 2 * (seed % 3)).expect("few");
         assert_eq!((told[0], told[7]), (1, 1));

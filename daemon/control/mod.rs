@@ -15,4 +15,4 @@ pub use address::{Address, Beside};
 pub use client::{Client, Unanswered};
 pub use protocol::{Ask, PROTOCOL, Reply};
 pub use rights::Peer;
-pub use server::{Desk, Limits, Replies, Server};
+pub use server::{Deaf, Desk, Limits, Replies, Server};

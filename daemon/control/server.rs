@@ -4,13 +4,16 @@ use super::address::{Address, Beside, Place};
 use super::line::{self, NoLine};
 use super::protocol::{Ask, PROTOCOL, Reply, Request};
 use super::rights::Peer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use thiserror::Error;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 /// Whoever knows the answers.
@@ -166,14 +169,36 @@ impl Server {
         Ok(Self { place, address, limits, clients: Arc::default() })
     }
 
-    /// Takes connections until it is stopped; those that are being answered end then.
-    pub async fn serve(self, desk: Arc<dyn Desk>, stopping: CancellationToken) {
+    /// Takes connections until it is stopped; those that are being answered end then. Its loop says so often that it turns; where somebody
+    /// waits for as long and is not let in, it fails.
+    pub async fn serve(
+        self,
+        desk: Arc<dyn Desk>,
+        stopping: CancellationToken,
+        (every, turns): (Duration, impl Fn()),
+    ) -> Result<(), Deaf> {
         let tasks = tokio_util::task::TaskTracker::new();
+        let mut beat = tokio::time::interval(every);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut is_waited_for, mut is_deaf) = (false, false);
         loop {
+            turns();
             let accepted = tokio::select! {
-                accepted = self.place.listener.accept() => accepted,
+                biased;
                 () = stopping.cancelled() => break,
+                accepted = self.place.listener.accept(), if !is_deaf => accepted,
+                _ = beat.tick() => {
+                    #[cfg(debug_assertions)]
+                    suffer(&mut is_deaf).await;
+                    let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
+                    if before && is_waited_for {
+                        self.address.leave(&self.place);
+                        return Err(Deaf(every));
+                    }
+                    continue;
+                }
             };
+            is_waited_for = false;
             match accepted {
                 Ok((stream, _)) => {
                     let (desk, limits) = (Arc::clone(&desk), self.limits);
@@ -195,6 +220,29 @@ impl Server {
         self.address.leave(&self.place);
         tasks.close();
         tasks.wait().await;
+        Ok(())
+    }
+
+    /// Whether somebody waits to be let in.
+    fn is_waited_for(&self) -> bool {
+        let mut ready = [PollFd::new(&self.place.listener, PollFlags::IN)];
+        // Where that cannot be asked, nothing is known.
+        poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+    }
+}
+
+/// Nobody is let in any more.
+#[derive(Debug, Error)]
+#[error("somebody has waited at the socket for {0:?} and was not let in")]
+pub struct Deaf(Duration);
+
+/// The loop stands still, or accepts nobody any more, where a test wants it to.
+#[cfg(debug_assertions)]
+async fn suffer(is_deaf: &mut bool) {
+    match crate::faults::take("accept") {
+        None => {}
+        Some(crate::faults::Fault::Hang) => std::future::pending().await,
+        Some(_) => *is_deaf = true,
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Finished {
     pub unkept: Option<String>,
     /// All was as declared.
     pub converged: bool,
+    /// It ended by itself, since there would have been no events any more; why.
+    pub broken: Option<String>,
 }
 
 /// How one vertex stands at the end.

@@ -25,7 +25,8 @@ impl Driver {
             })
             .collect();
         let converged = self.engine.is_converged();
-        let refused = self.refused.take();
+        let (refused, broken) = (self.refused.take(), self.broken.take());
+        self.inbox.put_all(self.left.drain(..));
         let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
         if let Some(hub) = self.hub.take() {
             hub.close();
@@ -34,7 +35,9 @@ impl Driver {
             keeper.close();
         }
         self.presence = Arc::default();
-        leave_to_the_kernel(self);
+        if broken.is_none() {
+            leave_to_the_kernel(self);
+        }
         Finished {
             standings,
             moved,
@@ -42,6 +45,7 @@ impl Driver {
             refused,
             unkept,
             converged,
+            broken,
         }
     }
 }

@@ -150,6 +150,10 @@ pub struct Driver {
     given_up: bool,
     /// Why nothing is changed, whatever the graph says.
     observing: Option<Arc<str>>,
+    /// What brings the events has ended: it stops, and another driver takes its place. Why.
+    broken: Option<String>,
+    /// What was asked since then, for that one.
+    left: Vec<Input>,
     /// Why the last graph was not taken.
     refused: Option<String>,
     /// Held by this driver and by each run that it has started.
@@ -229,6 +233,8 @@ impl Driver {
             unkept: None,
             given_up: false,
             observing: parts.observing,
+            broken: None,
+            left: Vec::new(),
             refused: None,
             presence: Arc::default(),
         }
@@ -341,6 +347,9 @@ impl Driver {
 
     fn take(&mut self, input: Input) {
         match input {
+            Input::Graph { .. } | Input::Pause { .. } | Input::Resume if self.broken.is_some() => {
+                self.left.push(input);
+            }
             Input::Checked(run, verdict) => self.checked(run, verdict),
             Input::Ended(run, outcome) => self.ended(run, outcome),
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),

@@ -6,11 +6,15 @@ use super::watch::{Hub, Signal};
 use super::{Driver, News};
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_engine::{
     Action, Actions, Event, Intent, Notice, Outcome, Recall, Record, Tick, VertexId,
 };
 use steadfast_resources::{Repeat, Source, Trouble};
 use tokio::time::Instant;
+
+/// How long runs may take where there are no events any more.
+const LAST: Duration = Duration::from_secs(30);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
@@ -271,6 +275,13 @@ impl Driver {
         }
     }
 
+    /// Without events it must not go on: what runs may end, and then another driver looks at everything anew.
+    fn breaks(&mut self, why: String) -> Event {
+        tracing::error!(event = "broken", "{why}: the driver starts anew");
+        self.broken.get_or_insert(why);
+        Event::Stop { grace: LAST }
+    }
+
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
@@ -297,6 +308,7 @@ impl Driver {
                     self.settling.put(id, Instant::now());
                     continue;
                 }
+                Signal::Broken(why) => self.breaks(why),
                 Signal::Changed(id) => Event::Changed(id),
                 Signal::Suspect(id) => Event::Suspect(id),
             };

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use steadfast_resources::{
     Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, printable,
 };
+use tokio::sync::Notify;
 
 /// The time since 1970.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -30,6 +31,8 @@ pub struct History {
     front: Mutex<Front>,
     /// Why the last attempt to write it failed, if it did.
     trouble: Unkept,
+    /// Told when the thread has ended though nobody asked it to.
+    broken: Arc<Notify>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -88,6 +91,7 @@ impl History {
             clock,
             front: Mutex::default(),
             trouble: Unkept::default(),
+            broken: Arc::default(),
         })
     }
 
@@ -111,6 +115,11 @@ impl History {
         {
             tracing::warn!(event = "history_unkept", "{error}");
         }
+    }
+
+    /// Waits until the thread that writes it has ended though nobody asked it to; [`Self::tend`] starts another.
+    pub async fn broken(&self) {
+        self.broken.notified().await;
     }
 
     /// Why it cannot be written, as far as was tried.
@@ -171,6 +180,7 @@ impl History {
             book: None,
             trouble: self.trouble.clone(),
         };
+        let broken = Arc::clone(&self.broken);
         let refuse = |why: String| {
             let path = database(&self.state_directory).display().to_string();
             HistoryError::Database { path, why }
@@ -181,7 +191,8 @@ impl History {
                 Ok(book) => {
                     told.send(Ok(book.next)).unwrap_or_default();
                     writer.book = Some(book);
-                    writer.run(&handed);
+                    let mut ends = Ends { broken, in_order: false };
+                    ends.in_order = writer.run(&handed);
                 }
                 Err(error) => told.send(Err(error)).unwrap_or_default(),
             });
@@ -303,6 +314,20 @@ fn refused(path: &Path, why: &str) -> Trouble {
     Trouble::new(what).hint("make room for the history, or turn it off: history: {max_total: 0}")
 }
 
+/// However the thread ends, it is known, unless it was asked to.
+struct Ends {
+    broken: Arc<Notify>,
+    in_order: bool,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if !self.in_order {
+            self.broken.notify_one();
+        }
+    }
+}
+
 /// The thread.
 struct Writer {
     state_directory: PathBuf,
@@ -314,14 +339,19 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, handed: &Receiver<Handed>) {
+    /// True where it ends since nobody will hand in anything more.
+    fn run(mut self, handed: &Receiver<Handed>) -> bool {
         self.write(&[]).unwrap_or_else(|why| tracing::debug!(why, "the history is not tidied"));
         loop {
             let first = match handed.recv_timeout(TIDY) {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return true,
             };
+            #[cfg(debug_assertions)]
+            if crate::faults::suffer("history").is_err() {
+                return false;
+            }
             let (mut jobs, mut replies, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
             for one in first.into_iter().chain(handed.try_iter().take(QUEUE)) {
                 match one {

@@ -85,23 +85,28 @@ pub enum Gone<R: std::error::Error> {
 }
 
 /// Acquires the lease, holds it until it is asked to stop, and gives it back. How it stands is told in `standing`.
-pub async fn keep<L: Lease>(
+///
+/// While it waits it calls `beat` again and again, which takes its time: the proof that it goes on.
+pub async fn keep<L: Lease, B: Future<Output = ()>>(
     lease: &mut L,
     standing: &watch::Sender<Standing>,
     stop: &CancellationToken,
+    beat: impl Fn() -> B,
 ) -> Result<(), Gone<L::Refusal>> {
     let mut asked = lease.now();
     // C-7: who stops does not wait for somebody who does not answer.
-    let Some(answer) = stop.run_until_cancelled(lease.acquire()).await else { return Ok(()) };
+    let answer = beating(stop.run_until_cancelled(lease.acquire()), &beat).await;
+    let Some(answer) = answer else { return Ok(()) };
     let mut token = answer.map_err(Gone::Refused)?;
     standing.send_replace(Standing::Held(token.epoch));
     loop {
         let Some(lifetime) = token.lifetime else {
-            stop.cancelled().await;
+            beating(stop.cancelled(), &beat).await;
             break;
         };
         // C-3, C-5: several tries fit before the end, and none is made sooner.
-        let rest = stop.run_until_cancelled(tokio::time::sleep(lifetime / 8)).await;
+        let rest = stop.run_until_cancelled(tokio::time::sleep(lifetime / 8));
+        let rest = beating(rest, &beat).await;
         if rest.is_none() {
             break;
         }
@@ -113,7 +118,7 @@ pub async fn keep<L: Lease>(
         let at = lease.now();
         // C-7: it never waits for longer than it may matter.
         let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
-        let renewal = match stop.run_until_cancelled(asking).await {
+        let renewal = match beating(stop.run_until_cancelled(asking), &beat).await {
             Some(Ok(renewal)) => renewal,
             Some(Err(_)) => Renewal::Later("no answer came in time".to_owned()),
             None => break,
@@ -142,4 +147,21 @@ pub async fn keep<L: Lease>(
         tracing::warn!(event = "lease", "the lease could not be given back: {why}");
     }
     Ok(())
+}
+
+/// Waits for something, and beats meanwhile.
+async fn beating<T, B: Future<Output = ()>>(
+    work: impl Future<Output = T>,
+    beat: &impl Fn() -> B,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = beat() => {}
+        }
+        #[cfg(debug_assertions)]
+        crate::faults::stall("lease").await;
+    }
 }

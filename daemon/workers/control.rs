@@ -1,7 +1,7 @@
 //! The worker that answers at the control socket.
 
 use super::desk::Clerk;
-use super::{ANSWERS, Shared};
+use super::{ANSWERS, Shared, silence};
 use crate::control::{Address, Desk, Limits, Server};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
@@ -24,8 +24,9 @@ pub(super) fn control(
             })?;
             life.say(format!("listens at {}", address.path().display()));
             life.ready(Outputs::none());
-            life.during(server.serve(desk, life.stopping().clone())).await;
-            Ok(())
+            let turns = (silence() / 3, || life.alive());
+            let ended = server.serve(desk, life.stopping().clone(), turns).await;
+            ended.map_err(Failure::again)
         }
     });
     worker.handles("events").last(ANSWERS)

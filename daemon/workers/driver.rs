@@ -185,9 +185,9 @@ fn drive(
         if let Standing::Lost(why) = &*shared.lease.borrow() {
             driver.inbox().put(Input::Lease(Err(why.clone())));
         }
-        if told.send((driver.inbox(), driver.presence())).is_ok() {
-            driver.run().await;
+        if told.send((driver.inbox(), driver.presence())).is_err() {
+            return Ok(());
         }
-    });
-    Ok(())
+        driver.run().await.broken.map_or(Ok(()), |why| Err(Failure::again(why)))
+    })
 }

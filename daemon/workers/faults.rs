@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::driver::{Answer, Input};
+use crate::faults::{self, Fault};
 use crate::supervisor::{Failure, Inputs, Life};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,26 +13,6 @@ use tokio::sync::mpsc;
 pub(super) fn silence() -> Option<Duration> {
     let silence = std::env::var("STEADFAST_TEST_SILENCE").ok()?;
     silence.parse().ok().map(Duration::from_millis)
-}
-
-/// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    Panic,
-    Error,
-    /// It does nothing any more, and does not end when it is asked to.
-    Hang,
-}
-
-impl Fault {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
-            "panic" => Some(Self::Panic),
-            "error" => Some(Self::Error),
-            "hang" => Some(Self::Hang),
-            _ => None,
-        }
-    }
 }
 
 /// The way to the worker of each name that runs now.
@@ -80,7 +61,8 @@ impl Faults {
 }
 
 impl Shared {
-    /// Puts a fault into a worker. Those of the driver are in its loop, on its thread.
+    /// Puts a fault into a worker, or with `in:` before its name into a thread or a place of one. Those of the driver are in its loop, on
+    /// its thread.
     pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), String> {
         if let ("lease", "lost" | "found") = (worker, how) {
             let lost = || Err("a fault was put into it".to_owned());
@@ -88,6 +70,10 @@ impl Shared {
             return Ok(());
         }
         let fault = Fault::named(how).ok_or_else(|| format!("no fault is named `{how}`"))?;
+        if let Some(place) = worker.strip_prefix("in:") {
+            faults::put(place, fault);
+            return Ok(());
+        }
         let in_loop = worker == "driver" && fault != Fault::Error;
         let there = if in_loop {
             let answer = Answer(Box::new(move |_| suffer(fault)));

@@ -184,7 +184,8 @@ impl Reloader {
         let mut drivers = this.requests.drivers();
         drivers.mark_changed();
         // Before anything is read: what changes while it is read is seen.
-        let _watch = if this.graph.watch { Some(self.watch().await) } else { None };
+        let broken = Arc::new(Notify::new());
+        let _watch = if this.graph.watch { Some(self.watch(&broken).await) } else { None };
         if !this.had_one.load(Ordering::SeqCst) {
             Asked::read_first(this, stops).await?;
         }
@@ -192,6 +193,7 @@ impl Reloader {
         loop {
             tokio::select! {
                 biased;
+                () = broken.notified() => return Err(Failure::again("nobody watches the graph any more")),
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
                 () = life.beat() => continue,
@@ -217,17 +219,21 @@ impl Reloader {
 
     /// Reloads whenever one of the files that were named, or an entry of a folder that was, changes; as long as the answer
     /// lives. It answers when the watch stands.
-    async fn watch(&self) -> Hub {
+    async fn watch(&self, broken: &Arc<Notify>) -> Hub {
         let this = self.clone();
         let stands = Arc::new(Notify::new());
-        let answered = Arc::clone(&stands);
+        let (answered, broken) = (Arc::clone(&stands), Arc::clone(broken));
         let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
             if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
                 this.reload(Asker::Nobody);
             }
             for signal in &signals {
-                if let Signal::Absent(_, why) = signal {
-                    tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
+                match signal {
+                    Signal::Absent(_, why) => {
+                        tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
+                    }
+                    Signal::Broken(_) => broken.notify_one(),
+                    Signal::Established(_) | Signal::Changed(_) | Signal::Suspect(_) => {}
                 }
             }
             if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {

@@ -24,7 +24,11 @@ where
             let mut lease = lease.lock().await;
             let mut seen = shared.lease.subscribe();
             let was_held = *seen.borrow() != Standing::Wanted;
-            let kept = keep(&mut *lease, &shared.lease, life.stopping());
+            let beat = || {
+                let life = life.clone();
+                async move { life.beat().await }
+            };
+            let kept = keep(&mut *lease, &shared.lease, life.stopping(), beat);
             let telling = tell(&shared, &life, &mut seen);
             tokio::select! {
                 kept = kept => match kept {
@@ -56,7 +60,7 @@ async fn tell(shared: &Shared, life: &Life, seen: &mut watch::Receiver<Standing>
             }
             shared.requests.put(Input::Lease(Ok(())));
         }
-        if life.during(seen.changed()).await.is_err() {
+        if seen.changed().await.is_err() {
             return;
         }
     }

@@ -19,13 +19,15 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
         let (shared, signals) = (Arc::clone(&own), Arc::clone(&signals));
         async move {
             let mut signals = signals.lock().await;
+            signals.go_on().map_err(Failure::again)?;
             life.ready(Outputs::none());
             loop {
                 let signal = tokio::select! {
-                    signal = signals.next() => signal.map_err(|error| Failure::fatal(RANK, error))?,
+                    signal = signals.next() => signal,
                     () = life.beat() => continue,
                     () = life.stopping().cancelled() => return Ok(()),
                 };
+                let signal = signal.map_err(|error| failure(&signals, error))?;
                 match signal {
                     Signal::Reload => shared.graph.reload(Asker::Operator),
                     Signal::Pause => {
@@ -39,4 +41,9 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
         }
     });
     worker.last(HEARS)
+}
+
+/// A thread that has ended is started again; where the runtime cannot wait, nothing helps.
+fn failure(signals: &Signals, error: std::io::Error) -> Failure {
+    if signals.has_ended() { Failure::again(error) } else { Failure::fatal(RANK, error) }
 }

@@ -152,6 +152,9 @@ async fn keep(
     let wanted = tokio::select! {
         () = life.stopping().cancelled() => None,
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
+        () = shared.history.broken() => {
+            return Err(Failure::again("the thread that keeps the history has ended"));
+        }
         wanted = shared.mending.next() => Some(wanted),
         never = life.tend(|| journal.ping()) => match never {},
     };

@@ -11,10 +11,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steadfast::control::{
-    Address, Ask, Beside, Client, Desk, Limits, PROTOCOL, Peer, Replies, Reply, Server, Unanswered,
+    Address, Ask, Beside, Client, Deaf, Desk, Limits, PROTOCOL, Peer, Replies, Reply, Server,
+    Unanswered,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+/// How often the loop of a server says that it turns, and to whom: to nobody.
+const TURNS: (Duration, fn()) = (Duration::from_secs(10), || {});
 
 /// Answers `status` with what it was asked, streams on `events`, and knows no resource.
 struct Echo;
@@ -51,7 +55,7 @@ struct Listening {
     directory: TempDir,
     address: Address,
     stopping: CancellationToken,
-    served: tokio::task::JoinHandle<()>,
+    served: tokio::task::JoinHandle<Result<(), Deaf>>,
 }
 
 impl Listening {
@@ -60,7 +64,7 @@ impl Listening {
         let address = Address::at(directory.path().join("run/control.socket"));
         let server = Server::bind(address.clone(), None, limits).await.expect("listens");
         let stopping = CancellationToken::new();
-        let task = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+        let task = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), TURNS));
         Self { directory, address, stopping, served: task }
     }
 
@@ -262,7 +266,7 @@ async fn a_living_daemon_keeps_its_place() {
     assert!(matches!(second, Err(Beside::Alive(_))), "{second:?}");
     listening.status(1).await.expect("unmoved");
     listening.stopping.cancel();
-    listening.served.await.expect("ended");
+    listening.served.await.expect("ended").expect("it lets in who waits");
     assert!(!address.path().exists(), "it is taken away at the end");
     let gone = Client::ask(&address, &Ask::Report).await.unwrap_err();
     assert!(matches!(gone, Unanswered::NoDaemon(_)), "{gone}");

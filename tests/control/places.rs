@@ -87,12 +87,12 @@ async fn of_many_that_start_at_once_one_listens() {
         assert_eq!(listening.len(), 1);
         let stopping = CancellationToken::new();
         let server = listening.remove(0);
-        let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+        let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
         let address = Address::at(path.clone());
         let mut client = Client::ask(&address, &Ask::Status { most: 1 }).await.expect("there");
         assert!(client.next(Some(LONG)).await.expect("answered").is_some());
         stopping.cancel();
-        serving.await.expect("no panic");
+        serving.await.expect("no panic").expect("it lets in who waits");
     }
 }
 
@@ -204,7 +204,7 @@ async fn a_group_may_read_and_nothing_else() {
     let address = Address::at(path.clone());
     let server = Server::bind(address, Some(GROUP), short()).await.expect("listens");
     let stopping = CancellationToken::new();
-    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
     let found = std::fs::symlink_metadata(&path).expect("there");
     assert_eq!((found.mode() & 0o777, found.uid(), found.gid()), (0o660, 0, GROUP));
     for (ask, changes) in requests() {
@@ -222,7 +222,7 @@ async fn a_group_may_read_and_nothing_else() {
         assert!(!root.contains("denied"), "{ask}: {root}");
     }
     stopping.cancel();
-    serving.await.expect("no panic");
+    serving.await.expect("no panic").expect("it lets in who waits");
 }
 
 /// A connection has one request: what follows it is refused, and ends the answer.
@@ -231,7 +231,7 @@ async fn nothing_may_follow_a_request() {
     let (_directory, path) = place();
     let server = bind(&path, None).await.expect("listens");
     let stopping = CancellationToken::new();
-    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone()));
+    let serving = tokio::spawn(server.serve(Arc::new(Echo), stopping.clone(), crate::TURNS));
     let answer = tokio::task::spawn_blocking(move || {
         let mut stream = UnixStream::connect(path).expect("connects");
         let report = format!("{{\"protocol\":{PROTOCOL},\"ask\":{{\"verb\":\"report\"}}}}\n");
@@ -245,5 +245,5 @@ async fn nothing_may_follow_a_request() {
     });
     assert!(answer.await.expect("no panic").contains("nothing may follow"));
     stopping.cancel();
-    serving.await.expect("no panic");
+    serving.await.expect("no panic").expect("it lets in who waits");
 }

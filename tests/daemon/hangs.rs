@@ -95,6 +95,39 @@ fn each_worker_that_hangs_heals() {
     assert_eq!(daemon.ends(), 0);
 }
 
+/// F-19: the loop that lets callers in stands still, then the one that holds the lease: each is named and started anew. Neither has a
+/// heartbeat beside its loop.
+#[test]
+fn a_loop_that_stands_still_is_noticed() {
+    let host = Host::with(GRAPH);
+    let (mut daemon, _systemd) = run(&host, "3000");
+    daemon.wait_for("converged");
+    for (place, worker) in [("in:accept", "control"), ("in:lease", "lease")] {
+        fault(&host, place, "hang");
+        runs_again(&host, worker, 2);
+        let named = |line: &Line| line.event == "hangs" && line.message.starts_with(worker);
+        assert!(daemon.line_or_end("it is named", named).is_some(), "it has ended");
+    }
+    host.write("a", "broken");
+    host.wait_until("it is put back", || host.read("a") == "x");
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
+/// F-19: the loop turns, and lets nobody in who waits: it is started anew.
+#[test]
+fn a_socket_that_lets_nobody_in_is_noticed() {
+    let host = Host::with(GRAPH);
+    let (mut daemon, _systemd) = run(&host, "1500");
+    daemon.wait_for("converged");
+    fault(&host, "in:accept", "error");
+    runs_again(&host, "control", 2);
+    ask(&host, &["report"]).exits(0).prints("somebody has waited at the socket");
+    assert_eq!(daemon.count("hangs"), 0, "it has not stood still");
+    ask(&host, &["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}
+
 /// F-19: the watchdog's own worker is started again when it hangs.
 #[test]
 fn who_feeds_the_watchdog_heals() {

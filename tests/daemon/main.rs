@@ -13,6 +13,7 @@ mod output;
 mod process;
 mod receiver;
 mod terminal;
+mod threads;
 
 mod applied;
 mod asked;

@@ -49,6 +49,7 @@ impl Notes {
                 Signal::Absent(vertex, why) => heard.entry(vertex.0).or_default().absent.push(why),
                 Signal::Changed(vertex) => heard.entry(vertex.0).or_default().changed += 1,
                 Signal::Suspect(vertex) => heard.entry(vertex.0).or_default().suspect += 1,
+                Signal::Broken(why) => heard.entry(BROKEN).or_default().absent.push(why),
             }
         }
         self.more.notify_all();
@@ -63,6 +64,9 @@ pub(crate) struct Ears {
     pub(crate) directory: TempDir,
     sentinel: TempDir,
 }
+
+/// Where it is noted that the hub is broken.
+pub(crate) const BROKEN: u32 = u32::MAX - 1;
 
 /// The vertex that is used to wait for everything before it.
 const SENTINEL: u32 = u32::MAX;

@@ -24,6 +24,8 @@ pub enum Happening<'n> {
     Lost(DirectoryId),
     /// Events were lost, nobody knows which.
     Overflow,
+    /// Nothing more will be reported, for the reason given.
+    Broken(&'n str),
 }
 
 /// Who is told. Called by the thread of a backend; answers whether anybody waits for any of it.

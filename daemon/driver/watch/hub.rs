@@ -129,9 +129,7 @@ impl Hub {
         let (hub, hand) = Self::by_hand(handle, sources, tell, (Arc::new(Machine), backend));
         match hand.0.spawn() {
             Ok(thread) => hub.shared.set_thread(thread),
-            Err(error) => {
-                tracing::error!(%error, "no thread for watching: nothing will be watched");
-            }
+            Err(error) => hub.shared.breaks(&format!("no thread to walk paths: {error}")),
         }
         hub
     }
@@ -279,6 +277,25 @@ impl Shared {
         }
     }
 
+    /// Starts a task of the hub's; where it panics, the hub is broken.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
+        let missed = Missed(Arc::clone(self));
+        let task = async move {
+            let _missed = missed;
+            task.await;
+        };
+        self.handle.spawn(task).abort_handle()
+    }
+
+    /// Nothing more can be relied on. Said once for all: whoever hears it makes another hub.
+    pub(super) fn breaks(&self, why: &str) {
+        let state = self.lock();
+        self.tell(&state, vec![Signal::Broken(why.to_owned())]);
+    }
+
     /// Keeps a task that is nobody's in particular.
     pub(super) fn keep_following(&self, task: AbortHandle) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
@@ -353,6 +370,17 @@ impl Shared {
             *known = running;
             state.work.judge.insert(owner.vertex);
             self.wake.notify_one();
+        }
+    }
+}
+
+/// A task of the hub's runs. It may be ended; it must not panic.
+struct Missed(Arc<Shared>);
+
+impl Drop for Missed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.breaks("a task that brings events has panicked; the log says where");
         }
     }
 }

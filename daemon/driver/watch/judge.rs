@@ -12,7 +12,10 @@ impl Table {
         self.tell_route(route, Signal::Suspect, &mut signals);
         vertices.extend(signals.iter().filter_map(|signal| match signal {
             Signal::Suspect(vertex) => Some(*vertex),
-            Signal::Established(_) | Signal::Absent(..) | Signal::Changed(_) => None,
+            Signal::Established(_)
+            | Signal::Absent(..)
+            | Signal::Changed(_)
+            | Signal::Broken(_) => None,
         }));
     }
 

@@ -49,4 +49,6 @@ pub enum Signal {
     Changed(VertexId),
     /// Something may have happened: events were lost, or a watch was put in place anew.
     Suspect(VertexId),
+    /// What brings the events has ended, for the reason given: nothing more can be relied on, and another hub must take its place.
+    Broken(String),
 }

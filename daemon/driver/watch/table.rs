@@ -264,6 +264,7 @@ impl Table {
                 }
             }
             Happening::Overflow => self.work.overflow = true,
+            Happening::Broken(why) => signals.push(Signal::Broken(why.to_owned())),
         }
     }
 

@@ -233,9 +233,8 @@ struct Listener {
 
 impl Listener {
     fn run(self) {
-        if let Err(error) = self.listen() {
-            self.give_up(error);
-        }
+        let mut ends = Ends { sink: &self.sink, why: Some("it panicked".to_owned()) };
+        ends.why = self.listen().err().map(|error| error.to_string());
     }
 
     /// Reads until it is time to end.
@@ -260,12 +259,6 @@ impl Listener {
                 return Ok(());
             }
         }
-    }
-
-    /// Nothing will be told any more: all of it must be looked at from now on, and the log must say so.
-    fn give_up(&self, error: Errno) {
-        tracing::error!(%error, "inotify cannot be read any more: drift is found by the sweep alone");
-        (self.sink)(&[Happening::Overflow]);
     }
 
     /// Waits for events; false when it is time to end.
@@ -293,6 +286,8 @@ impl Listener {
 
     /// Reads once and tells; whether anybody waits for any of it, none where there was nothing.
     fn read(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<bool>, Errno> {
+        #[cfg(debug_assertions)]
+        crate::faults::suffer("inotify").map_err(|_fault| Errno::IO)?;
         let mut batch = Batch::default();
         let mut reader = Reader::new(&self.inotify, buffer);
         loop {
@@ -340,5 +335,20 @@ impl Listener {
         }
         drop(numbers);
         !known.is_empty() && (self.sink)(&known)
+    }
+}
+
+/// However the thread ends, it is known, unless it was asked to.
+struct Ends<'l> {
+    sink: &'l Sink,
+    why: Option<String>,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if let Some(why) = &self.why {
+            let why = format!("inotify cannot be read any more: {why}");
+            (self.sink)(&[Happening::Broken(&why)]);
+        }
     }
 }

@@ -257,6 +257,10 @@ pub(super) async fn follow(shared: Arc<Shared>, source: Arc<dyn UnitSource>, bus
     let mut wait = AGAIN;
     let mut lost: Option<Instant> = None;
     loop {
+        #[cfg(debug_assertions)]
+        if crate::faults::take("units").is_some() {
+            std::panic::panic_any("a fault was put into it");
+        }
         let sink: Sink = {
             let shared = Arc::downgrade(&shared);
             Box::new(move |happening| {

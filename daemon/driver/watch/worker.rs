@@ -50,7 +50,12 @@ impl Worker {
 
     /// Works until the hub is closed, or until another one works in its place.
     fn run(self) {
+        let _ends = Ends(&self);
         while let Some(step) = self.next() {
+            #[cfg(debug_assertions)]
+            if crate::faults::suffer("watch").is_err() {
+                return;
+            }
             self.act(step);
         }
     }
@@ -98,7 +103,7 @@ impl Worker {
             }
             if let Some(step) = state.next_step() {
                 if !std::mem::replace(&mut state.turn.guarded, true) {
-                    self.shared.handle.spawn(self.clone().look_after());
+                    self.shared.spawn(self.clone().look_after());
                 }
                 return Some(step);
             }
@@ -124,7 +129,7 @@ impl Worker {
             self.number = number;
             match self.clone().spawn() {
                 Ok(thread) => self.shared.set_thread(thread),
-                Err(error) => tracing::error!(%error, "no thread for watching"),
+                Err(error) => self.shared.breaks(&format!("no thread to walk paths: {error}")),
             }
         }
     }
@@ -204,17 +209,19 @@ impl Worker {
             }
             let mut signals = std::mem::take(&mut turn.signals);
             // Disarmed during the turn.
-            signals.retain(|signal| {
-                let (Signal::Established(vertex)
+            signals.retain(|signal| match signal {
+                Signal::Established(vertex)
                 | Signal::Absent(vertex, _)
                 | Signal::Changed(vertex)
-                | Signal::Suspect(vertex)) = signal;
-                state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+                | Signal::Suspect(vertex) => {
+                    state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+                }
+                Signal::Broken(_) => true,
             });
             self.shared.tell(state, signals);
             if state.retry.is_to_be_awaited() {
-                let task = self.shared.handle.spawn(try_again(Arc::clone(&self.shared)));
-                self.shared.keep_following(task.abort_handle());
+                let task = self.shared.spawn(try_again(Arc::clone(&self.shared)));
+                self.shared.keep_following(task);
             }
         });
     }
@@ -245,7 +252,7 @@ impl Worker {
                 }
                 Source::Every(interval) => {
                     let task = tick(Arc::clone(&self.shared), owner, interval);
-                    tasks.push(self.shared.handle.spawn(task).abort_handle());
+                    tasks.push(self.shared.spawn(task));
                 }
                 Source::Lines(command) => {
                     let Some(lines) = self.shared.sources.lines.clone() else {
@@ -255,7 +262,7 @@ impl Worker {
                     let shared = Arc::clone(&self.shared);
                     let task = listen(shared, owner, running.len(), (lines, command));
                     running.push(Running::Starting);
-                    tasks.push(self.shared.handle.spawn(task).abort_handle());
+                    tasks.push(self.shared.spawn(task));
                 }
             }
         }
@@ -281,7 +288,7 @@ impl Worker {
             return;
         };
         let task = follow(Arc::clone(&self.shared), units, bus);
-        let task = self.shared.handle.spawn(task).abort_handle();
+        let task = self.shared.spawn(task);
         self.shared.keep_following(task);
     }
 
@@ -379,5 +386,20 @@ impl Worker {
                 state.tell(vertex, Signal::Suspect, &mut turn.signals);
             }
         });
+    }
+}
+
+/// However the thread ends, it is known. One that was given up, or whose hub is closed, is not missed.
+struct Ends<'w>(&'w Worker);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let state = self.0.shared.lock();
+        let is_at_work = state.turn.thread == self.0.number && !state.work.closed;
+        let is_missed = is_at_work || std::thread::panicking();
+        drop(state);
+        if is_missed {
+            self.0.shared.breaks("the thread that walks paths has ended");
+        }
     }
 }

@@ -258,7 +258,8 @@ async fn listen(
     shared: Arc<Shared>,
     closing: CancellationToken,
 ) {
-    let why = loop {
+    let mut ends = Ends { shared: Arc::clone(&shared), why: "its task has panicked".to_owned() };
+    ends.why = loop {
         let message = tokio::select! {
             message = stream.next() => message,
             () = closing.cancelled() => break "it was closed".to_owned(),
@@ -274,7 +275,18 @@ async fn listen(
             None => break "the bus has closed it".to_owned(),
         }
     };
-    shared.lose(&why);
+}
+
+/// However it ends: nothing more is told, and who listens or waits must know.
+struct Ends {
+    shared: Arc<Shared>,
+    why: String,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.shared.lose(&self.why);
+    }
 }
 
 /// Anybody may send a signal to anybody.
