@@ -16,7 +16,7 @@ pub(super) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
 /// Under which terms a graph is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// An operator asks for it, or the start of the daemon: only then anything is condemned.
+    /// An operator asks for it: only then anything is condemned.
     pub(super) explicit: bool,
     /// It is the whole graph, not a selection of it.
     pub(super) whole: bool,
@@ -43,7 +43,7 @@ pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
     };
     let kept = recalled.resources.iter().filter_map(owned).collect();
     let terms = Terms { explicit: true, whole: true, one_shot: true };
-    if take_leave(&mut loaded, &kept, &|_| false, terms).is_err() {
+    if take_leave(&mut loaded, &kept, &|_, _| false, terms).is_err() {
         return Vec::new();
     }
     let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
@@ -61,7 +61,7 @@ enum Fate {
 pub(super) fn take_leave(
     loaded: &mut Loaded,
     kept: &KeptOwned,
-    condemned: &dyn Fn(&str) -> bool,
+    condemned: &dyn Fn(&str, &Owned) -> bool,
     terms: Terms,
 ) -> Result<Farewell, Vec<Arc<str>>> {
     let leaving = leaving(loaded, kept, terms);
@@ -80,7 +80,7 @@ pub(super) fn take_leave(
     let claims = leaving.iter().any(|(_, owned)| is_deletable(owned)).then(|| Claims::of(loaded));
     let mut tombs = BTreeMap::new();
     for (identity, owned) in leaving {
-        let explicit = terms.explicit || condemned(&identity);
+        let explicit = terms.explicit || condemned(&identity, &owned);
         let fate = match fate(loaded, &owned, explicit) {
             Fate::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
             other => other,
@@ -137,7 +137,7 @@ fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Fate {
         return Fate::Forgotten(Some(says));
     }
     if !explicit {
-        let says = "left the graph; it is removed when the graph is reloaded by an operator";
+        let says = "has left the graph; leaves with the next reload: `steadfast reload` removes it";
         return Fate::Kept(Some(says.to_owned()));
     }
     Fate::Removed
