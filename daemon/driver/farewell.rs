@@ -8,7 +8,7 @@ use crate::store::{Origin, Owned, Recalled, Remembered};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::Claim;
+use steadfast_resources::{Claim, Held, departing};
 
 /// What is kept of whose things are, by identity.
 pub(super) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
@@ -163,6 +163,9 @@ fn bury(
         loaded.vertices.truncate(number);
         return fate;
     }
+    if let (Some(claims), Some(tomb)) = (claims, loaded.vertices.get_mut(number)) {
+        tomb.resource = departing(Arc::clone(&tomb.resource), &claims.held);
+    }
     tombs.insert(Arc::clone(identity), number);
     Fate::Removed
 }
@@ -173,6 +176,8 @@ struct Claims {
     paths: BTreeMap<PathBuf, usize>,
     /// Directories that are held with all that is in them.
     trees: Vec<(PathBuf, usize)>,
+    /// The same for who can look whether two paths lead to one thing: that is not done here, where nothing may block.
+    held: Arc<Held>,
 }
 
 impl Claims {
@@ -187,7 +192,9 @@ impl Claims {
             }
             trees.extend(vertex.resource.minds().map(|path| (path.to_owned(), number)));
         }
-        Self { exact, paths, trees }
+        let each = loaded.vertices.iter();
+        let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
+        Self { exact, paths, trees, held: Arc::new(Held::by(held.collect())) }
     }
 
     /// What follows where the graph itself has what would be removed, or something in it.

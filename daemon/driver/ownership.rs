@@ -416,7 +416,9 @@ impl Driver {
     pub(super) fn tell_removed(&mut self, id: VertexId) {
         if self.table.is_buried(id) {
             let identity = self.identity(id);
-            self.audience.hear(&News::Left { identity: &identity, says: "removed, and forgotten" });
+            let spared = self.table.get(id).and_then(|entry| entry.resource.spares());
+            let says = spared.as_deref().unwrap_or("removed, and forgotten");
+            self.audience.hear(&News::Left { identity: &identity, says });
         }
     }
 
