@@ -29,6 +29,7 @@ mod examples;
 mod execs;
 mod failures;
 mod faults;
+mod fenced;
 mod fights;
 mod hangs;
 mod health;
