@@ -12,6 +12,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// The standing of all watches.
 #[derive(Debug)]
 pub(super) struct Watches {
+    /// Asked for, and not closed since.
+    open: BTreeSet<VertexId>,
     /// Asked for and not answered yet.
     asked: BTreeSet<VertexId>,
     /// There are no events for these.
@@ -27,6 +29,7 @@ pub(super) struct Watches {
 impl Watches {
     pub(super) fn new() -> Self {
         Self {
+            open: BTreeSet::new(),
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
             reopened: BTreeSet::new(),
@@ -41,10 +44,12 @@ impl Watches {
             self.progress.1 = Instant::now();
         }
         self.asked.insert(id);
+        self.open.insert(id);
     }
 
     /// A watch is closed.
     pub(super) fn close(&mut self, id: VertexId) {
+        self.open.remove(&id);
         self.asked.remove(&id);
         self.unwatched.remove(&id);
         self.reopened.insert(id);
@@ -62,10 +67,10 @@ impl Watches {
         self.unwatched.remove(&id) | self.reopened.contains(&id)
     }
 
-    /// It cannot be had. True where that is news.
+    /// It cannot be had. True where that is news; of one that was closed meanwhile nothing is.
     pub(super) fn fails(&mut self, id: VertexId) -> bool {
         self.asked.remove(&id);
-        self.unwatched.insert(id)
+        self.open.contains(&id) && self.unwatched.insert(id)
     }
 
     /// Those for which there are no events.
@@ -111,5 +116,7 @@ mod tests {
         watches.ask(id);
         watches.forget(id);
         assert!(watches.due().is_none() && watches.without().is_empty());
+        assert!(!watches.fails(id), "what was under way when it was closed");
+        assert!(watches.without().is_empty());
     }
 }

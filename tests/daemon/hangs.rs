@@ -103,7 +103,7 @@ fn a_loop_that_stands_still_is_noticed() {
     }
     host.write("a", "broken");
     host.wait_until("it is put back", || host.read("a") == "x");
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -115,9 +115,9 @@ fn a_socket_that_lets_nobody_in_is_noticed() {
     daemon.wait_for("converged");
     fault(&host, "in:accept", "error");
     runs_again(&host, "control", 2);
-    ask(&host, &["report"]).exits(0).prints("somebody has waited at the socket");
+    host.ask_daemon(&["report"]).exits(0).prints("somebody has waited at the socket");
     assert_eq!(daemon.count("hangs"), 0, "it has not stood still");
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 

@@ -516,7 +516,7 @@ fn c12_recorders_of_each_sort_heal() {
         }
         repairs(&host);
     }
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
     let all: BTreeSet<u64> = numbers(&events(&host, &["--since", "1"])).into_iter().collect();
     host.wait_until("the journal has all", || journal.has(&all));

@@ -47,9 +47,7 @@ fn strikes(place: &str, how: &str, anew: &[&str], happens: impl Fn(&Host)) {
 }
 
 fn ends(host: &Host, daemon: &mut Daemon, how: &str) {
-    let mut stop = host.bare(&["stop"]);
-    stop.arg("--state-dir").arg(host.path("state"));
-    host.finish(stop).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     let code = if how == "panic" { daemon.ends_after_panics(LIMIT) } else { daemon.ends() };
     assert_eq!(code, 0);
 }
@@ -58,7 +56,9 @@ fn ends(host: &Host, daemon: &mut Daemon, how: &str) {
 #[test]
 fn the_thread_that_reads_inotify_ends() {
     for how in ["error", "panic"] {
-        strikes("inotify", how, &["driver"], |host| drop(host.write("a", "broken")));
+        strikes("inotify", how, &["driver"], |host| {
+            host.write("a", "broken");
+        });
     }
 }
 
@@ -77,7 +77,9 @@ fn the_thread_that_walks_paths_ends() {
 #[test]
 fn the_thread_that_keeps_the_history_ends() {
     for how in ["error", "panic"] {
-        strikes("history", how, &["store", "driver"], |host| drop(host.write("a", "broken")));
+        strikes("history", how, &["store", "driver"], |host| {
+            host.write("a", "broken");
+        });
     }
 }
 
