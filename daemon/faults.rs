@@ -53,6 +53,6 @@ pub(crate) fn suffer(place: &str) -> io::Result<()> {
 /// Never ends where a fault was put here.
 pub(crate) async fn stall(place: &str) {
     if take(place).is_some() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

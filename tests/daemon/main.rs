@@ -48,6 +48,7 @@ mod passwords;
 mod paused;
 mod planned;
 mod recorded;
+mod recorders;
 mod refused;
 mod reloaded;
 mod removed;

@@ -5,12 +5,9 @@ use crate::host::{Host, LIMIT, is_root};
 use crate::receiver::{Answer, Receiver};
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const GRAPH: &str = r#"
 graph: recorded
@@ -454,72 +451,4 @@ fn c12_a_recorder_that_breaks_goes_on() {
     there.sort_unstable();
     there.dedup();
     assert_eq!(there, numbers(&all));
-}
-
-/// The numbers of all entries that come to a journal of ours, until this is dropped.
-struct Journal {
-    numbers: Arc<Mutex<BTreeSet<u64>>>,
-}
-
-impl Journal {
-    fn at(path: &Path) -> Self {
-        let socket = UnixDatagram::bind(path).expect("bound");
-        let numbers = Arc::<Mutex<BTreeSet<u64>>>::default();
-        let own = Arc::downgrade(&numbers);
-        socket.set_read_timeout(Some(Duration::from_millis(200))).expect("set");
-        std::thread::spawn(move || {
-            let mut bytes = vec![0; 1 << 20];
-            while let Some(numbers) = own.upgrade() {
-                let Ok(length) = socket.recv(&mut bytes) else { continue };
-                let entry = String::from_utf8_lossy(&bytes[..length]);
-                let number = entry.lines().find_map(|line| line.strip_prefix("STEADFAST_NUMBER="));
-                let number = number.expect("each has one").parse().expect("a number");
-                numbers.lock().expect("whole").insert(number);
-            }
-        });
-        Self { numbers }
-    }
-
-    fn has(&self, all: &BTreeSet<u64>) -> bool {
-        *self.numbers.lock().expect("whole") == *all
-    }
-}
-
-/// A-19, F-19, C-12: the recorders of journald and of a webhook break in each way and are started again; what was recorded meanwhile
-/// reaches both.
-#[cfg(debug_assertions)]
-#[test]
-fn c12_recorders_of_each_sort_heal() {
-    let host = Host::with(GRAPH);
-    let journal = Journal::at(&host.path("journal"));
-    let receiver = Receiver::new(&[], Answer::Taken);
-    let settings = format!(
-        "graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n- journald: {{socket: $DIR/journal}}\n- webhook: {{url: \"{}\"}}\n",
-        receiver.url
-    );
-    host.write("steadfast.yaml", host.full(&settings));
-    let mut command = host.bare(&["run", "--config", "$DIR/steadfast.yaml"]);
-    command.env("STEADFAST_TEST_SILENCE", "3000");
-    let mut daemon = Daemon::start(command, &host.path(""));
-    daemon.wait_for("converged");
-    let recorders: Vec<String> = crate::workers::starts(&host).into_keys().collect();
-    let recorders: Vec<&String> =
-        recorders.iter().filter(|name| name.starts_with("recorder:")).collect();
-    assert_eq!(recorders.len(), 2, "{recorders:?}");
-    for (how, starts) in [("panic", 2), ("error", 3), ("hang", 4)] {
-        for recorder in &recorders {
-            crate::workers::fault(&host, &host.full(recorder), how);
-        }
-        repairs(&host);
-        for recorder in &recorders {
-            crate::workers::runs_again(&host, recorder, starts);
-        }
-        repairs(&host);
-    }
-    host.ask_daemon(&["stop"]).exits(0);
-    assert_eq!(daemon.ends_after_panics(LIMIT), 0);
-    let all: BTreeSet<u64> = numbers(&events(&host, &["--since", "1"])).into_iter().collect();
-    host.wait_until("the journal has all", || journal.has(&all));
-    let came: BTreeSet<u64> = receiver.came().into_iter().flat_map(|came| came.numbers).collect();
-    assert_eq!(came, all, "by the webhook");
 }

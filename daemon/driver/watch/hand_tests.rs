@@ -251,3 +251,41 @@ fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
         assert!(stage.hears(vertex, below), "{vertex}");
     }
 }
+
+/// F-6: a link led to what cannot be watched, and is a directory by now: there are events again, and that is said. Seed 8437.
+#[test]
+fn f6_who_is_led_elsewhere_is_judged_anew() {
+    let stage = Stage::new();
+    stage.make("here");
+    stage.arm(1, "here/file");
+    stage.walk();
+    stage.limit(Some(stage.kernel.with(|kernel| kernel.watched.len())));
+    stage.make("there");
+    let link = stage.path("here/file");
+    std::os::unix::fs::symlink(stage.path("there/file"), &link).expect("linked");
+    stage.moves(&stage.path("here"), "file");
+    stage.walk();
+    assert!(stage.told().iter().any(|signal| matches!(signal, Signal::Absent(..))));
+    fs::remove_file(&link).expect("removed");
+    stage.moves(&stage.path("here"), "file");
+    stage.walk();
+    assert!(stage.told().contains(&Signal::Established(VertexId(1))));
+}
+
+/// F-6: a watch is lost while its vertex is told of nothing, since it will be checked anyway: it is told all the same.
+#[test]
+fn f6_who_is_deaf_hears_that_there_are_no_events() {
+    let stage = Stage::new();
+    stage.make("a/b");
+    stage.arm(1, "a/b/file");
+    stage.walk();
+    stage.told();
+    stage.hub.deafen(VertexId(1));
+    stage.limit(Some(0));
+    let b = stage.number_of(&stage.path("a/b")).expect("watched");
+    stage.happens(Happening::Lost(b));
+    stage.walk();
+    stage.hub.listen(VertexId(1));
+    let told = stage.told();
+    assert!(told.iter().any(|signal| matches!(signal, Signal::Absent(..))), "{told:?}");
+}

@@ -1,22 +1,36 @@
 //! How it stands with a vertex: all its sources in place, or some of them not to be had.
 
 use super::Signal;
-use super::table::{LINKS, Placed, RouteId, Running, Table, Told};
+use super::table::{LINKS, Leaf, Placed, RouteId, Running, Table, Told};
 use std::collections::BTreeSet;
 use steadfast_engine::VertexId;
 
 impl Table {
-    /// Those whose standing depends on a route.
+    /// Those whose standing depends on a route, whether they are told of events just now or not.
     pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
-        let mut signals = Vec::new();
-        self.tell_route(route, Signal::Suspect, &mut signals);
-        vertices.extend(signals.iter().filter_map(|signal| match signal {
-            Signal::Suspect(vertex) => Some(*vertex),
-            Signal::Established(_)
-            | Signal::Absent(..)
-            | Signal::Changed(_)
-            | Signal::Broken(_) => None,
-        }));
+        let Some(route) = self.routes.get(&route) else { return };
+        for leaf in route.leaves.values() {
+            self.concern_leaf(leaf, vertices, LINKS);
+        }
+        vertices.extend(&route.below);
+    }
+
+    /// The same for a path, also through links that lead to it.
+    pub(super) fn concern_leaf(
+        &self,
+        leaf: &Leaf,
+        vertices: &mut BTreeSet<VertexId>,
+        links: usize,
+    ) {
+        vertices.extend(&leaf.vertices);
+        if links == 0 {
+            return;
+        }
+        for (route, name) in &leaf.links {
+            if let Some(leaf) = self.routes.get(route).and_then(|route| route.leaves.get(name)) {
+                self.concern_leaf(leaf, vertices, links - 1);
+            }
+        }
     }
 
     /// Says how it stands with a vertex, where that is new.

@@ -365,6 +365,8 @@ impl Worker {
             let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));
             if let Some(known) = known {
                 state.tell_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
+                // Where it led before may have been what could not be watched.
+                state.concern_leaf(known, &mut turn.work.judge, LINKS);
             }
         });
     }
