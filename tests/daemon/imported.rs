@@ -1,7 +1,6 @@
 //! Another state that is taken in while somebody else does the same, or a daemon starts.
 
 use crate::host::{Host, LIMIT};
-use crate::output::Output;
 use nix::sys::signal::Signal::SIGTERM;
 use std::process::{Child, Command};
 
@@ -18,15 +17,11 @@ fn of_state(host: &Host, words: &[&str]) -> Command {
     command
 }
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    host.finish(of_state(host, words))
-}
-
 /// A state that was exported twice: as it was, and with less in it.
 fn two_states(host: &Host) -> [String; 2] {
-    ask(host, &["state", "export", "$DIR/one.json"]).exits(0);
-    ask(host, &["forget", "file[made]"]).exits(0);
-    ask(host, &["state", "export", "$DIR/two.json"]).exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/one.json"]).exits(0);
+    host.ask_daemon(&["forget", "file[made]"]).exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/two.json"]).exits(0);
     let texts = [host.read("one.json"), host.read("two.json")];
     assert_ne!(texts[0], texts[1]);
     texts.map(|text| text.trim_end().to_owned())
@@ -45,11 +40,11 @@ fn both(mut children: [Child; 2]) -> [bool; 2] {
 
 #[track_caller]
 fn is_one_of_those_done(host: &Host, texts: &[String; 2], done: [bool; 2]) {
-    let now = ask(host, &["state", "export"]);
+    let now = host.ask_daemon(&["state", "export"]);
     let now = now.exits(0).stdout.trim_end();
     let said = texts.iter().zip(done).filter(|(_, done)| *done);
     assert!(said.clone().any(|(text, _)| host.short(text) == now), "{done:?}: {now}");
-    ask(host, &["state", "verify"]).exits(0);
+    host.ask_daemon(&["state", "verify"]).exits(0);
     assert!(!host.exists("state/import.json"), "nothing is left lying");
 }
 
@@ -74,12 +69,12 @@ fn a_daemon_takes_in_one_after_the_other() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&["--sweep", "0"]);
     daemon.wait_for("converged");
-    ask(&host, &["pause"]).exits(0);
+    host.ask_daemon(&["pause"]).exits(0);
     daemon.wait_for("paused");
     let texts = two_states(&host);
     // What was exported holds the pause, as what it replaces does.
     for round in 0..4 {
-        let before = ask(&host, &["state", "export"]).exits(0).stdout.clone();
+        let before = host.ask_daemon(&["state", "export"]).exits(0).stdout.clone();
         let start =
             |name: &str| of_state(&host, &["state", "import", name]).spawn().expect("started");
         let done = both([start("$DIR/one.json"), start("$DIR/two.json")]);
@@ -88,10 +83,10 @@ fn a_daemon_takes_in_one_after_the_other() {
             daemon.wait_for("loaded");
         } else {
             assert_ne!(round, 0, "it is paused and at rest");
-            assert_eq!(ask(&host, &["state", "export"]).stdout, before, "nothing was changed");
+            assert_eq!(host.ask_daemon(&["state", "export"]).stdout, before, "nothing was changed");
         }
     }
-    ask(&host, &["resume"]).exits(0);
+    host.ask_daemon(&["resume"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
     daemon.signal(SIGTERM);
@@ -106,7 +101,7 @@ fn an_import_while_a_daemon_starts_is_done_or_refused() {
     host.apply().exits(0);
     let texts = two_states(&host);
     for round in 0..8 {
-        ask(&host, &["state", "import", "$DIR/two.json"]).exits(0);
+        host.ask_daemon(&["state", "import", "$DIR/two.json"]).exits(0);
         let mut import = of_state(&host, &["state", "import", "$DIR/one.json"]);
         let (mut daemon, mut import) = if round % 2 == 0 {
             let daemon = host.run(&["--sweep", "0"]);
@@ -124,10 +119,10 @@ fn an_import_while_a_daemon_starts_is_done_or_refused() {
         assert!(code == 0 || runs, "one of them has it");
         // Refused by the lock, or by the daemon, which is not paused.
         assert!([0, 1, 75].contains(&code), "{code}");
-        let now = ask(&host, &["state", "export"]);
+        let now = host.ask_daemon(&["state", "export"]);
         let owned = now.exits(0).stdout.contains("\"origin\": \"created\"");
         assert_eq!(owned, code == 0, "{code}: {now}");
-        ask(&host, &["state", "verify"]).exits(0);
+        host.ask_daemon(&["state", "verify"]).exits(0);
         assert!(!host.exists("state/import.json"), "nothing is left lying");
         assert_eq!(host.lines("ran").len(), 1, "it is known to have run");
     }

@@ -163,7 +163,7 @@ fn looking_beside_a_daemon_opens_nothing_for_writing() {
     look();
 }
 
-/// Runs it to its good end under a tracer. `in_use`: the log of the state is, and SQLite opens it.
+/// Runs it to its good end under a tracer. `in_use`: the log of the state is, and `SQLite` opens it.
 #[track_caller]
 fn opens_nothing_for_writing(host: &Host, inner: &Command, in_use: bool) {
     let folder = tempfile::tempdir().expect("a folder");

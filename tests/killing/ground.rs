@@ -182,20 +182,14 @@ impl Ground {
     fn gives_back(&self, daemon: &Daemon) {
         daemon.wait_for("loaded");
         self.host.wait_until("it is given back", || {
-            let mut resume = self.host.bare(&["resume", "file[edited]", "--state-dir"]);
-            resume.arg(self.host.path("state"));
-            self.host.finish(resume).code == 0
+            self.host.ask_daemon(&["resume", "file[edited]"]).code == 0
         });
     }
 
     /// What was removed can be put back: its content is kept.
     #[track_caller]
     fn history_is_complete(&self, at: &str) {
-        let command = |words: &[&str]| {
-            let mut command = self.host.bare(words);
-            command.arg("--state-dir").arg(self.host.path("state"));
-            self.host.finish(command)
-        };
+        let command = |words: &[&str]| self.host.ask_daemon(words);
         for name in ["leaves", "follows"] {
             let told = command(&["history", &format!("file[{name}]")]);
             assert!(told.code == 0 && told.stdout.contains(name), "{at}: {told}");

@@ -166,9 +166,7 @@ impl Scenario {
 
 /// An operator has something done; where the daemon dies over it, that is told him.
 fn asked(ground: &Ground, words: &[&str]) -> Result<(), Cut> {
-    let mut command = ground.host.bare(words);
-    command.arg("--state-dir").arg(ground.host.path("state"));
-    if ground.host.finish(command).code == 0 { Ok(()) } else { Err(Cut) }
+    if ground.host.ask_daemon(words).code == 0 { Ok(()) } else { Err(Cut) }
 }
 
 fn said(daemon: &Daemon, event: &str) -> Result<(), Cut> {
