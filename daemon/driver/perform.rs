@@ -136,6 +136,8 @@ impl Driver {
         let urgent = is_lost
             || !intent.owes.is_empty()
             || self.is_deed(intent.vertex)
+            // A start ends what was begun, and a directory may be half gone by then.
+            || self.table.get(intent.vertex).is_some_and(|entry| entry.removes)
             || self.is_given_something(intent.vertex);
         let owes = self.identities(&intent.owes);
         let entry = |id: &VertexId| Entry::Begin {

@@ -33,6 +33,7 @@ mod fenced;
 mod fights;
 mod hangs;
 mod health;
+mod imported;
 mod interrupted;
 mod journald;
 mod kept;
