@@ -2,12 +2,13 @@
 //!
 //! `cargo bench --bench edges`: the median of seven rounds, one after the other in turns, in processor time of the one thread.
 
+mod compiled;
+
+use compiled::for_the_engine;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
-use steadfast::config::{Loaded, Options, load};
-use steadfast_engine::{Declared, Edge, Graph, Nature, VertexId};
+use steadfast::config::{Options, load};
 
 /// As in the program.
 #[global_allocator]
@@ -55,23 +56,6 @@ fn graph(count: usize, meta: &str) -> String {
         .expect("a string takes everything");
     }
     text
-}
-
-fn for_the_engine(loaded: &Loaded) -> Graph {
-    let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
-    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
-        id: id(number),
-        definition: vertex.definition,
-        meta: Arc::clone(&vertex.meta),
-        nature: Nature::default(),
-    });
-    let edge = |link: &steadfast::config::Link| Edge {
-        from: id(link.from),
-        to: id(link.to),
-        notify: link.notify,
-    };
-    let edges = loaded.edges.iter().map(edge).collect();
-    Graph::new(vertices.collect(), edges, Vec::new()).expect("a valid graph")
 }
 
 fn round(path: &PathBuf) -> (Duration, Duration, usize) {

@@ -3,6 +3,9 @@
 //! `cargo bench --bench reload`: medians of nine rounds, in processor time of the one thread. The graph has been read and checked
 //! before, by another thread. The files are there, are watched, and are as declared; nothing keeps state.
 
+mod compiled;
+
+use compiled::for_the_engine;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +17,7 @@ use steadfast::driver::{
     Answer, Audience, Driver, Inbox, Input, News, Parts, Pulse, Settings, local_minute,
 };
 use steadfast::store::Recalled;
-use steadfast_engine::{
-    Action, Declared, Edge, Engine, Event, Graph, Nature, Slots, Swap, Tick, Verdict, VertexId,
-};
+use steadfast_engine::{Action, Engine, Event, Graph, Slots, Swap, Tick, Verdict};
 use steadfast_resources::{Host, MintKey};
 
 /// As in the program.
@@ -118,23 +119,6 @@ fn reload(inbox: &Inbox<Input>, loaded: Loaded) -> Duration {
     end.saturating_sub(began.recv().expect("a driver").0)
 }
 
-fn for_the_engine(loaded: &Loaded) -> Arc<Graph> {
-    let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
-    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
-        id: id(number),
-        definition: vertex.definition,
-        meta: Arc::clone(&vertex.meta),
-        nature: Nature::default(),
-    });
-    let edges = loaded.edges.iter().map(|link| Edge {
-        from: id(link.from),
-        to: id(link.to),
-        notify: link.notify,
-    });
-    let graph = Graph::new(vertices.collect(), edges.collect(), Vec::new());
-    Arc::new(graph.expect("a valid graph"))
-}
-
 /// How long the engine alone works on a graph; what follows from it is not counted.
 fn swap(engine: &mut Engine, tick: &mut u64, graph: Arc<Graph>) -> Duration {
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
@@ -174,7 +158,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
     let inbox = driver(Ear(news), Arc::clone(key));
     let first = graph(folder.path(), count, 0);
     let (mut engine, mut tick) = (Engine::new(Slots::default(), false), 1);
-    swap(&mut engine, &mut tick, for_the_engine(&first));
+    swap(&mut engine, &mut tick, Arc::new(for_the_engine(&first)));
     reload(&inbox, first);
     loop {
         let (question, answer) = ping();
@@ -188,7 +172,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
         let next = graph(folder.path(), count, round);
-        alone.push(swap(&mut engine, &mut tick, for_the_engine(&next)));
+        alone.push(swap(&mut engine, &mut tick, Arc::new(for_the_engine(&next))));
         whole.push(reload(&inbox, next));
         let changed = loaded.recv().expect("another graph");
         assert_eq!(changed, (1, count - 1), "one definition differs");

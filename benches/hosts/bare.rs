@@ -25,6 +25,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let [program, graph, rest @ ..] = arguments else {
         return Err("bare wants a program and a graph".into());
     };
+    if program == "unkept" {
+        return super::kept::unkept(Path::new(graph));
+    }
     let files = Graph::read(Path::new(graph))?.resources.file;
     let commits = || rest.first().map_or(Ok(0), |count| count.parse::<usize>());
     match program.as_str() {

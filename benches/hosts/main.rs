@@ -8,6 +8,7 @@ mod console;
 mod drift;
 mod fight;
 mod hold;
+mod kept;
 mod pass;
 mod process;
 mod readers;
@@ -25,7 +26,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 13] = [
+const PARTS: [(&str, Part); 14] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -37,6 +38,7 @@ const PARTS: [(&str, Part); 13] = [
     ("status", console::status),
     ("readers", readers::readers),
     ("stop", console::stop),
+    ("kept", kept::kept),
     ("recorder", recorded::recorder),
     ("log", recorded::log),
 ];

@@ -296,7 +296,7 @@ impl Audience for Screen {
                     held(*holding, *until, differences)
                 ));
             }
-            News::Retrying { identity, trouble, after } => {
+            News::Retrying { identity, trouble, after, .. } => {
                 self.line(&format!("retrying {}{}", plain(identity), retrying(*trouble, *after)));
             }
             News::Failed { identity, trouble, .. } => {
@@ -306,7 +306,9 @@ impl Audience for Screen {
             News::Left { identity, says } => {
                 self.line(&format!("left {}: {says}", plain(identity)));
             }
-            News::Interrupted(name) => self.line(&format!("interrupted {}", plain(name))),
+            News::Interrupted { identity, .. } => {
+                self.line(&format!("interrupted {}", plain(identity)));
+            }
             News::Stuck(name) => {
                 self.line(&format!("stuck {}: its run does not return", plain(name)));
             }

@@ -33,8 +33,10 @@ struct Line<'a> {
     resource: Option<&'a str>,
     words: String,
     level: Level,
-    /// Of a change: what sort it was, and which run.
-    change: Option<(&'static str, Ran)>,
+    /// Of a change: what sort it was.
+    class: Option<&'static str>,
+    /// The run that it is about.
+    run: Option<Ran>,
 }
 
 #[derive(Clone, Copy)]
@@ -91,9 +93,10 @@ impl Journal {
         };
         macro_rules! log {
             ($level:ident) => {
-                match (self.form, line.resource, line.change) {
+                match (self.form, line.resource, line.run) {
                     (Log::Human, ..) => tracing::$level!("{message}"),
-                    (_, Some(_), Some((class, Ran { number, cause }))) => {
+                    (_, Some(_), Some(Ran { number, cause })) => {
+                        let class = line.class;
                         tracing::$level!(event, resource, class, run = number, cause, "{message}");
                     }
                     (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
@@ -131,7 +134,7 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
     };
     let says = line.words.trim_start_matches([':', ' ']).to_owned();
     let resource = line.resource.map(str::to_owned);
-    let class = line.change.map(|(class, _)| class);
+    let class = line.class;
     Some(Happening { resource, class, ..Happening::new(line.event, says, level) })
 }
 
@@ -139,19 +142,31 @@ pub(super) fn happening(news: &News<'_>) -> Option<Happening> {
 fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
-            let change = match news {
-                News::Changed { class, run, .. } => Some((ChangeClass::from(*class).words(), *run)),
+            let class = match news {
+                News::Changed { class, .. } => Some(ChangeClass::from(*class).words()),
                 _ => None,
             };
-            Some(Line { event, resource: Some(name), words, level, change })
+            Some(Line { event, resource: Some(name), words, level, class, run: run(news) })
         }
         None => of_whole(news).map(|(event, words, level)| Line {
             event,
             resource: None,
             words,
             level,
-            change: None,
+            class: None,
+            run: None,
         }),
+    }
+}
+
+/// Which run it is about.
+fn run(news: &News<'_>) -> Option<Ran> {
+    match news {
+        News::Changed { run, .. } | News::Trouble { run, .. } | News::Interrupted { run, .. } => {
+            Some(*run)
+        }
+        News::Retrying { run, .. } | News::Failed { run, .. } | News::Held { run, .. } => *run,
+        _ => None,
     }
 }
 
@@ -179,12 +194,14 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ": it is not undone any more; its repairs wait no longer".to_owned(),
             Info,
         ),
-        News::Trouble { identity, trouble } => ("trouble", identity, trouble_words(trouble), Debug),
-        News::Interrupted(name) => ("interrupted", name, String::new(), Warn),
-        News::Retrying { identity, trouble, after } => {
+        News::Trouble { identity, trouble, .. } => {
+            ("trouble", identity, trouble_words(trouble), Debug)
+        }
+        News::Interrupted { identity, .. } => ("interrupted", identity, String::new(), Warn),
+        News::Retrying { identity, trouble, after, .. } => {
             ("retrying", identity, retrying(*trouble, *after), Warn)
         }
-        News::Failed { identity, trouble, waiting } => {
+        News::Failed { identity, trouble, waiting, .. } => {
             ("failed", identity, failed(*trouble, waiting), Error)
         }
         News::Recovered(name) => ("recovered", name, String::new(), Info),

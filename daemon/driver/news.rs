@@ -93,9 +93,16 @@ pub enum News<'a> {
         identity: &'a str,
         /// Why.
         trouble: &'a Trouble,
+        /// Which run it was.
+        run: Ran,
     },
     /// A run was cut off.
-    Interrupted(&'a str),
+    Interrupted {
+        /// Whose.
+        identity: &'a str,
+        /// Which.
+        run: Ran,
+    },
     /// It is tried again after this.
     Retrying {
         /// Whose.
@@ -104,6 +111,8 @@ pub enum News<'a> {
         trouble: Option<&'a Trouble>,
         /// The wait.
         after: Duration,
+        /// The run before.
+        run: Option<Ran>,
     },
     /// No retries are left.
     Failed {
@@ -113,6 +122,8 @@ pub enum News<'a> {
         trouble: Option<&'a Trouble>,
         /// Those that wait for it: some names, and how many in all.
         waiting: (Vec<&'a str>, usize),
+        /// Its last run.
+        run: Option<Ran>,
     },
     /// It is right again.
     Recovered(&'a str),
@@ -150,6 +161,8 @@ pub enum News<'a> {
         seal: u64,
         /// What kept the check from telling.
         trouble: Option<&'a Trouble>,
+        /// The run that may do no more.
+        run: Option<Ran>,
     },
     /// It is undone again and again: its repairs wait from now on (E-20).
     Contended {

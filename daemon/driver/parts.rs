@@ -208,10 +208,10 @@ impl Driver {
                 Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
-                    self.audience.hear(&News::Trouble { identity, trouble });
+                    self.audience.hear(&News::Trouble { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
-                    self.audience.hear(&News::Interrupted(&part.identity));
+                    self.audience.hear(&News::Interrupted { identity: &part.identity, run });
                 }
             }
         }
@@ -341,7 +341,8 @@ impl Sum {
 
 impl Runs {
     /// The run of a vertex that looks and may act.
-    pub(super) fn of(&self, id: VertexId) -> Option<&Live> {
-        self.0.values().find(|live| live.vertex == id && !live.look)
+    pub(super) fn of(&self, id: VertexId) -> Option<(Ran, &Live)> {
+        let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
+        Some((Ran { number: run.0, cause: live.cause }, live))
     }
 }

@@ -36,7 +36,10 @@ impl Driver {
                 self.refuse("the daemon is stopping".to_owned());
             }
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
-            Notice::CheckFailed(id, _) => self.tell_trouble(id),
+            Notice::CheckFailed(id, run) => {
+                let cause = self.runs.0.get(&run).map_or("", |live| live.cause);
+                self.tell_trouble(id, Ran { number: run.0, cause });
+            }
             Notice::Retrying(id, at) => self.tell_retrying(id, at),
             Notice::Failed(id) => self.tell_failed(id),
             Notice::Recovered(id) => self.tell_recovered(id),
@@ -131,6 +134,7 @@ impl Driver {
     }
 
     fn tell_recovered(&mut self, id: VertexId) {
+        self.times.note_right(id);
         for id in self.table.groups().members(&id) {
             self.troubles.remove(id);
             self.audience.hear(&News::Recovered(self.table.name(*id)));
@@ -138,10 +142,10 @@ impl Driver {
     }
 
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
-        let after = self.until(at);
+        let (after, run) = (self.until(at), self.times.failing(id));
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
-            self.audience.hear(&News::Retrying { identity, trouble, after });
+            self.audience.hear(&News::Retrying { identity, trouble, after, run });
         }
     }
 
@@ -161,6 +165,11 @@ impl Driver {
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
             self.troubles.insert(id, trouble);
         }
+        let ran = Ran { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
+        match outcome {
+            Outcome::Changed | Outcome::Unchanged => self.times.note_right(id),
+            Outcome::Failed { .. } | Outcome::Interrupted => self.times.note_failing(id, ran),
+        }
         if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
             self.tell_parts(run, live);
             return;
@@ -177,20 +186,22 @@ impl Driver {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                let cause = live.as_ref().map_or("", |live| live.cause);
                 self.audience.hear(&News::Changed {
                     identity,
                     differences,
                     notes,
                     took,
                     class,
-                    run: Ran { number: run.0, cause },
+                    run: ran,
                 });
                 self.tell_removed(id);
             }
             Outcome::Unchanged => self.tell_same(id),
-            Outcome::Failed { .. } => self.tell_trouble(id),
-            Outcome::Interrupted => self.audience.hear(&News::Interrupted(self.table.name(id))),
+            Outcome::Failed { .. } => self.tell_trouble(id, ran),
+            Outcome::Interrupted => {
+                let identity = self.table.name(id);
+                self.audience.hear(&News::Interrupted { identity, run: ran });
+            }
         }
     }
 
@@ -201,11 +212,13 @@ impl Driver {
         }
     }
 
-    fn tell_trouble(&mut self, id: VertexId) {
+    fn tell_trouble(&mut self, id: VertexId, run: Ran) {
+        self.times.note_failing(id, run);
         let unknown = Trouble::new("it failed without saying why");
         for id in self.concerned(id) {
             let trouble = self.troubles.get(&id).unwrap_or(&unknown);
-            self.audience.hear(&News::Trouble { identity: self.table.name(id), trouble });
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Trouble { identity, trouble, run });
         }
     }
 
@@ -223,10 +236,11 @@ impl Driver {
                 }
             }
         }
+        let run = self.times.failing(id);
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
             let waiting = waiting.clone();
-            self.audience.hear(&News::Failed { identity, trouble, waiting });
+            self.audience.hear(&News::Failed { identity, trouble, waiting, run });
         }
     }
 
@@ -254,7 +268,7 @@ impl Driver {
         if holding == Holding::Operator {
             self.times.note_undecided(id);
         }
-        let live = self.runs.of(id);
+        let (run, live) = self.runs.of(id).unzip();
         let until = match holding {
             Holding::UnknownUntil(above) => Some(self.table.name(above)),
             Holding::Window(window) => {
@@ -278,6 +292,7 @@ impl Driver {
                 destructive: part.destructive,
                 seal: part.seal(),
                 trouble: self.troubles.get(&part.id),
+                run,
             });
         }
         if !parts.is_empty() {
@@ -291,6 +306,7 @@ impl Driver {
             destructive: live.is_some_and(|live| live.destructive),
             seal: live.map_or(0, Self::seal),
             trouble: self.troubles.get(&id),
+            run,
         });
     }
 }

@@ -1,5 +1,6 @@
 //! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
 
+use super::Ran;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::{Class, VertexId};
@@ -30,6 +31,8 @@ pub(super) struct Times {
     last: [u32; 3],
     /// Since when those wait that were cut off and that the operator has to decide about.
     undecided: BTreeMap<VertexId, Instant>,
+    /// The last run of each that is not right.
+    failing: BTreeMap<VertexId, Ran>,
     /// Since when all is as declared, where it is.
     pub(super) converged: Option<Instant>,
 }
@@ -44,6 +47,7 @@ impl Times {
             totals: [0; 4],
             last: [0; 3],
             undecided: BTreeMap::new(),
+            failing: BTreeMap::new(),
             converged: None,
         }
     }
@@ -70,6 +74,21 @@ impl Times {
         *total = total.saturating_add(1);
     }
 
+    /// A run did not make it right.
+    pub(super) fn note_failing(&mut self, id: VertexId, run: Ran) {
+        self.failing.insert(id, run);
+    }
+
+    /// It is right again.
+    pub(super) fn note_right(&mut self, id: VertexId) {
+        self.failing.remove(&id);
+    }
+
+    /// The last run of one that is not right.
+    pub(super) fn failing(&self, id: VertexId) -> Option<Ran> {
+        self.failing.get(&id).copied()
+    }
+
     /// It waits for the operator's word, from now on if it did not before.
     pub(super) fn note_undecided(&mut self, id: VertexId) {
         self.undecided.entry(id).or_insert_with(Instant::now);
@@ -82,6 +101,7 @@ impl Times {
 
     pub(super) fn forget(&mut self, id: VertexId) {
         self.undecided.remove(&id);
+        self.failing.remove(&id);
         if let Some(times) = self.each.get_mut(id.0 as usize) {
             *times = [0; 3];
             self.changes[id.0 as usize] = 0;

@@ -1,7 +1,6 @@
 //! The commands that ask a running daemon.
 
 use crate::host::{Host, is_root};
-use crate::output::Output;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -16,15 +15,8 @@ resources:
   - {name: below, path: $DIR/c, content: "x", after: "file[bad]"}
 "#;
 
-/// A command to the daemon of this host.
-pub(crate) fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 pub(crate) fn status(host: &Host) -> Value {
-    let answer = ask(host, &["status", "--json"]);
+    let answer = host.ask_daemon(&["status", "--json"]);
     serde_json::from_str(&answer.stdout).unwrap_or_default()
 }
 
@@ -38,7 +30,7 @@ fn the_status_says_what_stands_in_the_way() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(1)
         .prints("asked: failed: 2 of 3 resources not as declared")
         .prints("file[bad]: failed, and has no retries left: cannot reach")
@@ -49,8 +41,8 @@ fn the_status_says_what_stands_in_the_way() {
             " ago, last event ",
             "; up for ",
         ]);
-    ask(&host, &["status", "--most", "1"]).prints("  … and 1 more (--most N)");
-    ask(&host, &["show", "file[a]"]).exits(0).prints_in_order(&[
+    host.ask_daemon(&["status", "--most", "1"]).prints("  … and 1 more (--most N)");
+    host.ask_daemon(&["show", "file[a]"]).exits(0).prints_in_order(&[
         "file[a]: as declared\n",
         "  needs: nothing\n",
         "  needed by: file[bad]\n",
@@ -61,41 +53,41 @@ fn the_status_says_what_stands_in_the_way() {
         "  heard of: ",
         "changed file[a]: created",
     ]);
-    ask(&host, &["why", "file[below]"])
+    host.ask_daemon(&["why", "file[below]"])
         .exits(0)
         .prints_in_order(&["file[below]: waits for others", "file[bad]: failed"]);
-    ask(&host, &["show", "file[bad]"])
+    host.ask_daemon(&["show", "file[bad]"])
         .exits(0)
         .prints("needs: file[a]")
         .prints("needed by: file[below]")
         .prints("differs:  it cannot be told: cannot reach")
         .prints("failed file[bad]: cannot reach");
-    ask(&host, &["show", "file[none]"]).exits(64).says("no such resource: file[none]");
+    host.ask_daemon(&["show", "file[none]"]).exits(64).says("no such resource: file[none]");
     let meant = |word: &str, name: &str| format!("no such resource: {word} (did you mean {name}?)");
-    ask(&host, &["why", "file[belwo]"]).exits(64).says(&meant("file[belwo]", "file[below]"));
-    ask(&host, &["show", "below"]).exits(64).says(&meant("below", "file[below]"));
-    ask(&host, &["retry", "flie[bad]"]).exits(64).says(&meant("flie[bad]", "file[bad]"));
-    ask(&host, &["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
+    host.ask_daemon(&["why", "file[belwo]"]).exits(64).says(&meant("file[belwo]", "file[below]"));
+    host.ask_daemon(&["show", "below"]).exits(64).says(&meant("below", "file[below]"));
+    host.ask_daemon(&["retry", "flie[bad]"]).exits(64).says(&meant("flie[bad]", "file[bad]"));
+    host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
 
     host.make_directory("later");
-    ask(&host, &["retry", "file[bad]"]).exits(0);
-    ask(&host, &["wait", "--timeout", "60"]).exits(0).prints("as declared: asked");
-    ask(&host, &["status"]).exits(0).prints("asked: as declared for");
+    host.ask_daemon(&["retry", "file[bad]"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: asked");
+    host.ask_daemon(&["status"]).exits(0).prints("asked: as declared for");
     let status = status(&host);
     assert_eq!(
         (&status["verdict"], &status["counts"]["settled"]),
         (&"converged".into(), &3.into())
     );
-    ask(&host, &["events", "file[below]"]).exits(0).prints("changed file[below]: created");
-    ask(&host, &["report"])
+    host.ask_daemon(&["events", "file[below]"]).exits(0).prints("changed file[below]: created");
+    host.ask_daemon(&["report"])
         .exits(0)
         .prints("control: running, 1 starts, listens at")
         .prints("store: running, 1 starts")
         .prints(", inputs: lease\n");
 
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
-    ask(&host, &["status"]).exits(69).says("no daemon listens at").says("hint: start one");
+    host.ask_daemon(&["status"]).exits(69).says("no daemon listens at").says("hint: start one");
 }
 
 /// Of several that are in the way the one is followed that an operator must see to, not the first of the graph.
@@ -118,20 +110,20 @@ resources:
     let below =
         list.as_array().and_then(|all| all.iter().find(|it| it["resource"] == "file[below]"));
     assert_eq!(below.expect("it waits")["waits_for"][0], "exec[slow]", "it comes first");
-    ask(&host, &["why", "file[below]"])
+    host.ask_daemon(&["why", "file[below]"])
         .exits(0)
         .prints_in_order(&[
             "file[below]: waits for others: file[bad], exec[slow]",
             "file[bad]: failed",
         ])
         .prints_nothing_of("exec[slow]: is being");
-    ask(&host, &["show", "file[bad]"]).exits(0).prints("  waited for by: file[below]\n");
-    ask(&host, &["show", "exec[slow]"]).exits(0).prints("  waited for by: file[below]\n");
-    ask(&host, &["show", "file[below]"]).exits(0).prints_nothing_of("waited for by");
+    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints("  waited for by: file[below]\n");
+    host.ask_daemon(&["show", "exec[slow]"]).exits(0).prints("  waited for by: file[below]\n");
+    host.ask_daemon(&["show", "file[below]"]).exits(0).prints_nothing_of("waited for by");
     host.make_directory("later").write("go", "");
-    ask(&host, &["retry", "file[bad]"]).exits(0);
+    host.ask_daemon(&["retry", "file[bad]"]).exits(0);
     verdict(&host, "converged");
-    ask(&host, &["show", "file[bad]"]).exits(0).prints_nothing_of("waited for by");
+    host.ask_daemon(&["show", "file[bad]"]).exits(0).prints_nothing_of("waited for by");
 }
 
 /// Who waits for a semaphore is told which it is, and who has it; and the other way round.
@@ -151,13 +143,15 @@ fn who_holds_a_semaphore_is_named() {
         _ => ("exec[two]", "exec[one]"),
     };
     let says = format!("{waits}: waits for semaphore `db` (1), held by {has}\n");
-    host.wait_until("it waits", || ask(&host, &["status"]).stdout.contains(&says));
-    ask(&host, &["show", waits]).exits(0).prints(&says);
-    ask(&host, &["why", waits]).exits(0).prints_in_order(&[&says, &format!("{has}: is being")]);
-    ask(&host, &["show", has]).exits(0).prints(&format!("  waited for by: {waits}\n"));
+    host.wait_until("it waits", || host.ask_daemon(&["status"]).stdout.contains(&says));
+    host.ask_daemon(&["show", waits]).exits(0).prints(&says);
+    host.ask_daemon(&["why", waits])
+        .exits(0)
+        .prints_in_order(&[&says, &format!("{has}: is being")]);
+    host.ask_daemon(&["show", has]).exits(0).prints(&format!("  waited for by: {waits}\n"));
     host.write("go", "");
     verdict(&host, "converged");
-    ask(&host, &["show", waits]).exits(0).prints_nothing_of("semaphore");
+    host.ask_daemon(&["show", waits]).exits(0).prints_nothing_of("semaphore");
 }
 
 /// `show --json` has all that `show` has, in one value; what cannot be told is not told as nothing.
@@ -167,7 +161,7 @@ fn what_is_shown_is_there_as_data() {
     let daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
     let show = |name: &str| -> Value {
-        let shown = ask(&host, &["show", "--json", name]);
+        let shown = host.ask_daemon(&["show", "--json", name]);
         shown.exits(0);
         serde_json::from_str(&shown.stdout).expect("one value")
     };
@@ -185,7 +179,7 @@ fn what_is_shown_is_there_as_data() {
         (&Value::Null, &"file[below]".into())
     );
     assert!(bad["untold"].as_str().is_some_and(|why| why.contains("cannot reach")), "{bad}");
-    ask(&host, &["pause", "file[a]"]).exits(0);
+    host.ask_daemon(&["pause", "file[a]"]).exits(0);
     host.write("a", "edited");
     let differs = show("file[a]");
     assert_eq!(differs["differences"][0]["aspect"], "content", "{differs}");
@@ -201,19 +195,21 @@ fn a_pause_is_shown_and_ends() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["pause", "--for", "2h", "--reason", "somebody looks"])
+    host.ask_daemon(&["pause", "--for", "2h", "--reason", "somebody looks"])
         .exits(0)
         .prints("2 h 0 min");
     daemon.wait_for("paused");
     host.write("a", "edited");
     verdict(&host, "paused");
-    ask(&host, &["status"]).exits(2).prints("paused: somebody looks; ends by itself in 1 h 59 min");
+    host.ask_daemon(&["status"])
+        .exits(2)
+        .prints("paused: somebody looks; ends by itself in 1 h 59 min");
     assert_eq!(host.read("a"), "edited");
-    ask(&host, &["resume"]).exits(0);
+    host.ask_daemon(&["resume"]).exits(0);
     host.wait_until("it is put back", || host.read("a") == "x");
     verdict(&host, "converged");
-    ask(&host, &["pause", "--for", "2 weeks"]).exits(64).says("such as 2h");
-    ask(&host, &["pause", "--for", "1s"]).exits(0);
+    host.ask_daemon(&["pause", "--for", "2 weeks"]).exits(64).says("such as 2h");
+    host.ask_daemon(&["pause", "--for", "1s"]).exits(0);
     daemon.wait_for("resumed");
 }
 
@@ -225,9 +221,9 @@ fn one_resource_is_paused() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     let pause = ["pause", "file[bad]", "--for", "2h", "--reason", "somebody looks"];
-    ask(&host, &pause).exits(0);
+    host.ask_daemon(&pause).exits(0);
     daemon.wait_for_of("paused", "file[bad]");
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(0)
         .prints("file[bad]: paused: somebody looks; ends by itself in 1 h 59 min");
     host.write("a", "edited");
@@ -241,29 +237,31 @@ fn one_resource_is_paused() {
         host.write("c", "edited");
         status(&host)["troubled"][1]["phase"] == "waiting"
     });
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(2)
         .prints("file[bad]: to be looked at, and paused; paused: somebody looks")
         .prints("file[below]: waits for others: file[bad]");
-    ask(&host, &["show", "file[bad]"]).prints("somebody looks").prints("content");
-    ask(&host, &["retry", "file[bad]"]).exits(0);
+    host.ask_daemon(&["show", "file[bad]"]).prints("somebody looks").prints("content");
+    host.ask_daemon(&["retry", "file[bad]"]).exits(0);
     daemon.kill();
 
     let daemon = host.run(&[]);
     host.wait_until("it listens", || status(&host)["paused"][0]["resource"] == "file[bad]");
     daemon.has_not_said("changed");
     assert_eq!((host.read("b").as_str(), host.read("c").as_str()), ("edited", "edited"));
-    ask(&host, &["resume", "file[bad]", "--plan"])
+    host.ask_daemon(&["resume", "file[bad]", "--plan"])
         .exits(0)
         .prints_in_order(&["1 resource will be changed", "file[bad]", "content", "-edited", "+x"])
         .prints_nothing_of("going on");
     assert_eq!(host.read("b"), "edited", "only shown");
-    ask(&host, &["resume", "file[bad]"]).exits(0).prints("-edited").prints("going on");
+    host.ask_daemon(&["resume", "file[bad]"]).exits(0).prints("-edited").prints("going on");
     daemon.wait_for_of("resumed", "file[bad]");
     host.wait_until("both are put back", || host.read("b") == "x" && host.read("c") == "x");
 
-    ask(&host, &["pause", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");
-    ask(&host, &["pause", "file[a]", "--for", "1s"]).exits(0);
+    host.ask_daemon(&["pause", "file[a]", "file[none]"])
+        .exits(64)
+        .says("no such resource: file[none]");
+    host.ask_daemon(&["pause", "file[a]", "--for", "1s"]).exits(0);
     host.write("a", "edited");
     daemon.wait_for_of("resumed", "file[a]");
     host.wait_until("it is put back", || host.read("a") == "x");
@@ -277,18 +275,18 @@ fn what_will_change_is_shown_before_it_goes_on() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     host.wait_until("it listens", || host.exists("state/control.socket"));
-    ask(&host, &["resume"]).exits(0).prints("nothing to do: the daemon is not paused");
-    ask(&host, &["pause", "file[a]"]).exits(0);
-    ask(&host, &["resume"]).exits(0).prints("paused by themselves: file[a]");
-    ask(&host, &["resume", "file[a]"]).exits(0).prints("0 resources will be changed");
-    ask(&host, &["pause"]).exits(0);
+    host.ask_daemon(&["resume"]).exits(0).prints("nothing to do: the daemon is not paused");
+    host.ask_daemon(&["pause", "file[a]"]).exits(0);
+    host.ask_daemon(&["resume"]).exits(0).prints("paused by themselves: file[a]");
+    host.ask_daemon(&["resume", "file[a]"]).exits(0).prints("0 resources will be changed");
+    host.ask_daemon(&["pause"]).exits(0);
     daemon.wait_for_of("paused", "");
     // Events are heard within milliseconds; one that may be an echo of a repair makes a look, which is a part of the plan too.
     host.write("c", "edited\u{1b}[2J");
     host.wait_until("it is in the plan", || {
-        ask(&host, &["resume", "--plan"]).stdout.contains("file[below]")
+        host.ask_daemon(&["resume", "--plan"]).stdout.contains("file[below]")
     });
-    ask(&host, &["resume", "--plan"])
+    host.ask_daemon(&["resume", "--plan"])
         .exits(0)
         .prints_in_order(&[
             "1 resource will be changed",
@@ -297,7 +295,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
         ])
         .prints_nothing_of("\u{1b}");
     assert_ne!(host.read("c"), "x", "only shown");
-    ask(&host, &["resume"]).exits(0).prints_in_order(&["file[below]", "going on"]);
+    host.ask_daemon(&["resume"]).exits(0).prints_in_order(&["file[below]", "going on"]);
     host.wait_until("it is put back", || host.read("c") == "x");
 }
 
@@ -309,7 +307,8 @@ fn the_status_tells_the_commit_and_can_be_watched() {
     host.write(".git/packed-refs", format!("{} refs/heads/main\n", "a1".repeat(20)));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["status"]).prints("graph at commit a1a1a1a1a1a1 (main); edits since are not seen");
+    host.ask_daemon(&["status"])
+        .prints("graph at commit a1a1a1a1a1a1 (main); edits since are not seen");
     host.write(".git/HEAD", "b2".repeat(20));
     let status = status(&host);
     assert_eq!(status["checkout"]["commit"], "b2".repeat(20));
@@ -332,9 +331,9 @@ fn a_reload_says_what_became_of_it() {
     let host = Host::with(&GRAPH.replace("later/b", "b"));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+    host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
     host.graph("graph: [");
-    ask(&host, &["reload"]).exits(1).says("graph.yaml:").says("hint: nothing was changed");
+    host.ask_daemon(&["reload"]).exits(1).says("graph.yaml:").says("hint: nothing was changed");
     host.write("a", "edited");
     host.wait_until("the old graph goes on", || host.read("a") == "x");
     host.graph(
@@ -342,10 +341,12 @@ fn a_reload_says_what_became_of_it() {
             .replace("later/b", "b")
             .replace("content: \"x\", after: \"file[bad]\"", "content: \"new\""),
     );
-    ask(&host, &["reload"]).exits(0).prints("1 changed").prints("\n~ file[below]\n");
+    host.ask_daemon(&["reload"]).exits(0).prints("1 changed").prints("\n~ file[below]\n");
     host.wait_until("the new one runs", || host.read("c") == "new");
-    ask(&host, &["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
-    ask(&host, &["check", "file[a]", "file[none]"]).exits(64).says("no such resource: file[none]");
+    host.ask_daemon(&["check", "file[a]", "file[bad]"]).exits(0).prints("looked at again");
+    host.ask_daemon(&["check", "file[a]", "file[none]"])
+        .exits(64)
+        .says("no such resource: file[none]");
 }
 
 /// Each reload is answered for itself, and for no other one that comes at the same time.
@@ -359,10 +360,10 @@ fn a_reload_answers_for_itself() {
             daemon.signal(Signal::SIGHUP);
         }
         host.graph("graph: [");
-        ask(&host, &["reload"]).exits(1).says("graph.yaml:");
+        host.ask_daemon(&["reload"]).exits(1).says("graph.yaml:");
         daemon.signal(Signal::SIGHUP);
         host.graph(&GRAPH.replace("later/b", "b"));
-        ask(&host, &["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
+        host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
     }
 }
 
@@ -396,12 +397,12 @@ fn events_can_be_followed() {
         Some(true)
     );
     daemon.has_not_said("same");
-    ask(&host, &["log-level", "debug"]).exits(0);
+    host.ask_daemon(&["log-level", "debug"]).exits(0);
     host.write("a", "edited");
     until("changed", "file[a]");
     daemon.wait_for_of("started", "file[a]");
-    ask(&host, &["log-level", "a=b=c"]).exits(1).says("is no filter");
-    ask(&host, &["stop", "--now"]).exits(0);
+    host.ask_daemon(&["log-level", "a=b=c"]).exits(1).says("is no filter");
+    host.ask_daemon(&["stop", "--now"]).exits(0);
     assert!(follower.wait().expect("ends").success(), "the end of the daemon is its end");
 }
 

@@ -1,6 +1,6 @@
 //! Fights settle (E-20): who undoes what the daemon does finds it patient, and nobody else notices.
 
-use crate::asked::{ask, status};
+use crate::asked::status;
 use crate::daemon::{Daemon, Line};
 use crate::host::Host;
 use nix::sys::signal::Signal::SIGHUP;
@@ -122,10 +122,10 @@ fn status_and_show_class_each_change() {
     host.append("b", "drift\n");
     daemon.wait_for_of("changed", "file[b]");
     assert_eq!(changes(&host), of_all(2, 1));
-    ask(&host, &["status"]).prints("  changes since the start: 2 intentional, 1 corrective\n");
-    ask(&host, &["show", "file[a]"]).prints("ago, intentional\n");
-    ask(&host, &["show", "file[b]"]).prints("ago, corrective\n");
-    ask(&host, &["show", "file[b]", "--json"]).prints("\"last_change\":\"corrective\"");
+    host.ask_daemon(&["status"]).prints("  changes since the start: 2 intentional, 1 corrective\n");
+    host.ask_daemon(&["show", "file[a]"]).prints("ago, intentional\n");
+    host.ask_daemon(&["show", "file[b]"]).prints("ago, corrective\n");
+    host.ask_daemon(&["show", "file[b]", "--json"]).prints("\"last_change\":\"corrective\"");
 }
 
 /// E-20: a command that writes its own watch file does not spin: it is not idempotent, and says so.

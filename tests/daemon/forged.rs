@@ -1,7 +1,6 @@
 //! S-13: foreign text in every place where an operator looks: no line is forged, nothing is hidden, no terminal is moved.
 
 use crate::host::Host;
-use crate::output::Output;
 use crate::terminal::Terminal;
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt as _;
@@ -69,15 +68,9 @@ fn prepare(hostile: &[u8], log: &str) -> (Host, std::process::Child) {
     let child = command.spawn().expect("started");
     host.wait_until("it listens", || host.exists("state/control.socket"));
     host.wait_until("all was tried", || {
-        ask(&host, &["status", "--json"]).stdout.contains("\"failed\":1")
+        host.ask_daemon(&["status", "--json"]).stdout.contains("\"failed\":1")
     });
     (host, child)
-}
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
 }
 
 /// Drift by foreign names and texts, which is repaired and logged.
@@ -98,7 +91,7 @@ fn drift(host: &Host, hostile: &[u8]) {
 }
 
 fn end(host: &Host, mut child: std::process::Child) -> String {
-    ask(host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     child.wait().expect("a child of ours");
     host.read("log")
 }
@@ -138,10 +131,10 @@ fn nothing_forges_an_answer() {
         let (host, child) = prepare(hostile, "json");
         drift(&host, hostile);
         let reason = String::from_utf8_lossy(hostile).replace('\0', "");
-        ask(&host, &["pause", "--reason", &reason, "file[text]"]).exits(0);
+        host.ask_daemon(&["pause", "--reason", &reason, "file[text]"]).exits(0);
         host.wait_until("its drift is noticed", || {
             host.write("text", [b"is\n", *hostile].concat());
-            ask(&host, &["show", "file[text]"]).stdout.contains("differs")
+            host.ask_daemon(&["show", "file[text]"]).stdout.contains("differs")
         });
         for (words, is_told) in [
             (&["status"][..], true),
@@ -152,7 +145,7 @@ fn nothing_forges_an_answer() {
             (&["resume", "--plan", "file[text]"], false),
             (&["report"], false),
         ] {
-            let output = ask(&host, words);
+            let output = host.ask_daemon(words);
             assert!(!is_told || output.stdout.contains(MARK), "{words:?} tells it:\n{output}");
             is_honest(&format!("{words:?}"), &(output.stdout.clone() + &output.stderr));
         }
@@ -162,7 +155,7 @@ fn nothing_forges_an_answer() {
             (&["why", "--json", "exec[says]"], true),
             (&["events", "--json"], true),
         ] {
-            let output = ask(&host, words);
+            let output = host.ask_daemon(words);
             assert!(!is_told || output.stdout.contains(MARK), "{words:?} tells it:\n{output}");
             is_honest_json(&format!("{words:?}"), &output.stdout);
         }

@@ -3,7 +3,6 @@
 
 use crate::daemon::{Daemon, Line};
 use crate::host::{Host, LIMIT, is_root};
-use crate::output::Output;
 use crate::workers::{fault, runs_again, starts};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -22,12 +21,6 @@ resources:
 /// All that can hang but the driver; `control` last, since the order comes through it.
 const WORKERS: [&str; 7] =
     ["recorder:file:$DIR/log.jsonl", "signals", "events", "lease", "store", "graph", "control"];
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// A daemon whose workers may do nothing for so long, with a watchdog that is fed at this socket.
 fn run(host: &Host, silence: &str) -> (Daemon, UnixDatagram) {
@@ -82,16 +75,16 @@ fn each_worker_that_hangs_heals() {
         daemon.signal(Signal::SIGUSR1).wait_for("paused");
         daemon.signal(Signal::SIGUSR2).wait_for("resumed");
         daemon.signal(Signal::SIGHUP).wait_for("loaded");
-        ask(&host, &["wait", "--timeout", "60"]).exits(0);
+        host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     }
     assert!(daemon.count("hangs") >= 2 * WORKERS.len(), "each was named");
-    let status = ask(&host, &["status"]);
+    let status = host.ask_daemon(&["status"]);
     status.exits(0).prints("hangs: as declared");
     for worker in ["control", "graph", "signals"] {
         status.prints(&format!("daemon: {worker}: failed 2 times within an hour: it hung"));
     }
     assert!(is_fed(&systemd, LIMIT));
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -107,7 +100,7 @@ fn who_feeds_the_watchdog_heals() {
     runs_again(&host, "watchdog", 2);
     while is_fed(&systemd, Duration::from_millis(10)) {}
     assert!(is_fed(&systemd, LIMIT));
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -147,7 +140,7 @@ resources:
     host.write("a", "broken");
     host.wait_until("it is put back", || host.read("a") == "x");
     assert!(is_fed(&systemd, LIMIT));
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -161,9 +154,9 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
     fault(&host, "driver", "hang");
     let line = daemon.wait_for("hangs");
     assert!(line.message.starts_with("driver: its thread has not answered for"), "{line:?}");
-    ask(&host, &["report"]).exits(0).prints("driver: running, 1 starts, hangs for");
+    host.ask_daemon(&["report"]).exits(0).prints("driver: running, 1 starts, hangs for");
     starves(&host, &systemd);
-    ask(&host, &["status"]).exits(1).says("the driver is busy").says("it hangs");
+    host.ask_daemon(&["status"]).exits(1).says("the driver is busy").says("it hangs");
 }
 
 /// A thread of a process that is stopped as if it hung, until this ends.
@@ -208,16 +201,18 @@ fn a_thread_that_hangs_is_named_and_starves_the_watchdog() {
         let says = format!("{worker}: its thread has not answered for");
         let is_named = |line: &Line| line.event == "hangs" && line.message.starts_with(&says);
         assert!(daemon.line_or_end(&says, is_named).is_some(), "it has ended");
-        ask(&host, &["report"]).exits(0).prints(&format!("{worker}: running, 1 starts, hangs for"));
-        ask(&host, &["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));
+        host.ask_daemon(&["report"])
+            .exits(0)
+            .prints(&format!("{worker}: running, 1 starts, hangs for"));
+        host.ask_daemon(&["status"]).exits(0).prints(&format!("daemon: {worker}: hangs for"));
         starves(&host, &systemd);
         drop(stopped);
         daemon.wait_for("answers");
         host.wait_until("the watchdog is fed again", || is_fed(&systemd, LIMIT));
-        ask(&host, &["status"]).exits(0).prints_nothing_of(&format!("daemon: {worker}"));
+        host.ask_daemon(&["status"]).exits(0).prints_nothing_of(&format!("daemon: {worker}"));
         host.write("a", "broken");
         host.wait_until("it is put back", || host.read("a") == "x");
     }
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }

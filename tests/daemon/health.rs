@@ -2,7 +2,6 @@
 
 use crate::daemon::Daemon;
 use crate::host::Host;
-use crate::output::Output;
 use crate::receiver::{Answer, Receiver};
 use crate::workers::{fault, runs_again};
 use nix::sys::signal::Signal;
@@ -16,14 +15,8 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 fn json(host: &Host, command: &str) -> Value {
-    serde_json::from_str(&ask(host, &[command, "--json"]).stdout).unwrap_or_default()
+    serde_json::from_str(&host.ask_daemon(&[command, "--json"]).stdout).unwrap_or_default()
 }
 
 /// F-19: a worker that broke is told for an hour, once or again and again, though it runs; the verdict and the exit code are of the resources.
@@ -32,14 +25,14 @@ fn a_worker_that_broke_is_told() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["status"]).exits(0).prints_nothing_of("daemon:");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");
     for starts in 2..=3 {
         fault(&host, "graph", "panic");
         runs_again(&host, "graph", starts);
     }
     fault(&host, "signals", "error");
     runs_again(&host, "signals", 2);
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(0)
         .prints("health: as declared")
         .prints(
@@ -53,8 +46,8 @@ fn a_worker_that_broke_is_told() {
     let expected = ["graph", "signals"].map(unsteady);
     assert_eq!(parts, expected.iter().map(|(part, ill)| (part, ill)).collect::<Vec<_>>());
     assert_eq!(status["verdict"], "converged");
-    ask(&host, &["report"]).prints("graph: running, 3 starts, failed 2 times within an hour");
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["report"]).prints("graph: running, 3 starts, failed 2 times within an hour");
+    host.ask_daemon(&["stop"]).exits(0);
     daemon.ends_after_panics(crate::host::LIMIT);
 }
 
@@ -65,14 +58,16 @@ fn a_history_that_cannot_be_written_is_told() {
     host.make_directory("state").chmod("state", 0o700).write("state/history", "in the way");
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["status"]).exits(0).prints("daemon: history: nothing is recorded: cannot use");
+    host.ask_daemon(&["status"])
+        .exits(0)
+        .prints("daemon: history: nothing is recorded: cannot use");
     assert_eq!(json(&host, "status")["daemon"][0]["ill"], "unkept");
     host.remove("state/history").remove("a");
     host.wait_until("it is put back", || host.read("a") == "x");
     host.wait_until("it is written again", || {
-        !ask(&host, &["status"]).stdout.contains("daemon: history")
+        !host.ask_daemon(&["status"]).stdout.contains("daemon: history")
     });
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -107,7 +102,7 @@ fn state(report: &Value, name: &str) -> String {
 fn the_socket_outlives_who_flushes() {
     let host = Host::with(GRAPH);
     let mut daemon = stalled(&host);
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     let mut seen = Value::Null;
     host.wait_until("it flushes", || {
         seen = json(&host, "report");
@@ -119,7 +114,7 @@ fn the_socket_outlives_who_flushes() {
         ["stopped", "stopped", "stopped", "running", "running"]
     );
     assert_eq!(seen["state"], "stopping");
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(1)
         .says("the daemon is ending: it waits for")
         .says("recorder:webhook");

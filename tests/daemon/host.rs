@@ -193,6 +193,13 @@ impl Host {
         self.finish(self.command(words))
     }
 
+    /// Runs a command on the state of this host, or of its daemon, to its end.
+    pub(crate) fn ask_daemon(&self, words: &[&str]) -> Output {
+        let mut command = self.bare(words);
+        command.arg("--state-dir").arg(self.path("state"));
+        self.finish(command)
+    }
+
     /// Runs a command to its end.
     pub(crate) fn finish(&self, mut command: Command) -> Output {
         let mut child = command.spawn().expect("started");

@@ -1,7 +1,6 @@
 //! What was begun and has no end is unknown at the next start: it is looked at, and what its kind says follows.
 
 use crate::host::Host;
-use crate::output::Output;
 use steadfast::store::{Entry, SqliteStore, Store as _};
 
 const GRAPH: &str = r#"
@@ -11,12 +10,6 @@ resources:
   exec:
   - {name: told, shell: /bin/sh, cmd: "cat $DIR/f >> $DIR/told", refresh_only: true, subscribe: "file[f]"}
 "#;
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// B-8: a begin without an end. As declared, it is adopted: nothing is changed. Absent, it is as if it had never begun: made. Anything
 /// else is applied as always. What its intent owes is owed each time, and paid once.
@@ -77,11 +70,11 @@ fn a_command_that_was_cut_off_follows_its_policy() {
         host.wait_until("the others are done", || ran() == [2, 1, 1]);
         let waits = "exec[ask]: was cut off, and waits for the operator, for ";
         host.wait_until("only it is left", || {
-            let status = ask(&host, &["status"]);
+            let status = host.ask_daemon(&["status"]);
             status.stdout.contains(waits) && !status.stdout.contains("exec[rerun]")
         });
         host.wait_until("its age grows", || {
-            let status = ask(&host, &["status", "--json"]).json().to_string();
+            let status = host.ask_daemon(&["status", "--json"]).json().to_string();
             let ages = status.split("\"undecided_for\":").skip(1);
             let seconds =
                 ages.filter_map(|rest| rest.split([',', '}']).next()?.parse::<u64>().ok());
@@ -92,8 +85,8 @@ fn a_command_that_was_cut_off_follows_its_policy() {
     assert_eq!(ran(), [2, 1, 1], "what was decided once is not decided again");
     let daemon = host.run(&[]);
     daemon.wait_for_of("held", "exec[ask]");
-    ask(&host, &["redo", "exec[ask]"]).exits(0);
+    host.ask_daemon(&["redo", "exec[ask]"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(ran(), [2, 1, 2]);
-    ask(&host, &["status"]).exits(0).prints_nothing_of("waits for the operator");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("waits for the operator");
 }

@@ -1,7 +1,6 @@
 //! The operator's commands on what is kept: beside a daemon and without one, durable when they answer.
 
 use crate::host::Host;
-use crate::output::Output;
 use nix::sys::signal::Signal::SIGHUP;
 
 const DELETE: &str = "meta: {on_remove: delete}";
@@ -17,12 +16,6 @@ fn made(meta: &str) -> String {
     format!("  file:\n  - {{name: made, path: $DIR/made, content: \"made\\n\", {meta}}}")
 }
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 /// B-24: what the daemon is told to protect must not leave, at once and after `kill -9`; unprotected it may, with a daemon too that
 /// has taken no graph so far.
 #[test]
@@ -30,11 +23,11 @@ fn a_daemon_protects_what_it_is_told_to() {
     let host = Host::with(&graph(&made(DELETE)));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["protect", "file[made]"])
+    host.ask_daemon(&["protect", "file[made]"])
         .exits(0)
         .prints("file[made] is protected: a graph without it is refused");
-    ask(&host, &["protect", "file[made]"]).exits(0).prints("file[made] is protected already");
-    ask(&host, &["show", "file[made]"]).exits(0).prints("protected");
+    host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is protected already");
+    host.ask_daemon(&["show", "file[made]"]).exits(0).prints("protected");
     host.graph(&graph(""));
     let refused = daemon.signal(SIGHUP).wait_for("refused");
     assert!(refused.message.contains("steadfast unprotect"), "{}", refused.message);
@@ -43,10 +36,10 @@ fn a_daemon_protects_what_it_is_told_to() {
     let daemon = host.run(&[]);
     daemon.wait_for("refused");
     assert!(host.exists("made"), "protected after kill -9");
-    ask(&host, &["unprotect", "file[made]"])
+    host.ask_daemon(&["unprotect", "file[made]"])
         .exits(0)
         .prints("file[made] is not protected any more");
-    ask(&host, &["reload"]).exits(0);
+    host.ask_daemon(&["reload"]).exits(0);
     daemon.wait_for_of("changed", "file[made]");
     host.wait_until("it is removed", || !host.exists("made"));
 }
@@ -58,16 +51,16 @@ fn a_daemon_forgets_what_it_is_told_to() {
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
-    ask(&host, &["forget", "exec[once]", "file[made]"])
+    host.ask_daemon(&["forget", "exec[once]", "file[made]"])
         .exits(0)
         .prints("exec[once] is forgotten, and processed anew")
         .prints("file[made] is forgotten, and processed anew");
     host.wait_until("it runs again", || host.lines("ran").len() == 2);
-    ask(&host, &["wait", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.graph(&graph(""));
-    ask(&host, &["reload"]).exits(0);
+    host.ask_daemon(&["reload"]).exits(0);
     daemon.wait_for_of("left", "file[made]");
-    ask(&host, &["wait", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     assert!(host.exists("made"), "adopted, so it is not removed");
     assert_eq!(host.lines("ran").len(), 2);
 }
@@ -77,41 +70,43 @@ fn a_daemon_forgets_what_it_is_told_to() {
 fn without_a_daemon_the_store_is_changed() {
     let host = Host::with(&graph(&made(DELETE)));
     host.apply().exits(0);
-    ask(&host, &["protect", "file[made]"]).exits(0).prints("file[made] is protected");
+    host.ask_daemon(&["protect", "file[made]"]).exits(0).prints("file[made] is protected");
     host.graph(&graph(""));
     host.apply().exits(65).says("protected, and not in the new graph: file[made]");
     assert!(host.exists("made"));
-    ask(&host, &["forget", "file[made]", "exec[once]"])
+    host.ask_daemon(&["forget", "file[made]", "exec[once]"])
         .exits(0)
         .prints("exec[once] is forgotten: whoever declares it next processes it anew")
         .prints("file[made] is forgotten");
     host.apply().exits(0).prints("changed exec[once]").prints_nothing_of("file[made]");
     assert!(host.exists("made"), "nobody's");
     assert_eq!(host.lines("ran").len(), 2, "it has run once more");
-    ask(&host, &["unprotect", "exec[once]"]).exits(0).prints("exec[once] was not protected");
+    host.ask_daemon(&["unprotect", "exec[once]"]).exits(0).prints("exec[once] was not protected");
 }
 
 /// B-24: a name that is none changes nothing, and the one that was meant is named; what a graph protects only a graph gives free.
 #[test]
 fn what_is_not_known_is_refused() {
     let host = Host::with(&graph(&made("meta: {protect: true}")));
-    ask(&host, &["forget", "file[made]"]).exits(64).says("no such resource: file[made]");
+    host.ask_daemon(&["forget", "file[made]"]).exits(64).says("no such resource: file[made]");
     host.apply().exits(0);
     let both = ["forget", "exec[once]", "file[maed]"];
     let unknown = "no such resource: file[maed] (did you mean file[made]?)";
-    ask(&host, &both).exits(64).says(unknown);
-    ask(&host, &["protect", "exec[once]"]).exits(1).says("nothing is kept of whose exec[once] is");
+    host.ask_daemon(&both).exits(64).says(unknown);
+    host.ask_daemon(&["protect", "exec[once]"])
+        .exits(1)
+        .says("nothing is kept of whose exec[once] is");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &both).exits(64).says(unknown);
+    host.ask_daemon(&both).exits(64).says(unknown);
     assert_eq!(host.lines("ran").len(), 1, "nothing was changed");
-    ask(&host, &["unprotect", "file[made]"])
+    host.ask_daemon(&["unprotect", "file[made]"])
         .exits(1)
         .says("file[made] is protected by its graph: load one that says `protect: false`");
     // Of a command nothing could be removed; that it leaves can be refused all the same.
-    ask(&host, &["protect", "exec[once]"]).exits(0);
+    host.ask_daemon(&["protect", "exec[once]"]).exits(0);
     host.graph("graph: g\nresources: {noop: [{name: stays}]}\n");
-    ask(&host, &["reload"])
+    host.ask_daemon(&["reload"])
         .exits(1)
         .says("protected, and not in the new graph: exec[once], file[made]");
 }
@@ -123,21 +118,21 @@ fn what_is_kept_is_shown_without_secrets() {
   - {name: conf, path: $DIR/conf, mode: 0600, recv: {content: "password[secret].password"}}
   password: [{name: secret, length: 40, saved: true}]"#;
     let host = Host::with(&graph(&(made(DELETE) + sender)));
-    ask(&host, &["state", "show"]).exits(0).prints("0 resources in");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("0 resources in");
     let mut running = Some(host.run(&[]));
     let daemon = running.as_ref().expect("just started");
     daemon.wait_for("converged");
     let secret = host.read("conf");
     assert_eq!(secret.trim_end().len(), 40);
-    ask(&host, &["protect", "file[made]"]).exits(0);
-    ask(&host, &["pause", "file[made]", "--for", "2h", "--reason", "somebody looks"]).exits(0);
+    host.ask_daemon(&["protect", "file[made]"]).exits(0);
+    host.ask_daemon(&["pause", "file[made]", "--for", "2h", "--reason", "somebody looks"]).exits(0);
     daemon.wait_for_of("paused", "file[made]");
     let all = ["exec[once]", "file[conf]", "file[made]", "password[secret]"];
     for beside in [true, false] {
         if let Some(daemon) = running.take_if(|_| !beside) {
             daemon.kill();
         }
-        let json = ask(&host, &["state", "show", "--json"]);
+        let json = host.ask_daemon(&["state", "show", "--json"]);
         json.exits(0);
         let shown = json.json();
         let names: Vec<_> = shown["resources"].as_object().expect("resources").keys().collect();
@@ -148,20 +143,20 @@ fn what_is_kept_is_shown_without_secrets() {
         assert_eq!(file["pause"]["reason"], "somebody looks");
         assert_eq!(shown["resources"]["password[secret]"]["sent"], true);
         assert!(!json.stdout.contains(secret.trim_end()), "{}", json.stdout);
-        ask(&host, &["state", "show", "file[made]"]).exits(0).prints_in_order(&[
+        host.ask_daemon(&["state", "show", "file[made]"]).exits(0).prints_in_order(&[
             "file[made]",
             "paused until",
             "somebody looks",
             "made by us, under the graph `g`",
             "protected by the operator",
         ]);
-        let shown = ask(&host, &["state", "show"]);
+        let shown = host.ask_daemon(&["state", "show"]);
         shown.exits(0).prints("4 resources in").prints("has sent values");
         shown.prints("has received values").prints_nothing_of(secret.trim_end());
-        ask(&host, &["state", "verify"]).exits(0).prints("sound: 4 resources in");
+        host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources in");
     }
     let meant = "nothing is kept of file[mad] (did you mean file[made]?)";
-    ask(&host, &["state", "show", "file[mad]"]).exits(64).says(meant);
+    host.ask_daemon(&["state", "show", "file[mad]"]).exits(64).says(meant);
 }
 
 /// B-19: damage is found, named and left as it is.
@@ -169,7 +164,7 @@ fn what_is_kept_is_shown_without_secrets() {
 fn damage_is_named() {
     let host = Host::with(&graph(&made(DELETE)));
     host.apply().exits(0);
-    ask(&host, &["state", "verify"]).exits(0).prints("sound:");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound:");
     let path = host.path("state/state.db");
     let mut bytes = std::fs::read(&path).expect("the state");
     let name = b"file[made]";
@@ -180,7 +175,7 @@ fn damage_is_named() {
         bytes[at + 5] = b'f';
     }
     std::fs::write(&path, &bytes).expect("written");
-    ask(&host, &["state", "verify"])
+    host.ask_daemon(&["state", "verify"])
         .exits(1)
         .prints("the row of file[fade]: its checksum does not match")
         .says("1 problem in");

@@ -55,28 +55,65 @@ fn so_does_the_log_for_people() {
     assert!(lines[1].contains("cause=\"operator\"}"), "{lines:?}");
 }
 
+/// A daemon whose whole log is kept.
+struct Logged<'a>(&'a Host, std::process::Child);
+
+impl<'a> Logged<'a> {
+    fn run(host: &'a Host) -> Self {
+        let log = std::fs::File::create(host.path("log")).expect("a log");
+        let mut command = host.command(&["run", "--log", "json"]);
+        Self(host, command.stdout(Stdio::null()).stderr(log).spawn().expect("started"))
+    }
+
+    /// All lines of such an event so far.
+    fn lines(&self, event: &str) -> Vec<Value> {
+        let lines = self.0.lines("log");
+        let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        values.filter(|line| line["event"] == event).collect()
+    }
+}
+
+impl Drop for Logged<'_> {
+    fn drop(&mut self) {
+        self.1.kill().expect("killed");
+        self.1.wait().expect("a child of ours");
+    }
+}
+
 /// What a run has changed is logged with its number and why it was started.
 #[test]
 fn a_change_says_which_run_it_was_and_why() {
     let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
-    let log = std::fs::File::create(host.path("log")).expect("a log");
-    let mut command = host.command(&["run", "--log", "json"]);
-    let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("started");
-    let changes = || -> Vec<Value> {
-        let lines = host.lines("log");
-        let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        values.filter(|line| line["event"] == "changed").collect()
-    };
-    host.wait_until("it is made", || changes().len() == 1);
+    let daemon = Logged::run(&host);
+    host.wait_until("it is made", || daemon.lines("changed").len() == 1);
     host.remove("f");
-    host.wait_until("it is made again", || changes().len() == 2);
-    let changes = changes();
+    host.wait_until("it is made again", || daemon.lines("changed").len() == 2);
+    let changes = daemon.lines("changed");
     for (change, causes) in changes.iter().zip([["load"; 2], ["event", "look"]]) {
         assert_eq!(change["resource"], "file[f]");
         // Where it may be the echo of the run before, it is looked at first.
         assert!(causes.iter().any(|cause| change["cause"] == *cause), "{change}");
     }
     assert!(changes[1]["run"].as_u64() > changes[0]["run"].as_u64(), "{changes:?}");
-    child.kill().expect("killed");
-    child.wait().expect("a child of ours");
+}
+
+/// What failed, is tried again or is only looked at says which run it was, too; what is not of a run says none.
+#[test]
+fn what_is_not_as_declared_says_which_run_found_it() {
+    let host = Host::with(
+        "graph: g\nresources:\n  test: [{name: t, fail: 9, meta: {retry: 1, delay: 50}}]\n  \
+         file: [{name: f, path: $DIR/f, content: x, meta: {noop: true}}]\n",
+    );
+    let daemon = Logged::run(&host);
+    host.wait_until("it has failed", || {
+        !daemon.lines("failed").is_empty() && !daemon.lines("held").is_empty()
+    });
+    let [retrying, failed, held] =
+        ["retrying", "failed", "held"].map(|event| daemon.lines(event).remove(0));
+    for line in [&retrying, &held] {
+        assert_eq!(line["cause"], "load", "{line}");
+    }
+    assert!(failed["run"].as_u64() > retrying["run"].as_u64(), "{failed}, {retrying}");
+    assert!(failed["cause"].as_str().is_some_and(|cause| !cause.is_empty()), "{failed}");
+    assert_eq!(daemon.lines("loaded")[0].get("run"), None);
 }

@@ -1,7 +1,6 @@
 //! The state as a whole: exported, imported, repaired, run again; beside a daemon and without one.
 
 use crate::host::Host;
-use crate::output::Output;
 use nix::sys::signal::Signal::SIGHUP;
 use steadfast::store::{Entry, Hidden, SqliteStore};
 
@@ -18,12 +17,6 @@ resources:
 
 const EMPTIER: &str = "graph: g\nresources: {noop: [{name: stays}]}\n";
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 fn copies(host: &Host, word: &str) -> usize {
     let names = std::fs::read_dir(host.path("state")).expect("listed").flatten();
     let is_one = |name: &str| name.starts_with("state.db.") && name.contains(word);
@@ -36,24 +29,24 @@ fn what_is_exported_is_taken_in() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let secret = host.read("conf");
-    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0).prints("4 resources written");
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0).prints("4 resources written");
     assert_eq!(host.mode("kept.json") & 0o777, 0o600);
     let text = host.read("kept.json");
     assert!(!text.contains(secret.trim_end()), "{text}");
-    let printed = ask(&host, &["state", "export"]);
+    let printed = host.ask_daemon(&["state", "export"]);
     printed.exits(0);
     assert_eq!(printed.stdout.trim_end(), host.short(text.trim_end()));
     // Forgotten, it would be adopted, and the command would run again.
-    ask(&host, &["forget", "file[made]", "exec[once]"]).exits(0);
-    ask(&host, &["state", "import", "$DIR/kept.json"])
+    host.ask_daemon(&["forget", "file[made]", "exec[once]"]).exits(0);
+    host.ask_daemon(&["state", "import", "$DIR/kept.json"])
         .exits(0)
         .prints("4 resources were taken in")
         .prints("what stood there before is kept: $DIR/state/state.db.before-");
     assert_eq!(copies(&host, "before"), 1);
     assert!(!host.exists("state/import.json"));
-    let again = ask(&host, &["state", "export"]);
+    let again = host.ask_daemon(&["state", "export"]);
     assert_eq!(again.exits(0).stdout, printed.stdout, "the same after export, import and export");
-    ask(&host, &["state", "verify"]).exits(0).prints("sound: 4 resources");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources");
     host.graph(EMPTIER).apply().exits(0);
     assert!(!host.exists("made"), "it is known to be ours again");
     assert_eq!(host.lines("ran").len(), 1);
@@ -65,24 +58,24 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     let host = Host::with(GRAPH);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0);
-    ask(&host, &["forget", "file[made]"]).exits(0);
-    ask(&host, &["wait", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
+    host.ask_daemon(&["forget", "file[made]"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     let import = ["state", "import", "$DIR/kept.json"];
-    ask(&host, &import).exits(1).says("the daemon is not paused");
+    host.ask_daemon(&import).exits(1).says("the daemon is not paused");
     assert_eq!(copies(&host, "before"), 0);
-    ask(&host, &["pause", "--reason", "somebody works on it"]).exits(0);
+    host.ask_daemon(&["pause", "--reason", "somebody works on it"]).exits(0);
     daemon.wait_for("paused");
-    ask(&host, &import).exits(0).prints("4 resources were taken in");
+    host.ask_daemon(&import).exits(0).prints("4 resources were taken in");
     daemon.wait_for("loaded");
-    ask(&host, &["status"]).exits(2).prints("somebody works on it");
-    ask(&host, &["resume"]).exits(0);
+    host.ask_daemon(&["status"]).exits(2).prints("somebody works on it");
+    host.ask_daemon(&["resume"]).exits(0);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 1);
     host.graph(EMPTIER);
     daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
-    ask(&host, &["state", "verify"]).exits(0);
+    host.ask_daemon(&["state", "verify"]).exits(0);
 }
 
 /// B-24: what is not sound, or nothing of ours, is not taken in, and all that is wrong with it is named.
@@ -90,7 +83,7 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
 fn what_is_not_sound_is_not_taken_in() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
-    let before = ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
+    let before = host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0).stdout.clone();
     assert!(!before.is_empty());
     let text = host.read("kept.json");
     let wrong = text.replace("exec[once]", "once").replace("file[made]", "made");
@@ -102,12 +95,12 @@ fn what_is_not_sound_is_not_taken_in() {
         (wrong, "once: it is no identity"),
     ] {
         host.write("bad.json", &bad);
-        let refused = ask(&host, &["state", "import", "$DIR/bad.json"]);
+        let refused = host.ask_daemon(&["state", "import", "$DIR/bad.json"]);
         refused.exits(1).prints(says).says("nothing was changed");
     }
-    let refused = ask(&host, &["state", "import", "$DIR/bad.json"]);
+    let refused = host.ask_daemon(&["state", "import", "$DIR/bad.json"]);
     refused.prints("made: it is no identity");
-    ask(&host, &["state", "import", "$DIR/none.json"]).exits(64);
+    host.ask_daemon(&["state", "import", "$DIR/none.json"]).exits(64);
     assert_eq!(copies(&host, "before"), 0);
     host.apply().exits(0).prints(", 0 changed in");
 }
@@ -137,19 +130,19 @@ fn what_breaks_a_rule_is_put_right_at_the_start() {
     host.apply().exits(0);
     let taken = Entry::Taken { identity: "file[conf]".into(), hashes: "unreadable".into() };
     keep(&host, &[taken, ended("nothing")]);
-    ask(&host, &["state", "verify"]).exits(1).prints("nothing: it is no identity");
-    ask(&host, &["state", "export"]).exits(1).says("not sound");
+    host.ask_daemon(&["state", "verify"]).exits(1).prints("nothing: it is no identity");
+    host.ask_daemon(&["state", "export"]).exits(1).says("not sound");
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     let said = daemon.log();
     let lines: Vec<_> = said.iter().filter(|line| line.event == "state_repaired").collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    ask(&host, &["events", "-n", "50"])
+    host.ask_daemon(&["events", "-n", "50"])
         .exits(0)
         .prints("state_repaired: nothing: it is no identity: expected kind[name]; left out")
         .prints("state_repaired: file[conf]: what it has received cannot be read");
     assert_eq!(copies(&host, "bad"), 1);
-    ask(&host, &["state", "verify"]).exits(0);
+    host.ask_daemon(&["state", "verify"]).exits(0);
     assert_eq!(host.lines("ran").len(), 1);
 }
 
@@ -166,10 +159,10 @@ fn what_is_of_an_unknown_kind_is_left_alone() {
     host.graph(EMPTIER);
     daemon.signal(SIGHUP).wait_for_of("left", "file[made]");
     host.wait_until("what was ours is removed", || !host.exists("made"));
-    ask(&host, &["state", "verify"])
+    host.ask_daemon(&["state", "verify"])
         .exits(0)
         .prints("magic[x]: this steadfast knows no kind `magic`; what is kept of it is left alone");
-    ask(&host, &["state", "show"]).exits(0).prints("magic[x]");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("magic[x]");
     assert_eq!(copies(&host, "bad"), 0);
 }
 
@@ -185,9 +178,9 @@ fn a_password_that_cannot_be_read_is_not_drawn_anew() {
     let daemon = host.run(&[]);
     let line = daemon.wait_for("observing");
     assert!(line.message.contains(why), "{line:?}");
-    ask(&host, &["status"]).exits(73).prints(why);
+    host.ask_daemon(&["status"]).exits(73).prints(why);
     assert_eq!(host.read("conf"), first);
-    ask(&host, &["state", "repair"]).exits(0).prints("what is sent is made anew");
+    host.ask_daemon(&["state", "repair"]).exits(0).prints("what is sent is made anew");
     daemon.wait_for("converged");
     let now = host.read("conf");
     assert!(now != first && now.len() == first.len(), "{now}");
@@ -199,9 +192,9 @@ fn an_own_export_loses_no_password() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
     let first = host.read("conf");
-    ask(&host, &["state", "export", "$DIR/kept.json"]).exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
     assert!(!host.read("kept.json").contains(first.trim_end()));
-    ask(&host, &["state", "import", "$DIR/kept.json"]).exits(0).prints_nothing_of("adopted");
+    host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0).prints_nothing_of("adopted");
     host.write("conf", "drifted\n");
     host.apply().exits(0).prints_nothing_of("changed password[secret]");
     assert_eq!(host.read("conf"), first);
@@ -214,7 +207,7 @@ fn an_own_export_loses_no_password() {
     hash[0] = if hash[0] == '0' { '1' } else { '0' };
     let hash: String = hash.into_iter().collect();
     host.write("other.json", format!("{before}\"password[secret]\": {{{middle}{mark}{hash}"));
-    ask(&host, &["state", "import", "$DIR/other.json"]).exits(0);
+    host.ask_daemon(&["state", "import", "$DIR/other.json"]).exits(0);
     host.write("conf", "drifted\n");
     host.apply();
     assert_ne!(host.read("conf"), first, "another one than that of the hash");
@@ -234,18 +227,18 @@ fn a_pause_outlives_a_repair() {
     break_it();
     let daemon = host.run(&[]);
     daemon.wait_for_of("held", "file[made]");
-    ask(&host, &["pause", "--reason", "just this one", "file[made]"]).exits(0);
-    ask(&host, &["pause", "--reason", "somebody works on it"]).exits(0);
+    host.ask_daemon(&["pause", "--reason", "just this one", "file[made]"]).exits(0);
+    host.ask_daemon(&["pause", "--reason", "somebody works on it"]).exits(0);
     daemon.wait_for_of("paused", "");
-    ask(&host, &["state", "repair"]).exits(0).prints("the checksum of the whole");
+    host.ask_daemon(&["state", "repair"]).exits(0).prints("the checksum of the whole");
     daemon.wait_for("loaded");
-    ask(&host, &["status"]).exits(2).prints("somebody works on it").prints("just this one");
-    ask(&host, &["state", "show"]).exits(0).prints("somebody works on it");
-    ask(&host, &["resume"]).exits(0);
+    host.ask_daemon(&["status"]).exits(2).prints("somebody works on it").prints("just this one");
+    host.ask_daemon(&["state", "show"]).exits(0).prints("somebody works on it");
+    host.ask_daemon(&["resume"]).exits(0);
     daemon.wait_for_of("resumed", "");
-    ask(&host, &["show", "file[made]"]).prints("just this one");
+    host.ask_daemon(&["show", "file[made]"]).prints("just this one");
     assert_eq!(host.read("made"), "mine\n", "it is paused by itself");
-    ask(&host, &["resume", "file[made]"]).exits(0);
+    host.ask_daemon(&["resume", "file[made]"]).exits(0);
     host.wait_until("it is repaired", || host.read("made") == "made\n");
 }
 
@@ -275,15 +268,15 @@ fn a_clean_end_leaves_no_log_beside() {
 fn what_has_run_is_run_again() {
     let host = Host::with(GRAPH);
     host.apply().exits(0);
-    ask(&host, &["redo", "exec[once]", "file[made]"])
+    host.ask_daemon(&["redo", "exec[once]", "file[made]"])
         .exits(0)
         .prints("exec[once] is run again when");
     assert_eq!(host.lines("ran").len(), 1);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
     assert_eq!(host.lines("ran").len(), 2);
-    ask(&host, &["redo", "exec[once]"]).exits(0).prints("exec[once] is run again");
+    host.ask_daemon(&["redo", "exec[once]"]).exits(0).prints("exec[once] is run again");
     host.wait_until("it runs again", || host.lines("ran").len() == 3);
-    ask(&host, &["show", "file[made]"]).exits(0).prints("made by steadfast");
-    ask(&host, &["redo", "exec[onec]"]).exits(64).says("did you mean exec[once]");
+    host.ask_daemon(&["show", "file[made]"]).exits(0).prints("made by steadfast");
+    host.ask_daemon(&["redo", "exec[onec]"]).exits(64).says("did you mean exec[once]");
 }

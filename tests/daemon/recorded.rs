@@ -2,7 +2,6 @@
 
 use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT, is_root};
-use crate::output::Output;
 use crate::receiver::{Answer, Receiver};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -17,15 +16,9 @@ resources:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 /// All that is recorded, as `events` tells it.
 fn events(host: &Host, words: &[&str]) -> Vec<Value> {
-    let output = ask(host, &[&["events", "--json"], words].concat());
+    let output = host.ask_daemon(&[&["events", "--json"], words].concat());
     output.exits(0);
     let lines = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     lines.collect()
@@ -53,7 +46,7 @@ fn repairs(host: &Host) {
 }
 
 fn stop(host: &Host, daemon: &mut Daemon) {
-    ask(host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -95,10 +88,10 @@ fn c11_what_was_told_outlives_a_kill() {
     assert_eq!(events(&host, &["--since", "2h"]), all);
     assert_eq!(events(&host, &["--since", "2099-01-01T00:00"]), [] as [Value; 0]);
     assert_eq!(events(&host, &["-n", "2"]), all[all.len() - 2..]);
-    let none = ask(&host, &["events", "--since", "2099-01-01T00:00"]);
+    let none = host.ask_daemon(&["events", "--since", "2099-01-01T00:00"]);
     none.exits(0).says("nothing of that is recorded");
-    ask(&host, &["events", "--since", "yesterday"]).exits(64).says("an age such as 2h");
-    ask(&host, &["events", "-f"]).exits(69);
+    host.ask_daemon(&["events", "--since", "yesterday"]).exits(64).says("an age such as 2h");
+    host.ask_daemon(&["events", "-f"]).exits(69);
 }
 
 /// C-19: a stream that ends says so; one that just stops is told from it.
@@ -186,7 +179,7 @@ fn c15_a_file_gets_everything() {
     host.append("log.jsonl", "{\"number\":");
     let mut daemon = run(&host, recorder);
     daemon.wait_for("converged");
-    let report = ask(&host, &["report"]);
+    let report = host.ask_daemon(&["report"]);
     report.exits(0).prints("recorder:file:");
     stop(&host, &mut daemon);
     let mut there: Vec<u64> = ["log.jsonl.1", "log.jsonl"]
@@ -239,7 +232,7 @@ fn c13_a_server_that_fails_gets_the_same_batch_again() {
     });
     let key = receiver.came()[0].key.clone();
     daemon.wait_for("recorder");
-    assert!(!ask(&host, &["report"]).stdout.contains("t0ken"));
+    assert!(!host.ask_daemon(&["report"]).stdout.contains("t0ken"));
     daemon.kill();
     receiver.answers(Answer::Taken);
     let count = receiver.came().len();
@@ -258,7 +251,7 @@ fn c15_a_stop_has_a_deadline() {
     let receiver = Receiver::new(&[], Answer::Stall);
     let mut daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_within(LIMIT), 0);
     assert!(daemon.log().iter().any(|line| line.message.contains("will be after a restart")));
     receiver.answers(Answer::Taken);
@@ -287,8 +280,8 @@ fn c12_a_batch_that_is_refused_is_put_aside() {
         receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "put_aside"))
     });
     let says = "refused and put aside: the server answers 422";
-    ask(&host, &["status"]).exits(0).prints("daemon: recorder:webhook:").prints(says);
-    ask(&host, &["report"]).exits(0).prints(says);
+    host.ask_daemon(&["status"]).exits(0).prints("daemon: recorder:webhook:").prints(says);
+    host.ask_daemon(&["report"]).exits(0).prints(says);
     let all = events(&host, &["--since", "1"]);
     let aside = all.iter().find(|event| event["event"] == "put_aside").expect("recorded");
     assert_eq!(aside["count"], refused.len());
@@ -324,12 +317,12 @@ fn c22_a_full_disk_costs_no_repair() {
     assert!(told.iter().any(|event| event["event"] == "changed"), "{told:?}");
     assert_eq!(numbers(&told), [] as [u64; 0]);
     host.wait_until("it is said", || {
-        ask(&host, &["report"]).exits(0).stdout.contains("nothing is recorded")
+        host.ask_daemon(&["report"]).exits(0).stdout.contains("nothing is recorded")
     });
-    ask(&host, &["status"]).exits(0).prints("daemon: event log: nothing is recorded: ");
+    host.ask_daemon(&["status"]).exits(0).prints("daemon: event log: nothing is recorded: ");
     mount("remount,size=4m");
     daemon.wait_for("events_kept");
-    ask(&host, &["status"]).exits(0).prints_nothing_of("daemon:");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("daemon:");
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));
     assert_eq!(all[0]["event"], "run_start");
@@ -415,7 +408,7 @@ fn c12_a_recorder_that_breaks_goes_on() {
         }
         repairs(&host);
     }
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
     let all = events(&host, &["--since", "1"]);
     contiguous(&numbers(&all));

@@ -1,6 +1,6 @@
 //! HUP and `--watch`: only what differs is touched; a broken graph is refused whole, with its place, and the old one goes on.
 
-use crate::asked::{ask, status};
+use crate::asked::status;
 use crate::host::Host;
 use crate::process;
 use nix::sys::signal::Signal::{SIGHUP, SIGUSR1, SIGUSR2};
@@ -112,12 +112,12 @@ fn a_refused_graph_is_in_the_status() {
     let host = Host::with(&good);
     let daemon = host.run(&["--watch"]);
     daemon.wait_for("converged");
-    ask(&host, &["status"]).exits(0).prints_nothing_of("refused");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("refused");
     assert_eq!(status(&host)["refused"], Value::Null);
     host.graph(&good.replace("path: $DIR/same", "pth: $DIR/same"));
     daemon.wait_for("refused");
     host.wait_until("all is as declared", || status(&host)["verdict"] == "converged");
-    let said = ask(&host, &["status"]);
+    let said = host.ask_daemon(&["status"]);
     said.exits(65);
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("first: as declared"), "{said}");
@@ -129,12 +129,12 @@ fn a_refused_graph_is_in_the_status() {
     // What has failed matters more.
     host.make_directory("full").write("full/theirs", "precious\n").exchange("full", "same");
     daemon.wait_for_of("failed", "file[same]");
-    ask(&host, &["status"]).exits(1).prints("the graph that is there is refused");
+    host.ask_daemon(&["status"]).exits(1).prints("the graph that is there is refused");
     host.exchange("full", "same");
     host.graph(&good);
     daemon.wait_for("loaded");
-    host.wait_until("all is well", || ask(&host, &["status"]).code == 0);
-    ask(&host, &["status"]).prints_nothing_of("refused");
+    host.wait_until("all is well", || host.ask_daemon(&["status"]).code == 0);
+    host.ask_daemon(&["status"]).prints_nothing_of("refused");
 }
 
 /// `--watch` reads a changed graph by itself: written in place, replaced whole, broken in between.
@@ -192,7 +192,7 @@ resources:
     host.graph(&host.read("graph.yaml").replace("echo one", "echo two").replace("f\\n", "g\\n"));
     let line = daemon.signal(SIGHUP).wait_for("loading");
     assert!(line.message.contains("exec[long]"), "it says whom it waits for: {line:?}");
-    ask(&host, &["status"])
+    host.ask_daemon(&["status"])
         .exits(2)
         .prints("  a newer graph, waits, waits until these rest, for ")
         .prints(" s: exec[long]\n");

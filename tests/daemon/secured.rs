@@ -2,7 +2,6 @@
 
 use crate::daemon::Daemon;
 use crate::host::Host;
-use crate::output::Output;
 use crate::receiver::{AUTHORITY, Answer, Receiver};
 
 const GRAPH: &str = r#"
@@ -11,12 +10,6 @@ resources:
   file:
   - {name: a, path: $DIR/a, content: "x"}
 "#;
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// A daemon with this webhook, on a host that trusts these authorities.
 fn run(host: &Host, url: &str, authorities: &str) -> Daemon {
@@ -41,7 +34,7 @@ fn a_server_that_is_trusted_is_told() {
         receiver.came().iter().any(|came| came.kinds.iter().any(|kind| kind == "converged"))
     });
     assert!(receiver.came().iter().all(|came| came.token == "Bearer hidden-token"));
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -60,14 +53,14 @@ fn a_server_that_is_not_trusted_is_told_nothing() {
         let url = receiver.url.replace("localhost", name);
         let mut daemon = run(&host, &url, authorities);
         daemon.wait_for("converged");
-        host.wait_until("it is said", || ask(&host, &["report"]).stdout.contains(why));
-        let report = ask(&host, &["report"]);
+        host.wait_until("it is said", || host.ask_daemon(&["report"]).stdout.contains(why));
+        let report = host.ask_daemon(&["report"]);
         report.prints("the certificate of the server is refused");
         report.prints_nothing_of("hidden-token");
         host.write("a", "broken");
         host.wait_until("it is put back", || host.read("a") == "x");
         assert_eq!(receiver.came().len(), 0);
-        ask(&host, &["stop"]).exits(0);
+        host.ask_daemon(&["stop"]).exits(0);
         assert_eq!(daemon.ends(), 0);
     }
 }

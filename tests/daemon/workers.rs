@@ -1,7 +1,6 @@
 //! F-19: each of the daemon's workers breaks, and heals; the others do not notice, and nothing is lost.
 
 use crate::host::{Host, LIMIT};
-use crate::output::Output;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,12 +19,6 @@ resources:
 const WORKERS: [&str; 8] =
     ["signals", "events", "lease", "store", "driver", "graph", "watchdog", "control"];
 
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
-
 /// Puts a fault into a worker of a daemon that was built for tests. The answer may not come any more.
 pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
     let socket = host.path("state").join("control.socket");
@@ -42,7 +35,7 @@ pub(crate) fn fault(host: &Host, worker: &str, how: &str) {
 }
 
 fn report(host: &Host) -> Value {
-    serde_json::from_str(&ask(host, &["report", "--json"]).stdout).unwrap_or_default()
+    serde_json::from_str(&host.ask_daemon(&["report", "--json"]).stdout).unwrap_or_default()
 }
 
 pub(crate) fn runs_again(host: &Host, worker: &str, starts: u64) {
@@ -93,8 +86,8 @@ fn each_heals(how: &str) {
     daemon.signal(Signal::SIGUSR1).wait_for("paused");
     daemon.signal(Signal::SIGUSR2).wait_for("resumed");
     daemon.signal(Signal::SIGHUP).wait_for("loaded");
-    ask(&host, &["wait", "--timeout", "60"]).exits(0);
-    ask(&host, &["events"]).exits(0).prints("loaded");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    host.ask_daemon(&["events"]).exits(0).prints("loaded");
     assert_eq!(starts(&host), expected, "nobody was started anew later");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
@@ -140,7 +133,7 @@ resources:
     host.write("go", "");
     daemon.wait_for("converged");
     assert_eq!(host.lines("log"), ["begins", "begins", "ends"]);
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
@@ -154,11 +147,11 @@ fn without_the_lease_nothing_is_begun() {
     host.write("a", "broken");
     daemon.wait_for_of("failed", "file[a]");
     assert_eq!(host.read("a"), "broken");
-    ask(&host, &["status"]).exits(1).prints("nothing is begun without the lease");
+    host.ask_daemon(&["status"]).exits(1).prints("nothing is begun without the lease");
     fault(&host, "lease", "found");
     host.wait_until("it is put back", || host.read("a") == "x");
     daemon.wait_for("converged");
-    ask(&host, &["stop"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends(), 0);
 }
 
@@ -172,7 +165,7 @@ fn who_hangs_is_left_behind() {
         fault(&host, worker, "hang");
     }
     fault(&host, "driver", "hang");
-    ask(&host, &["status"]).exits(1).says("is busy and has not answered");
+    host.ask_daemon(&["status"]).exits(1).says("is busy and has not answered");
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
     daemon.wait_for("late");
@@ -185,8 +178,8 @@ fn a_driver_that_hangs_is_named_and_a_second_stop_is_at_once() {
     let mut daemon = host.run(&[]);
     daemon.wait_for("converged");
     fault(&host, "driver", "hang");
-    ask(&host, &["stop"]).exits(0);
-    ask(&host, &["stop", "--now"]).exits(0);
+    host.ask_daemon(&["stop"]).exits(0);
+    host.ask_daemon(&["stop", "--now"]).exits(0);
     assert_eq!(daemon.ends_within(Duration::from_secs(8)), 0);
     let line = daemon.wait_for("late");
     assert!(line.message.contains("the driver hangs"), "{line:?}");

@@ -54,7 +54,7 @@ fn note(stage: &mut Stage, news: &News<'_>) {
             stage.heard.changed.entry((*identity).to_owned()).or_default().push(now);
             stage.found_by_sweep(identity);
         }
-        News::Trouble { trouble, identity } if trouble.what.contains("panicked") => {
+        News::Trouble { trouble, identity, .. } if trouble.what.contains("panicked") => {
             stage.wrong.push(format!("R-14: {identity}: {}", trouble.what));
         }
         News::Retrying { .. } => stage.saw("a retry"),

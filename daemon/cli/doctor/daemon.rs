@@ -16,14 +16,14 @@ pub(super) async fn look(socket: &Socket) -> (Vec<Finding>, Option<i32>) {
     let asked = tokio::time::timeout(PATIENCE, async {
         let mut client = Client::ask(&address(socket), &Ask::Status { most: 0 }).await?;
         let pid = client.listener();
-        Ok((pid, client.next(Some(PATIENCE)).await))
+        Ok((pid, client.next(None).await))
     });
     let (pid, answer) = match asked.await {
         Ok(Ok((pid, answer))) => (pid, answer),
         Ok(Err(why)) => return (vec![unreachable(&why)], None),
         Err(_elapsed) => {
-            let says = format!("no answer within {} s", PATIENCE.as_secs());
-            return (vec![Finding::problem("daemon", says, "see its log")], None);
+            let why = format!("no answer within {} s", PATIENCE.as_secs());
+            return (vec![unreachable(&Unanswered::Broken(why))], None);
         }
     };
     let status: Option<Status> = match answer {

@@ -6,8 +6,8 @@ use crate::step::Step;
 use crate::world::{Run, Station, Watch, World};
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Standing, Verdict,
-    VertexId, WindowId,
+    Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Verdict, VertexId,
+    WindowId,
 };
 
 /// Random numbers that were drawn before; zeros where they are used up.
@@ -344,18 +344,7 @@ fn restful(world: &World) -> Option<Step> {
         return Some(Step::Park { vertex, parked: false });
     }
     let order = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
-    let timed = |id: &VertexId| {
-        matches!(
-            world.engine.standing(*id),
-            Some(
-                Standing::Delayed(_)
-                    | Standing::WaitingForLimit(_)
-                    | Standing::WaitingForBrake(_)
-                    | Standing::Contended { .. }
-            )
-        )
-    };
-    (order.iter().any(timed)).then_some(Step::Wake)
+    order.iter().any(|id| world.waits_for_time(*id)).then_some(Step::Wake)
 }
 
 /// A schedule with that failure and as little else as can be found.

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Start, Swap, Tick,
-    VertexId, WindowId,
+    Action, Engine, Event, Graph, Notice, Outcome, Pause, RunId, Slots, Standing, Start, Swap,
+    Tick, VertexId, WindowId,
 };
 
 /// Where a run is.
@@ -75,6 +75,20 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// Only time brings this one on.
+    pub(crate) fn waits_for_time(&self, id: VertexId) -> bool {
+        matches!(
+            self.engine.standing(id),
+            Some(
+                Standing::Delayed(_)
+                    | Standing::WaitingForLimit(_)
+                    | Standing::WaitingForBrake(_)
+                    // A fight is over after a time without one.
+                    | Standing::Contended { .. }
+            )
+        )
+    }
+
     pub(crate) fn new(shapes: &[Shape], slots: Slots, one_shot: bool) -> Self {
         Self {
             engine: Engine::new(slots, one_shot),

@@ -2,7 +2,7 @@
 
 use super::super::database::{self, Fault};
 use super::super::directory::{self, Hold};
-use super::super::rules::{self, Readers};
+use super::super::rules::{self, Readers, Violation};
 use super::super::{Origin, Recalled, StoreError};
 use super::manifest::Manifest;
 use super::{Kept, Opened, SCHEMA, SqliteStore, begin_anew, connect, gone, refusal, rows};
@@ -39,38 +39,45 @@ pub(super) fn at_load(
     machine: Option<String>,
 ) -> Result<Mended, Fault> {
     let Opened { connection, kept, manifest } = opened;
-    let mut after = kept.clone();
     let mut mended = Mended::default();
-    // What is right after one round may break a rule that was not asked before.
-    for _ in 0..3 {
-        let found = rules::of_kept(&after, readers);
-        if found.is_empty() {
-            break;
-        }
-        if let Some(damage) = found.iter().find(|one| one.is_damage()) {
-            return Err(Fault::Damaged(damage.to_string()));
-        }
-        mended.lines.extend(rules::repair(&mut after, &found));
+    let wrong = rules::of_kept(kept, readers);
+    let is_sound = wrong.is_empty();
+    if !is_sound {
+        let lines = repair_all(kept, wrong, readers)?;
+        mended = Mended { lines, copy: Some(database::copy_aside(connection, path, "bad")?) };
     }
-    if let Some(left) = rules::of_kept(&after, readers).first() {
-        return Err(Fault::Damaged(left.to_string()));
-    }
-    if after != *kept {
-        mended.copy = Some(database::copy_aside(connection, path, "bad")?);
-    }
-    mended.lines.extend(adopt(&mut after, manifest, machine.as_deref()));
+    let adopted = adopt(kept, manifest, machine.as_deref());
     let says = Manifest::on(machine.or_else(|| manifest.machine.clone()));
-    if after == *kept && says == *manifest {
+    if is_sound && adopted.is_none() && says == *manifest {
         return Ok(mended);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if after != *kept {
-        rows::replace(&transaction, &after)?;
+    if !is_sound || adopted.is_some() {
+        rows::replace(&transaction, kept)?;
     }
     says.write(&transaction)?;
     transaction.commit()?;
-    (*kept, *manifest) = (after, says);
+    mended.lines.extend(adopted);
+    *manifest = says;
     Ok(mended)
+}
+
+/// Puts right what is wrong, and says what it did.
+fn repair_all(
+    kept: &mut Kept,
+    mut wrong: Vec<Violation>,
+    readers: &Readers,
+) -> Result<Vec<String>, Fault> {
+    let mut lines = Vec::new();
+    // What is right after one round may break a rule that was not asked before.
+    for _ in 0..3 {
+        if let Some(damage) = wrong.iter().find(|one| one.is_damage()) {
+            return Err(Fault::Damaged(damage.to_string()));
+        }
+        lines.extend(rules::repair(kept, &wrong));
+        wrong = rules::of_kept(kept, readers);
+    }
+    wrong.first().map_or(Ok(lines), |left| Err(Fault::Damaged(left.to_string())))
 }
 
 /// A state that was made on another machine, such as the one of which this is a copy: what was made there is not ours to delete here.

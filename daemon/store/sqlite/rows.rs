@@ -106,15 +106,14 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
 /// Reads and verifies everything.
 pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     let (whole, expected) = read_whole(connection)?;
-    let mut kept = Kept { whole, ..Kept::default() };
-    let mut found = Tally::default();
-    let mut select =
-        connection.prepare(&format!("SELECT {} FROM resource", columns(connection)?))?;
+    let (mut records, mut found) = (Vec::new(), Tally::default());
+    let sql = format!("SELECT {} FROM resource ORDER BY identity", columns(connection)?);
+    let mut select = connection.prepare(&sql)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
         let (identity, record, sum) = read_record(row)?;
         found.add(sum);
-        kept.records.insert(identity, record);
+        records.push((identity, record));
     }
     if found != expected {
         return Err(Fault::Damaged(format!(
@@ -122,7 +121,8 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
             expected.rows, expected.digest, found.rows, found.digest
         )));
     }
-    Ok(kept)
+    // In order: so the tree is made at once.
+    Ok(Kept { whole, records: records.into_iter().collect() })
 }
 
 /// The columns of this schema, as they are called in the tables that are there.

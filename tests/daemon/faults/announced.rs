@@ -2,13 +2,6 @@
 
 use super::full::Mount;
 use crate::host::Host;
-use crate::output::Output;
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// B-4, C-22: a run whose end cannot be kept is neither logged as a change nor told as an event, and neither `status` nor `wait` take it
 /// for the end, however long ago it returned; when its end is kept all three say so.
@@ -22,18 +15,19 @@ fn nothing_is_announced_before_its_end_is_durable() {
     let mut daemon = host.run(&[]);
     host.wait_for_lines("ran", 1);
     daemon.wait_for("unkept");
-    let events = |word: &str| ask(&host, &["events", "-n", "100"]).exits(0).stdout.contains(word);
+    let events =
+        |word: &str| host.ask_daemon(&["events", "-n", "100"]).exits(0).stdout.contains(word);
     // It is tried again every second: it is refused several times.
-    ask(&host, &["wait", "--timeout", "4"]).exits(1).says("not as declared after 4 s");
+    host.ask_daemon(&["wait", "--timeout", "4"]).exits(1).says("not as declared after 4 s");
     assert_eq!(daemon.count("changed"), 0, "{:?}", daemon.log());
     assert!(!events("changed exec[fills]"));
-    ask(&host, &["status"]).exits(2).prints("g: on the way: ");
+    host.ask_daemon(&["status"]).exits(2).prints("g: on the way: ");
     assert_eq!(host.lines("ran").len(), 1, "it is not run again for it");
     host.remove("state/filler");
     daemon.wait_for_of("changed", "exec[fills]");
     daemon.wait_for("converged");
     host.wait_until("it is told", || events("changed exec[fills]"));
-    ask(&host, &["status"]).exits(0).prints("as declared");
+    host.ask_daemon(&["status"]).exits(0).prints("as declared");
     assert_eq!(host.lines("ran").len(), 1);
     daemon.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);

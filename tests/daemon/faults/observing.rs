@@ -3,7 +3,6 @@
 use super::full::Mount;
 use crate::daemon::Daemon;
 use crate::host::Host;
-use crate::output::Output;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
 use std::io::Write as _;
 
@@ -19,12 +18,6 @@ resources:
 "#;
 
 const LESS: &str = "graph: observed\nresources: {file: [{name: conf, path: $DIR/conf, content: \"declared\\n\"}]}\n";
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// What somebody does to the bytes of a state.
 type Damage = fn(&mut Vec<u8>);
@@ -53,7 +46,7 @@ fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     daemon.wait_for_of("held", "file[conf]");
     let mut at: Vec<&str> = vec!["status"];
     at.extend(flags);
-    let status = ask(host, &at);
+    let status = host.ask_daemon(&at);
     status.exits(73).prints(why).prints("hint: ").prints("observing only");
     let mut lines = status.stdout.lines();
     assert!(lines.next().is_some_and(|line| line.contains("observing only")), "{status}");
@@ -63,7 +56,7 @@ fn observes_at(host: &Host, why: &str, flags: &[&str]) -> Daemon {
     host.graph(GRAPH);
     daemon.signal(SIGHUP).wait_for("loaded");
     let protect: Vec<&str> = ["protect", "file[made]"].iter().chain(flags).copied().collect();
-    ask(host, &protect).exits(1).says("observing only, nothing is kept");
+    host.ask_daemon(&protect).exits(1).says("observing only, nothing is kept");
     assert_eq!((host.read("conf"), host.exists("made"), host.lines("ran")), before);
     daemon
 }
@@ -101,14 +94,14 @@ fn a_damaged_state_is_observed_until_it_is_repaired() {
         stop(observes(&host, why));
         let daemon = observes(&host, why);
         assert_eq!(std::fs::read(&path).expect("read"), bytes, "{why}: left as it is");
-        ask(&host, &["state", "repair"]).exits(0).prints("resources that could be read");
+        host.ask_daemon(&["state", "repair"]).exits(0).prints("resources that could be read");
         daemon.wait_for("converged");
         assert_eq!(host.read("conf"), "declared\n");
         let bad = std::fs::read_dir(host.path("state")).expect("listed").flatten();
         let bad =
             bad.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains(".db.bad-"));
         assert_eq!(std::fs::read(bad.expect("kept beside")).expect("read"), bytes);
-        ask(&host, &["status"]).exits(0);
+        host.ask_daemon(&["status"]).exits(0);
         stop(daemon);
     }
 }
@@ -132,10 +125,10 @@ fn a_state_that_is_gone_is_observed_until_it_is_repaired() {
         host.apply().exits(73).says(why).says("steadfast state repair");
         stop(observes(&host, why));
         let daemon = observes(&host, why);
-        ask(&host, &["state", "repair"]).exits(0);
+        host.ask_daemon(&["state", "repair"]).exits(0);
         daemon.wait_for("converged");
         assert_eq!((host.read("conf").as_str(), host.lines("ran").len()), ("declared\n", runs));
-        ask(&host, &["status"]).exits(0);
+        host.ask_daemon(&["status"]).exits(0);
         stop(daemon);
     }
 }
@@ -153,11 +146,11 @@ fn a_newer_or_foreign_state_is_observed() {
         host.apply().exits(73).says(why);
         let daemon = observes(&host, why);
         if sql == newer {
-            ask(&host, &["state", "repair"]).exits(1).says(why);
+            host.ask_daemon(&["state", "repair"]).exits(1).says(why);
         }
         stop(daemon);
         if sql == newer {
-            ask(&host, &["state", "repair"]).exits(73).says(why);
+            host.ask_daemon(&["state", "repair"]).exits(73).says(why);
         }
         assert_eq!(std::fs::read(&path).expect("read"), bytes, "left as it is");
     }

@@ -3,7 +3,7 @@
 use super::explorer::State;
 use crate::books::Vertex;
 use crate::world::World;
-use steadfast_engine::{Mode, Poll, Standing, Tick, VertexId};
+use steadfast_engine::{Mode, Poll, Tick};
 
 /// When the next tick of a poll falls, by the oracle's books.
 pub(super) fn next_tick(world: &World) -> Option<Tick> {
@@ -26,23 +26,13 @@ pub(super) fn is_tick_next(world: &World) -> bool {
 /// Only time brings it on from here, or a stop counts it.
 pub(super) fn is_waiting_for_time(state: &State) -> bool {
     let world = &state.world;
-    let timed = |id: &VertexId| {
-        matches!(
-            world.engine.standing(*id),
-            Some(
-                Standing::Delayed(_)
-                    | Standing::WaitingForLimit(_)
-                    | Standing::WaitingForBrake(_)
-                    // A fight is over after a time without one.
-                    | Standing::Contended { .. }
-            )
-        )
-    };
     match world.engine.mode() {
         Mode::Stopping => true,
         // A swap may wait for what cannot be right, and that ends by time alone.
         Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
-        Mode::Running if world.is_quiet() => world.oracle.books.order.iter().any(timed),
+        Mode::Running if world.is_quiet() => {
+            world.oracle.books.order.iter().any(|id| world.waits_for_time(*id))
+        }
         _ => false,
     }
 }

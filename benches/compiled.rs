@@ -1,0 +1,22 @@
+//! What the engine makes of a graph that was read, as the daemon would tell it; shared by benches.
+
+use std::sync::Arc;
+use steadfast::config::Loaded;
+use steadfast_engine::{Declared, Edge, Graph, Nature, VertexId};
+
+/// The graph for the engine: vertices are numbered in the order of the text.
+pub(crate) fn for_the_engine(loaded: &Loaded) -> Graph {
+    let id = |number: usize| VertexId(u32::try_from(number).expect("fewer than 2^32"));
+    let vertices = loaded.vertices.iter().enumerate().map(|(number, vertex)| Declared {
+        id: id(number),
+        definition: vertex.definition,
+        meta: Arc::clone(&vertex.meta),
+        nature: Nature::default(),
+    });
+    let edges = loaded.edges.iter().map(|link| Edge {
+        from: id(link.from),
+        to: id(link.to),
+        notify: link.notify,
+    });
+    Graph::new(vertices.collect(), edges.collect(), Vec::new()).expect("a valid graph")
+}

@@ -1,0 +1,66 @@
+//! What keeping costs: a cold apply beside one that keeps nothing on the disk.
+
+use super::process::{apply, bare, timed};
+use super::report::{Report, Sample};
+use super::tree::Tree;
+use super::{Bench, Failure};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast::config::{Options, load};
+use steadfast::driver::{Audience, Driver, Input, News, Parts, Settings, local_minute};
+use steadfast::store::{Journal, MemoryStore, Recalled};
+use steadfast_engine::Slots;
+use steadfast_resources::{Host, MintKey};
+
+/// A cold apply of the program, beside the same driver with a store in memory and no history.
+pub(crate) fn kept(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
+    const FILES: usize = 10_000;
+    let (mut without, mut with) = (Sample::default(), Sample::default());
+    for _ in 0..bench.rounds(9) {
+        without.add(timed(bare("unkept", &Tree::new(bench, FILES, false)?, 0)?)?);
+        with.add(timed(apply(&Tree::new(bench, FILES, false)?))?);
+    }
+    report.ratio("apply, cold, 10 000 files, kept", &without, &with, 1.3);
+    Ok(())
+}
+
+struct Silent;
+
+impl Audience for Silent {
+    fn hear(&mut self, _: &News<'_>) {}
+}
+
+/// The bare program: one pass over the graph by the driver of the program, with a store in memory and no history.
+pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
+    let loaded =
+        load(&[graph.to_owned()], &Options::default()).map_err(|report| format!("{report:?}"))?;
+    let key = Arc::new(MintKey::take().ok_or("the key was taken")?);
+    let settings = Settings {
+        one_shot: true,
+        slots: Slots::default(),
+        sweep: None,
+        pause_limit: Duration::from_hours(8),
+        whole: false,
+        removes: true,
+        brake: None,
+        clock: local_minute,
+        guard: None,
+    };
+    let parts = Parts {
+        host: Host::default(),
+        key,
+        journal: Some(Journal::spawn(Box::new(MemoryStore::default()))?),
+        recalled: Recalled::default(),
+        history: None,
+        observing: None,
+        audience: Box::new(Silent),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let finished = runtime.block_on(async {
+        let driver = Driver::new(settings, parts);
+        driver.inbox().put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+        driver.run().await
+    });
+    if finished.converged { Ok(()) } else { Err("not as declared".into()) }
+}
