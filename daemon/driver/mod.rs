@@ -37,6 +37,8 @@ mod settle;
 pub mod status;
 mod sweep;
 mod table;
+#[cfg(test)]
+mod table_tests;
 mod tell;
 mod times;
 mod undo;
