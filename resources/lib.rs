@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod departing;
 mod former;
 mod permit;
 mod printable;
@@ -25,6 +26,7 @@ pub mod kinds;
 pub mod registry;
 
 pub use change::{Change, Difference, Outcome, Verdict};
+pub use departing::{Held, departing};
 pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};

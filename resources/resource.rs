@@ -37,6 +37,11 @@ pub trait Resource: Debug + Send + Sync {
         None
     }
 
+    /// Why what it was to remove is left alone, as its last check has found, where that is so.
+    fn spares(&self) -> Option<String> {
+        None
+    }
+
     /// The directory in which it must know what others claim: it holds, or removes, whatever else is below it.
     fn minds(&self) -> Option<&Path> {
         None

@@ -3,6 +3,7 @@
 use super::args::Apply;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
+use super::recording::Recording;
 use super::state::Opening;
 use super::text::{count, out, out_json, plain};
 use super::{args, log, pass, read, state, steps, text};
@@ -58,7 +59,8 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         },
         None => None,
     };
-    let audience = audience(args);
+    let recording = Recording::new("apply", directory.clone(), args.state.retention);
+    let audience = recording.of(audience(args));
     let journal = match StateJournal::spawn(store) {
         Ok(journal) => Some(journal),
         Err(error) => {
@@ -67,12 +69,16 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         }
     };
     let host = Host::default();
+    // The directory is held until all is recorded.
+    let held = journal.clone();
     let history = History::new(directory, args.state.history);
     let kept = Some(Arc::clone(&history));
     let parts = Parts { host, key, journal, recalled, history: kept, observing: None, audience };
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(pass::drive(parts, whole, guard, Some(signals)));
     history.close();
+    recording.finish("stopped", ends(&finished));
+    drop(held);
     if let Some(exit) = given_up(&finished) {
         return exit;
     }
@@ -87,6 +93,13 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
         _ => Exit::Well,
     }
+}
+
+/// The last words of it in the event log.
+fn ends(finished: &Finished) -> String {
+    let verdict = Verdict::of(finished);
+    let how = if verdict.is_bad() { "not all is as declared" } else { "all is as declared" };
+    format!("the apply ends: {how}; {}", count(verdict.changed, "change"))
 }
 
 /// Why there is no verdict, and how the program ends for it.

@@ -20,6 +20,7 @@ mod pass;
 mod past;
 mod plan;
 mod read;
+mod recording;
 mod run;
 mod settings;
 mod shell;

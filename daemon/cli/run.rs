@@ -50,7 +50,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
             })
         }),
         events: (own, stream),
-        retention: args.retention,
+        retention: args.state.retention,
         recorders: args.recorders.clone(),
         set_log: Box::new(move |words| filter.set(words)),
         socket: (address, args.socket_group),

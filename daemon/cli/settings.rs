@@ -118,12 +118,22 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
+/// How many events are kept.
+fn retention(settings: &Settings) -> Retention {
+    let usual = Retention::default();
+    Retention {
+        bytes: settings.events_size.map_or(usual.bytes, |mebibytes| u64::from(mebibytes) << 20),
+        age: settings.events_days.map_or(usual.age, |days| DAY * days),
+    }
+}
+
 impl State {
     fn fill(&mut self, settings: &Settings) {
         if self.state_dir.is_none() {
             self.state_dir.clone_from(&settings.state_dir);
         }
         self.history = limits(settings);
+        self.retention = retention(settings);
     }
 }
 
@@ -140,11 +150,6 @@ impl Run {
         self.grace = self.grace.or(settings.grace);
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
         self.brake = self.brake.or(settings.brake);
-        let usual = Retention::default();
-        self.retention = Retention {
-            bytes: settings.events_size.map_or(usual.bytes, |mebibytes| u64::from(mebibytes) << 20),
-            age: settings.events_days.map_or(usual.age, |days| DAY * days),
-        };
         self.recorders = settings.recorders;
     }
 }

@@ -97,6 +97,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             Exit::Busy,
             "to make it read a changed graph: `systemctl reload steadfast`, or send it HUP",
         ),
+        StoreError::Fenced { .. } => (
+            Exit::Busy,
+            "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
+        ),
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
             "run as its owner, make it writable, or give another directory with --state-dir",

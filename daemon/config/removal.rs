@@ -45,6 +45,12 @@ impl Vertex {
         }
         Some(text.to_string())
     }
+
+    /// What the definition of the vertex is called that removes an identity so.
+    #[must_use]
+    pub fn removal_definition(identity: &str, text: &str) -> u64 {
+        Stable::new().text("removal").text(identity).text(text).finish()
+    }
 }
 
 impl Loaded {
@@ -70,7 +76,7 @@ impl Loaded {
             identity: Arc::clone(identity),
             resource,
             recipe: None,
-            definition: Stable::new().text("removal").text(identity).text(text).finish(),
+            definition: Vertex::removal_definition(identity, text),
             meta,
             rewatch: true,
             autogroup: true,

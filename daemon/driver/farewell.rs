@@ -8,7 +8,7 @@ use crate::store::{Origin, Owned, Recalled, Remembered};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::Claim;
+use steadfast_resources::{Claim, Held, departing};
 
 /// What is kept of whose things are, by identity.
 pub(super) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
@@ -16,7 +16,7 @@ pub(super) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
 /// Under which terms a graph is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// An operator asks for it, or the start of the daemon: only then anything is condemned.
+    /// An operator asks for it: only then anything is condemned.
     pub(super) explicit: bool,
     /// It is the whole graph, not a selection of it.
     pub(super) whole: bool,
@@ -44,7 +44,7 @@ pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
     let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
     let all = kept.keys().cloned().collect();
     let terms = Terms { explicit: true, whole: true, one_shot: true };
-    if take_leave(&mut loaded, (&kept, all), &|_| false, terms).is_err() {
+    if take_leave(&mut loaded, (&kept, all), &|_, _| false, terms).is_err() {
         return Vec::new();
     }
     let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
@@ -63,7 +63,7 @@ enum Fate {
 pub(super) fn take_leave(
     loaded: &mut Loaded,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
-    condemned: &dyn Fn(&str) -> bool,
+    condemned: &dyn Fn(&str, &Owned) -> bool,
     terms: Terms,
 ) -> Result<Farewell, Vec<Arc<str>>> {
     let leaving = leaving(loaded, kept, may_leave, terms);
@@ -82,7 +82,7 @@ pub(super) fn take_leave(
     let claims = leaving.iter().any(|(_, owned)| is_deletable(owned)).then(|| Claims::of(loaded));
     let mut tombs = BTreeMap::new();
     for (identity, owned) in leaving {
-        let explicit = terms.explicit || condemned(&identity);
+        let explicit = terms.explicit || condemned(&identity, &owned);
         let fate = match fate(loaded, &owned, explicit) {
             Fate::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
             other => other,
@@ -145,7 +145,7 @@ fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Fate {
         return Fate::Forgotten(Some(says));
     }
     if !explicit {
-        let says = "left the graph; it is removed when the graph is reloaded by an operator";
+        let says = "has left the graph; leaves with the next reload: `steadfast reload` removes it";
         return Fate::Kept(Some(says.to_owned()));
     }
     Fate::Removed
@@ -171,6 +171,9 @@ fn bury(
         loaded.vertices.truncate(number);
         return fate;
     }
+    if let (Some(claims), Some(tomb)) = (claims, loaded.vertices.get_mut(number)) {
+        tomb.resource = departing(Arc::clone(&tomb.resource), &claims.held);
+    }
     tombs.insert(Arc::clone(identity), number);
     Fate::Removed
 }
@@ -181,6 +184,8 @@ struct Claims {
     paths: BTreeMap<PathBuf, usize>,
     /// Directories that are held with all that is in them.
     trees: Vec<(PathBuf, usize)>,
+    /// The same for who can look whether two paths lead to one thing: that is not done here, where nothing may block.
+    held: Arc<Held>,
 }
 
 impl Claims {
@@ -195,7 +200,9 @@ impl Claims {
             }
             trees.extend(vertex.resource.minds().map(|path| (path.to_owned(), number)));
         }
-        Self { exact, paths, trees }
+        let each = loaded.vertices.iter();
+        let held = each.map(|vertex| (Arc::clone(&vertex.identity), Arc::clone(&vertex.resource)));
+        Self { exact, paths, trees, held: Arc::new(Held::by(held.collect())) }
     }
 
     /// What follows where the graph itself has what would be removed, or something in it.

@@ -36,7 +36,7 @@ pub(super) struct Ownership {
     renamed: Vec<Renamed>,
     /// All of it is only looked at: nothing of what is kept changes for it.
     looks_only: bool,
-    /// An operator has asked for it, or the start has: what it leaves out is forgotten.
+    /// An operator has asked for it: what it leaves out is forgotten.
     forgets: bool,
     /// The name of the graph that runs.
     graph: Arc<str>,
@@ -155,6 +155,11 @@ impl Vertex {
     }
 }
 
+/// What the definition is called of the vertex that removes what is kept so.
+fn definition_of_removal(identity: &str, owned: &Owned) -> Option<u64> {
+    owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
+}
+
 /// What stands around a resource whose thing is noted.
 struct Context<'a> {
     graph: Arc<str>,
@@ -193,9 +198,13 @@ impl Driver {
             whole: self.settings.removes,
             one_shot: self.settings.one_shot,
         };
-        let table = &self.table;
-        let condemned = |name: &str| {
-            table.number(name).and_then(|id| table.get(id)).is_some_and(|entry| entry.removes)
+        let (table, recalled) = (&self.table, self.recalled.as_ref());
+        let condemned = |name: &str, owned: &Owned| {
+            let removed = table.number(name).and_then(|id| table.get(id));
+            let begun = recalled.and_then(|it| it.resources.get(name)?.interrupted);
+            // What an operator had removed when the daemon died may be half gone: it is removed to the end.
+            let cut_off = begun.is_some() && begun == definition_of_removal(name, owned);
+            cut_off || removed.is_some_and(|entry| entry.removes)
         };
         let kept = (&self.ownership.kept, self.may_leave(loaded, found));
         let farewell = take_leave(loaded, kept, &condemned, terms);
@@ -476,7 +485,9 @@ impl Driver {
     pub(super) fn tell_removed(&mut self, id: VertexId) {
         if self.table.is_buried(id) {
             let identity = self.identity(id);
-            self.audience.hear(&News::Left { identity: &identity, says: "removed, and forgotten" });
+            let spared = self.table.get(id).and_then(|entry| entry.resource.spares());
+            let says = spared.as_deref().unwrap_or("removed, and forgotten");
+            self.audience.hear(&News::Left { identity: &identity, says });
         }
     }
 

@@ -139,7 +139,7 @@ pub struct Status {
     pub graph: String,
     /// How many stand how.
     pub counts: Counts,
-    /// Those that have left the graph by a reload that nobody asked for: they are removed by the next that somebody asks for.
+    /// Those that have left the graph by a start, or a reload that nobody asked for: they leave with the next that somebody asks for.
     #[serde(default)]
     pub leaving: Vec<String>,
     /// How many have no events, and are looked at instead.

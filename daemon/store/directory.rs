@@ -7,7 +7,9 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// The names of the files that we put into it.
 pub(super) const LOCK: &str = "lock";
@@ -75,7 +77,11 @@ fn is_ours(directory: &Path) -> bool {
 pub struct Hold {
     file: File,
     directory: PathBuf,
-    epoch: u64,
+    epoch: AtomicU64,
+    /// It stands in the database.
+    taken: AtomicBool,
+    /// Cancelled when somebody has come after us who has it now; with the epoch of that one.
+    fenced: (CancellationToken, AtomicU64),
 }
 
 impl Hold {
@@ -90,10 +96,80 @@ impl Hold {
         &self.directory
     }
 
-    /// How often this directory has been taken.
+    /// How often this directory has been taken, as far as its file or the database in it tells.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Cancelled when another one has taken the state although we hold the directory: its lock file was removed (C-10).
+    #[must_use]
+    pub fn fenced(&self) -> &CancellationToken {
+        &self.fenced.0
+    }
+
+    /// Why nothing is kept any more by this holder.
+    #[must_use]
+    pub fn fault(&self) -> StoreError {
+        StoreError::Fenced {
+            dir: self.directory.display().to_string(),
+            epoch: self.fenced.1.load(Ordering::SeqCst),
+            ours: self.epoch(),
+        }
+    }
+
+    /// Whether what stands in the database is ours, or that of one who came before us.
+    pub(super) fn admits(&self, standing: u64) -> bool {
+        !self.fenced.0.is_cancelled()
+            && (!self.taken.load(Ordering::SeqCst) || standing <= self.epoch())
+    }
+
+    /// Somebody with this epoch has come after us.
+    pub(super) fn fence(&self, epoch: u64) -> StoreError {
+        self.fenced.1.fetch_max(epoch, Ordering::SeqCst);
+        self.fenced.0.cancel();
+        self.fault()
+    }
+
+    /// The epoch under which this holder writes where this one stands.
+    pub(super) fn next_epoch(&self, standing: u64) -> u64 {
+        let own = self.epoch();
+        if self.taken.load(Ordering::SeqCst) { own } else { own.max(standing.saturating_add(1)) }
+    }
+
+    /// That epoch stands in the database from now on.
+    pub(super) fn took(&self, epoch: u64) {
+        let before = self.epoch.swap(epoch, Ordering::SeqCst);
+        self.taken.store(true, Ordering::SeqCst);
+        if before != epoch
+            && let Err(error) = name_holder(&self.file, epoch)
+        {
+            tracing::warn!(%error, "cannot write our epoch into the lock file");
+        }
+    }
+
+    /// A database with this epoch is about to be replaced; the new one knows nothing of it.
+    pub(super) fn comes_after(&self, standing: u64) -> Result<(), StoreError> {
+        if !self.admits(standing) {
+            return Err(self.fence(standing));
+        }
+        self.epoch.store(self.next_epoch(standing), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Looks whether the lock is still at its place; where it is not, whether somebody else has taken the state. Where nobody has, who
+    /// comes next will: that is said.
+    pub fn look(&self) {
+        let path = self.directory.join(LOCK);
+        let own = self.file.metadata().map(|found| (found.dev(), found.ino()));
+        let there = std::fs::metadata(&path).map(|found| (found.dev(), found.ino()));
+        if own.is_ok() && own.ok() == there.ok() {
+            return;
+        }
+        match super::SqliteStore::standing(&self.directory) {
+            Some(epoch) if !self.admits(epoch) => drop(self.fence(epoch)),
+            _ => tracing::debug!("{} is not the file that we hold any more", path.display()),
+        }
     }
 }
 
@@ -136,10 +212,16 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
     }
     let epoch = Holder::read(&mut file).map_or(0, |last| last.epoch) + 1;
     // A full disk must not stop the daemon from starting: the lock holds, only its holder is unknown.
-    if let Err(error) = name_holder(&mut file, epoch) {
+    if let Err(error) = name_holder(&file, epoch) {
         tracing::warn!(%error, "cannot write our process number into the lock file");
     }
-    Ok(Hold { file, directory: directory.to_owned(), epoch })
+    Ok(Hold {
+        file,
+        directory: directory.to_owned(),
+        epoch: AtomicU64::new(epoch),
+        taken: AtomicBool::new(false),
+        fenced: (CancellationToken::new(), AtomicU64::new(0)),
+    })
 }
 
 /// What the lock file says of its holder: process, epoch, since when (in seconds since 1970).
@@ -166,7 +248,7 @@ impl Holder {
     }
 }
 
-fn name_holder(file: &mut File, epoch: u64) -> std::io::Result<()> {
+fn name_holder(mut file: &File, epoch: u64) -> std::io::Result<()> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let since = since.map_or(0, |since| since.as_secs());
     let text = format!("{}\n{epoch}\n{since}\n", std::process::id());

@@ -234,6 +234,16 @@ pub enum StoreError {
         /// Since when it has it, in seconds since 1970, as far as known.
         since: Option<u64>,
     },
+    /// Another one has taken the state while we held the directory: the file of the lock was removed.
+    #[error("another steadfast has taken the state in {dir} (epoch {epoch}, ours is {ours})")]
+    Fenced {
+        /// The state directory.
+        dir: String,
+        /// Its epoch.
+        epoch: u64,
+        /// Ours.
+        ours: u64,
+    },
     /// The state directory cannot be made or used.
     #[error("cannot use the state directory {dir}: {why}")]
     Directory {

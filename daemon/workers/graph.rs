@@ -268,18 +268,18 @@ impl Asked {
 
     /// The graph that the daemon is started with: without any there is nothing to do. A stop while it is read wins.
     async fn read_first(this: &Arc<Self>, stops: &Stops) -> Result<(), Failure> {
-        let (graph, operator) = match this.read(!this.graph.options.refuse_empty).await {
-            Ok(first) => (first, true),
+        let graph = match this.read(!this.graph.options.refuse_empty).await {
+            Ok(first) => first,
             Err(why) => match this.accepted(&why).await {
-                // Nobody has asked for this one: it removes nothing.
-                Some(kept) => (kept, false),
+                Some(kept) => kept,
                 None => return Err(Failure::fatal(RANK, FirstRefused(why))),
             },
         };
         if stops.is_asked().unwrap_or(true) {
             std::future::pending::<()>().await;
         }
-        Self::put(this, graph, operator);
+        // Nobody has asked for it: a host may boot in the middle of a deploy, and half a graph must remove nothing (B-16).
+        Self::put(this, graph, false);
         this.had_one.store(true, Ordering::SeqCst);
         Ok(())
     }

@@ -15,6 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How much it matters that another one has taken the state, beside other fatal failures.
+const RANK: u8 = 6;
+
 /// How often a store that cannot be used is tried again.
 const AGAIN: Duration = Duration::from_secs(15);
 
@@ -151,9 +154,13 @@ async fn keep(
     life.ready(Outputs::none().with(kept));
     let wanted = tokio::select! {
         () = life.stopping().cancelled() => None,
+        () = hold.fenced().cancelled() => return Err(fenced(&hold)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         wanted = shared.mending.next() => Some(wanted),
-        never = life.tend(|| journal.ping()) => match never {},
+        never = life.tend(|| {
+            hold.look();
+            journal.ping()
+        }) => match never {},
     };
     // What was written is durable, and the directory is free, before the worker has ended.
     let history = Arc::clone(&shared.history);
@@ -192,6 +199,7 @@ async fn observe(
                 close().await.map_err(Failure::again)?;
                 return Err(life.during(carry_out(shared, wanted, hold, false)).await);
             }
+            () = hold.fenced().cancelled() => return Err(fenced(&hold)),
             never = life.tend(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
         }
@@ -202,6 +210,13 @@ async fn observe(
             return Err(Failure::again("state can be kept again"));
         }
     }
+}
+
+/// Another daemon has the state: this one must not go on, and no restart of a worker mends that.
+fn fenced(hold: &Hold) -> Failure {
+    let why = hold.fault();
+    tracing::error!(event = "fenced", "{why}: nothing more is begun, and this daemon ends");
+    Failure::fatal(RANK, why)
 }
 
 /// Does it, answers, and says why the worker must be started anew. Between the question and now somebody may have resumed the daemon,
@@ -238,6 +253,7 @@ fn advice(error: &StoreError) -> &'static str {
         StoreError::Database { .. }
         | StoreError::Directory { .. }
         | StoreError::Locked { .. }
+        | StoreError::Fenced { .. }
         | StoreError::Ended => {
             "hint: see whether its file system is full or read-only, or a newer steadfast made it; it is tried again every 15 s"
         }

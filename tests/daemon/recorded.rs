@@ -50,6 +50,35 @@ fn stop(host: &Host, daemon: &mut Daemon) {
     assert_eq!(daemon.ends(), 0);
 }
 
+/// C-11: what an `apply` does is recorded like what a daemon does, between its begin and its end; where it does nothing, nothing is
+/// written, and a daemon goes on with the numbers.
+#[test]
+fn c11_an_apply_is_recorded_where_it_does_something() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    let made = events(&host, &["--since", "1"]);
+    let what: Vec<&str> = made.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!((what.first(), what.last()), (Some(&"run_start"), Some(&"run_end")), "{what:?}");
+    assert!(what.contains(&"changed") && what.contains(&"loaded"), "{what:?}");
+    assert!(made[0]["says"].as_str().is_some_and(|says| says.contains("apply")), "{made:?}");
+    contiguous(&numbers(&made));
+    for words in [&["apply"][..], &["apply", "--noop"]] {
+        host.ask(words).exits(0);
+        assert_eq!(events(&host, &["--since", "1"]), made, "{words:?} has nothing to do");
+    }
+    host.write("a", "broken");
+    host.ask(&["apply", "--noop"]).exits(0);
+    assert_eq!(events(&host, &["--since", "1"]), made, "it is only looked at");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.kill();
+    let all = events(&host, &["--since", "1"]);
+    contiguous(&numbers(&all));
+    let starts = all.iter().filter(|event| event["event"] == "run_start").count();
+    let cut = all.iter().filter(|event| event["class"] == "interrupted").count();
+    assert_eq!((starts, cut), (2, 0), "the apply had its end");
+}
+
 /// C-11, C-12: after `kill -9` nothing that was told is lost, numbers go on where they were, and the run that has no end gets one; what is
 /// recorded can be read without a daemon.
 #[test]

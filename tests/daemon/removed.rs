@@ -5,13 +5,13 @@ use nix::sys::signal::Signal::SIGHUP;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-const DELETE: &str = "meta: {on_remove: delete}";
+pub(crate) const DELETE: &str = "meta: {on_remove: delete}";
 
-fn graph(resources: &str) -> String {
+pub(crate) fn graph(resources: &str) -> String {
     format!("graph: g\nresources:\n  noop: [{{name: stays}}]\n{resources}\n")
 }
 
-fn files(all: &[(&str, &str)]) -> String {
+pub(crate) fn files(all: &[(&str, &str)]) -> String {
     let mut text = "  file:\n".to_owned();
     for (name, more) in all {
         writeln!(text, "  - {{name: {name}, path: $DIR/{name}, content: \"{name}\\n\", {more}}}")
@@ -84,53 +84,6 @@ fn removals_come_last_and_in_reverse_order() {
         assert!(!host.exists(name), "{name}");
     }
     host.plan().exits(0).prints("0 resources to change");
-}
-
-/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
-#[test]
-fn an_automatic_reload_never_deletes() {
-    let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
-    let host = Host::with(&whole);
-    let daemon = host.run(&["--watch"]);
-    daemon.wait_for("converged");
-    host.graph(&graph(&files(&[("a", DELETE)])));
-    daemon.wait_for_of("left", "file[b]");
-    daemon.wait_for("converged");
-    assert!(host.exists("b"));
-    host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
-    daemon.wait_for("refused");
-    daemon.signal(SIGHUP).wait_for("refused");
-    assert!(host.exists("a") && host.exists("b"));
-    host.graph(&graph(""));
-    daemon.wait_for_of("left", "file[a]");
-    daemon.wait_for("loaded");
-    daemon.skip_to_now();
-    daemon.signal(SIGHUP);
-    daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
-    host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
-    // What is removed is not held: it is made again by somebody and stays.
-    daemon.wait_for("converged");
-    host.write("a", "theirs\n");
-    daemon.signal(SIGHUP).wait_for("loaded");
-    daemon.wait_for("converged");
-    assert!(host.exists("a"));
-}
-
-/// B-16: what left while an automatic reload ran is removed at the next start, with the record kept across `kill -9`.
-#[test]
-fn a_start_removes_what_left_before() {
-    let host = Host::with(&graph(&files(&[("a", DELETE)])));
-    let daemon = host.run(&["--watch"]);
-    daemon.wait_for("converged");
-    host.graph(&graph(""));
-    daemon.wait_for_of("left", "file[a]");
-    daemon.wait_for("converged");
-    daemon.kill();
-    assert!(host.exists("a"));
-    let daemon = host.run(&[]);
-    daemon.wait_for_of("changed", "file[a]");
-    daemon.wait_for_of("left", "file[a]");
-    assert!(!host.exists("a"));
 }
 
 /// B-10, B-17: the record goes last: where only it was lost, the removal is done once more and does no harm.

@@ -7,6 +7,7 @@ mod contract;
 mod crash;
 mod damage;
 mod directory;
+mod fence;
 mod journal;
 mod migrated;
 mod owned;

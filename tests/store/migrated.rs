@@ -7,11 +7,12 @@ use steadfast::store::{
 };
 
 /// What an older program has left: the tables as they stood in its source, and rows with its sums.
-const SCHEMAS: [&str; 4] = [
+const SCHEMAS: [&str; 5] = [
     include_str!("schemas/1.sql"),
     include_str!("schemas/2.sql"),
     include_str!("schemas/3.sql"),
     include_str!("schemas/4.sql"),
+    include_str!("schemas/5.sql"),
 ];
 
 fn pause(reason: &str) -> PauseRecord {

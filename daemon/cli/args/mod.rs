@@ -120,6 +120,7 @@ pub struct Graph {
 
 /// Where state is kept.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "as the flag is called")]
 pub struct State {
     /// Where state is kept [default: /var/lib/steadfast, or ~/.local/state/steadfast without root]
     #[arg(long, value_name = "DIR")]
@@ -127,6 +128,9 @@ pub struct State {
     /// How much is kept of what is changed, from the settings.
     #[arg(skip)]
     pub history: Limits,
+    /// How many events are kept, from the settings.
+    #[arg(skip)]
+    pub retention: Retention,
 }
 
 /// Which daemon is asked.
@@ -397,9 +401,6 @@ pub struct Run {
     /// How much is logged, from the settings.
     #[arg(skip)]
     pub log_level: Option<String>,
-    /// How many events are kept, from the settings.
-    #[arg(skip)]
-    pub retention: Retention,
     /// Who is told all that is recorded, from the settings.
     #[arg(skip)]
     pub recorders: Vec<Recorder>,

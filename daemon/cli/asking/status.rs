@@ -109,7 +109,7 @@ fn show(status: &Status) {
     if !status.leaving.is_empty() {
         let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
         let names = names.join(", ");
-        out(format!("  left the graph, and removed by the next reload or start: {names}"));
+        out(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
     }
     if status.unwatched > 0 {
         let number = count(status.unwatched, "resource");

@@ -4,7 +4,7 @@ use super::super::database::{Fault, unused};
 use super::super::fold::{Kept, settle};
 use super::super::{Recalled, StoreError, directory};
 use super::manifest::Manifest;
-use super::{Imported, SqliteStore, gone, refusal, rows};
+use super::{Imported, SqliteStore, fence, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -29,6 +29,11 @@ impl SqliteStore {
             pause.is_some_and(|pause| pause.until_unix > now.as_secs())
                 && kept.in_flight().is_empty()
         }))
+    }
+
+    /// The epoch of who took it last, where that can be read.
+    pub(in super::super) fn standing(state_directory: &Path) -> Option<u64> {
+        look(&state_directory.join(directory::DATABASE), fence::standing).ok()?
     }
 
     /// The same as [`Self::peek`], with the machine on which it is kept.

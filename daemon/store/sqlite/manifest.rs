@@ -5,6 +5,16 @@ use super::rows::sum_of_texts;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 
+/// The table of the one row; schemas before the fifth have none.
+pub(super) const TABLE: &str = "
+CREATE TABLE manifest (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    program TEXT NOT NULL,
+    machine TEXT,
+    unsound TEXT,
+    sum INTEGER NOT NULL
+) STRICT;";
+
 /// The one row of its table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manifest {

@@ -4,6 +4,7 @@ use super::super::database::{self, Fault};
 use super::super::directory::{self, Hold};
 use super::super::rules::{self, Readers, Violation};
 use super::super::{Origin, Recalled, StoreError};
+use super::fence;
 use super::manifest::Manifest;
 use super::{Kept, Opened, SCHEMA, SqliteStore, begin_anew, connect, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -35,7 +36,7 @@ impl Mended {
 pub(super) fn at_load(
     opened: &mut Opened,
     path: &Path,
-    readers: &Readers,
+    (hold, readers): (&Hold, &Readers),
     machine: Option<String>,
 ) -> Result<Mended, Fault> {
     let Opened { connection, kept, manifest } = opened;
@@ -43,8 +44,12 @@ pub(super) fn at_load(
     let wrong = rules::of_kept(kept, readers);
     let is_sound = wrong.is_empty();
     if !is_sound {
-        let lines = repair_all(kept, wrong, readers)?;
-        mended = Mended { lines, copy: Some(database::copy_aside(connection, path, "bad")?) };
+        mended.lines = repair_all(kept, wrong, readers)?;
+    }
+    // What is refused was left as it is.
+    fence::take(connection, hold)?;
+    if !is_sound {
+        mended.copy = Some(database::copy_aside(connection, path, "bad")?);
     }
     let adopted = adopt(kept, manifest, machine.as_deref());
     let says = Manifest::on(machine.or_else(|| manifest.machine.clone()));
@@ -52,6 +57,7 @@ pub(super) fn at_load(
         return Ok(mended);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fence::guard(&transaction, hold)?;
     if !is_sound || adopted.is_some() {
         rows::replace(&transaction, kept)?;
     }
@@ -126,12 +132,12 @@ impl SqliteStore {
         }
         let refuse = |fault| refusal(&path, fault);
         let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
-        let Salvaged { mut kept, lost, manifest } = match read_damaged(&path) {
+        let Salvaged { mut kept, lost, manifest, epoch } = match read_damaged(&path) {
             Ok(found) => found,
             Err(fault @ Fault::Refused(_)) => return Err(refuse(fault)),
             Err(Fault::Damaged(why)) => {
                 let lost = vec![format!("nothing of it: {why}")];
-                Salvaged { kept: Kept::default(), lost, manifest: None }
+                Salvaged { kept: Kept::default(), lost, manifest: None, epoch: 0 }
             }
         };
         let mut lines: Vec<String> =
@@ -149,8 +155,10 @@ impl SqliteStore {
             ));
         }
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
+        // Who was fenced off by what stands there is so by what takes its place.
+        hold.comes_after(epoch).map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
         let copy = database::move_aside(&path).map_err(failed)?;
-        let put = |mut opened: Opened| write_all(&mut opened.connection, &kept, &says);
+        let put = |mut opened: Opened| write_all(&mut opened.connection, &hold, (&kept, &says));
         begin_anew(&path).and_then(put).map_err(refuse)?;
         // Whether it was made on this machine, and the last look.
         let store = Self::open_on(hold, readers, machine)?;
@@ -191,15 +199,18 @@ impl SqliteStore {
             Ok(Opened { mut connection, kept: before, .. }) => {
                 keep_secrets(&mut kept, &before, readers);
                 let copy = database::copy_aside(&connection, &path, "before").map_err(refuse)?;
-                write_all(&mut connection, &kept, &says).map_err(refuse)?;
+                write_all(&mut connection, hold, (&kept, &says)).map_err(refuse)?;
                 copy
             }
             Err(Fault::Damaged(_)) => {
                 if let Ok(found) = read_damaged(&path) {
+                    let after = hold.comes_after(found.epoch);
+                    after.map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
                     keep_secrets(&mut kept, &found.kept, readers);
                 }
                 let copy = database::move_aside(&path).map_err(failed)?;
-                let put = |mut opened: Opened| write_all(&mut opened.connection, &kept, &says);
+                let put =
+                    |mut opened: Opened| write_all(&mut opened.connection, hold, (&kept, &says));
                 begin_anew(&path).and_then(put).map_err(refuse)?;
                 copy
             }
@@ -243,8 +254,14 @@ fn keep_secrets(new: &mut Kept, before: &Kept, readers: &Readers) {
     }
 }
 
-fn write_all(connection: &mut Connection, kept: &Kept, says: &Manifest) -> Result<(), Fault> {
+fn write_all(
+    connection: &mut Connection,
+    hold: &Hold,
+    (kept, says): (&Kept, &Manifest),
+) -> Result<(), Fault> {
+    fence::take(connection, hold)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fence::guard(&transaction, hold)?;
     rows::replace(&transaction, kept)?;
     says.write(&transaction)?;
     Ok(transaction.commit()?)
@@ -256,6 +273,8 @@ struct Salvaged {
     lost: Vec<String>,
     /// None where it cannot be read.
     manifest: Option<Manifest>,
+    /// 0 where it cannot be read.
+    epoch: u64,
 }
 
 /// What can be read of a damaged database, and what cannot.
@@ -272,5 +291,6 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     let (kept, lost) = rows::salvage(&connection);
     // One without a version says nothing of itself.
     let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
-    Ok(Salvaged { kept, lost, manifest })
+    let epoch = fence::standing(&connection).unwrap_or_default();
+    Ok(Salvaged { kept, lost, manifest, epoch })
 }

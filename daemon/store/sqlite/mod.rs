@@ -4,6 +4,7 @@
 //! another state (B-11); it stays as it is until the operator has it repaired. What is whole and breaks a rule is put right when it is
 //! loaded, and a copy is kept beside.
 
+mod fence;
 mod look;
 mod manifest;
 mod mend;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 5;
+const SCHEMA: i64 = 6;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct SqliteStore {
     readers: Readers,
     mended: Mended,
     /// Held as long as this value lives.
-    _hold: Arc<Hold>,
+    hold: Arc<Hold>,
 }
 
 impl SqliteStore {
@@ -62,7 +63,7 @@ impl SqliteStore {
     ) -> Result<Self, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
         let opened = connect(&path).and_then(|mut opened| {
-            let mended = mend::at_load(&mut opened, &path, &readers, machine)?;
+            let mended = mend::at_load(&mut opened, &path, (&hold, &readers), machine)?;
             Ok((opened, mended))
         });
         let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
@@ -75,7 +76,7 @@ impl SqliteStore {
             (readers.told)(rules::LEFT_ALONE, &line);
         }
         let (connection, verified) = (Some(connection), Some(kept));
-        Ok(Self { connection, verified, manifest, path, readers, mended, _hold: hold })
+        Ok(Self { connection, verified, manifest, path, readers, mended, hold })
     }
 
     /// Whether something is kept in this state directory.
@@ -137,7 +138,9 @@ impl Store for SqliteStore {
         }
         // Kept now, so that an end that comes later clears nothing that is still owed. Where there is no room, what is
         // told back is right all the same, and the next recall finds it again (B-12).
-        if let Err(error) = self.with(|connection| write_settled(connection, &before, &in_flight)) {
+        let hold = Arc::clone(&self.hold);
+        let written = self.with(|open| write_settled(open, &hold, (&before, &in_flight)));
+        if let Err(error) = written {
             tracing::warn!(%error, "cannot record what the last run left behind");
         }
         Ok(self.readers.only_known(kept.recalled()))
@@ -145,11 +148,12 @@ impl Store for SqliteStore {
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
         self.verified = None;
-        let readers = self.readers.clone();
+        let (readers, hold) = (self.readers.clone(), Arc::clone(&self.hold));
         let mut manifest = self.manifest.clone();
         let found = self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            fence::guard(&transaction, &hold)?;
             let mut rows = Batch::begin(&transaction)?;
             for entry in batch {
                 fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -215,11 +219,12 @@ fn look_at(rows: &Batch<'_>, readers: &Readers, manifest: &mut Manifest) -> Opti
 
 fn write_settled(
     connection: &mut Connection,
-    before: &Kept,
-    in_flight: &[String],
+    hold: &Hold,
+    (before, in_flight): (&Kept, &[String]),
 ) -> Result<(), Fault> {
     debug_assert!(in_flight.iter().all(|identity| before.records.contains_key(identity)));
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fence::guard(&transaction, hold)?;
     let mut rows = Batch::begin(&transaction)?;
     for identity in in_flight {
         settle(identity, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;

@@ -3,8 +3,8 @@
 use super::super::StoreError;
 use super::super::database::{self, Fault};
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
-use super::manifest::Manifest;
-use super::owned;
+use super::manifest::{self, Manifest};
+use super::{fence, owned};
 
 use crate::store::{Hidden, PauseRecord};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
@@ -39,19 +39,7 @@ CREATE TABLE whole (
     rows INTEGER NOT NULL,
     digest INTEGER NOT NULL,
     sum INTEGER NOT NULL
-) STRICT;
-CREATE TABLE manifest (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    program TEXT NOT NULL,
-    machine TEXT,
-    unsound TEXT,
-    sum INTEGER NOT NULL
 ) STRICT;";
-
-/// The statement in it that makes the manifest, which schemas before the fifth have not.
-fn manifest_table() -> &'static str {
-    TABLES.find("CREATE TABLE manifest").and_then(|at| TABLES.get(at..)).unwrap_or_default()
-}
 
 const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
      parked, parked_until, owned, graph, thing, removal, needs";
@@ -87,8 +75,12 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
              ALTER TABLE resource ADD COLUMN needs TEXT",
         )?;
     }
-    transaction.execute_batch(manifest_table())?;
-    Manifest::default().write(&transaction)?;
+    if from < 5 {
+        transaction.execute_batch(manifest::TABLE)?;
+        Manifest::default().write(&transaction)?;
+    }
+    transaction.execute_batch(fence::TABLE)?;
+    fence::write(&transaction, 0)?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
 }
@@ -96,9 +88,10 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
 /// Makes the tables of a new database; with something already in it, it is not new but damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
-    database::make(&transaction, TABLES)?;
+    database::make(&transaction, &[TABLES, manifest::TABLE, fence::TABLE].concat())?;
     write_whole(&transaction, &Whole::default(), Tally::default())?;
     Manifest::default().write(&transaction)?;
+    fence::write(&transaction, 0)?;
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
 }
@@ -441,6 +434,13 @@ pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
     for text in texts {
         sum.text(*text);
     }
+    sum.0
+}
+
+/// Of a number alone.
+pub(super) fn sum_of_number(number: u64) -> u64 {
+    let mut sum = Sum::default();
+    sum.number(Some(number));
     sum.0
 }
 

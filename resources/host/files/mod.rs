@@ -22,6 +22,7 @@ mod spot;
 mod sweep;
 mod sync;
 mod temporary;
+mod way;
 mod write;
 mod xattr;
 
@@ -36,6 +37,7 @@ pub use remove::Reach;
 pub use sacred::{is_purgeable, is_sacred};
 pub use spot::{Seen, Spot};
 pub use temporary::is_temporary;
+pub use way::{Directory, Ways};
 pub use write::{Acceptance, Draft, Put};
 
 use crate::trouble::Trouble;

@@ -1,0 +1,222 @@
+//! The removal of what has left a graph: not where the graph holds the same thing under another path (B-16).
+//!
+//! Whether it does can only be told on the host, by device, inode and last name; so it is told by the check of the removal, which has
+//! a thread of its own, and not where the graph is loaded.
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::host::Host;
+use crate::host::files::Ways;
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::source::{Claim, Source};
+use crate::spec::Invalid;
+use crate::token::{Need, Token};
+use crate::transaction::Grouping;
+use crate::trouble::Trouble;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// What the resources of a graph hold.
+#[derive(Debug)]
+pub struct Held {
+    resources: Vec<(Arc<str>, Arc<dyn Resource>)>,
+    /// Made when it is first asked for.
+    index: OnceLock<Index>,
+}
+
+/// By paths; of each who holds it, by its place.
+#[derive(Debug, Default)]
+struct Index {
+    /// By their last names.
+    names: HashMap<OsString, Vec<(PathBuf, usize)>>,
+    /// Directories that are held with all that is in them.
+    trees: Vec<(PathBuf, usize)>,
+}
+
+/// What a graph holds of a thing that is to be removed.
+enum Meeting {
+    /// The thing itself, or a directory with all that is in it where the thing is.
+    Thing(String),
+    /// Something in it.
+    Inside(Trouble),
+    /// It was asked to stop.
+    CutOff,
+}
+
+impl Held {
+    /// By these resources, by identity.
+    #[must_use]
+    pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
+        Self { resources, index: OnceLock::new() }
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
+            for (number, (_, resource)) in self.resources.iter().enumerate() {
+                for path in paths(resource.as_ref()) {
+                    let name = path.file_name().unwrap_or_default().to_owned();
+                    index.names.entry(name).or_default().push((path, number));
+                }
+                index.trees.extend(resource.minds().map(|path| (path.to_owned(), number)));
+            }
+            index
+        })
+    }
+
+    fn name(&self, number: usize) -> &str {
+        self.resources.get(number).map_or("", |(identity, _)| identity)
+    }
+
+    /// What of it is met at this path. What cannot be looked at is not there, as far as this can tell.
+    fn meet(&self, path: &Path, cancel: &CancellationToken) -> Option<Meeting> {
+        let (parent, index) = (path.parent()?, self.index());
+        let mut ways = Ways::default();
+        let place = ways.to(parent)?;
+        let last = path.file_name().unwrap_or_else(|| OsStr::new(""));
+        for (other, number) in index.names.get(last).into_iter().flatten() {
+            if other.parent().and_then(|parent| ways.to(parent)) == Some(place) {
+                let (holder, other) = (self.name(*number), other.display());
+                let says = format!("left the graph; {holder} has the same thing now, as {other}");
+                return Some(Meeting::Thing(says));
+            }
+        }
+        for (tree, number) in &index.trees {
+            if ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree)) {
+                let (holder, tree) = (self.name(*number), tree.display());
+                let says = format!("left the graph; {holder} holds it now, as a part of {tree}");
+                return Some(Meeting::Thing(says));
+            }
+        }
+        let own = Ways::itself(path)?;
+        for (other, number) in index.names.values().flatten() {
+            if cancel.is_cancelled() {
+                return Some(Meeting::CutOff);
+            }
+            let Some(parent) = other.parent() else { continue };
+            if ways.above(parent).contains(&own) {
+                let what = format!("not removed: {} lies in it", self.name(*number));
+                let hint = format!(
+                    "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",
+                    other.display()
+                );
+                return Some(Meeting::Inside(Trouble::new(what).hint(hint)));
+            }
+        }
+        None
+    }
+}
+
+/// The paths that a resource claims.
+fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
+    resource.claims().into_iter().filter_map(|claim| match claim {
+        Claim::Path(path) => Some(path),
+        Claim::Unit { .. } | Claim::Package(_) => None,
+    })
+}
+
+/// The same removal, which leaves alone what is held so. One of no path, or without a thread of its own, stays as it is.
+#[must_use]
+pub fn departing(removal: Arc<dyn Resource>, held: &Arc<Held>) -> Arc<dyn Resource> {
+    let path = paths(removal.as_ref()).next();
+    match path.filter(|_| removal.nature().seat == Seat::Thread) {
+        Some(path) => {
+            Arc::new(Departing { removal, path, held: Arc::clone(held), spared: Mutex::default() })
+        }
+        None => removal,
+    }
+}
+
+#[derive(Debug)]
+struct Departing {
+    removal: Arc<dyn Resource>,
+    path: PathBuf,
+    held: Arc<Held>,
+    /// Why it is left alone, as the last check has found.
+    spared: Mutex<Option<String>>,
+}
+
+impl Departing {
+    fn spare(&self, why: Option<String>) {
+        *self.spared.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
+impl Resource for Departing {
+    fn doubts(&self) -> &[Invalid] {
+        self.removal.doubts()
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.removal.claims()
+    }
+
+    fn minds(&self) -> Option<&Path> {
+        self.removal.minds()
+    }
+
+    fn grouping(&self) -> Option<Grouping> {
+        self.removal.grouping()
+    }
+
+    fn offers(&self) -> Vec<Token> {
+        self.removal.offers()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.removal.needs()
+    }
+
+    fn trusts(&self) -> Vec<PathBuf> {
+        self.removal.trusts()
+    }
+
+    fn watch(&self) -> Vec<Source> {
+        self.removal.watch()
+    }
+
+    fn nature(&self) -> Nature {
+        self.removal.nature()
+    }
+
+    fn spares(&self) -> Option<String> {
+        self.spared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move {
+            let met = self.held.meet(&self.path, &ask.cancel);
+            self.spare(None);
+            match met {
+                None => self.removal.check(host, ask).await,
+                Some(Meeting::Thing(why)) => {
+                    self.spare(Some(why));
+                    Verdict::Same
+                }
+                Some(Meeting::Inside(trouble)) => Verdict::Unknown(trouble),
+                Some(Meeting::CutOff) => Verdict::Unknown(Trouble::new("it was cut off")),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            // A link may have been made since.
+            let trouble = match self.held.meet(&self.path, &CancellationToken::new()) {
+                None => return self.removal.apply(host, permit, change).await,
+                Some(Meeting::Inside(trouble)) => trouble,
+                Some(Meeting::Thing(why)) => Trouble::new(why),
+                Some(Meeting::CutOff) => Trouble::new("it was cut off"),
+            };
+            Outcome::Failed { trouble, touched: false }
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What has left the graph and is still there under another path: through a link or a mount.
+
+use crate::host::Host;
+use crate::removed::{DELETE, graph};
+
+/// B-16: whether anything else claims it is judged by what it is, and not by its path: through a link to its directory, and to one further
+/// up; the same for what a directory holds with all that is in it, and for what lies in a directory that is to go.
+#[test]
+fn what_another_resource_has_under_another_path_stays() {
+    let file = |name: &str, path: &str, rest: &str| {
+        format!("  - {{name: {name}, path: {path}, {rest}}}\n")
+    };
+    let force = "force: true, meta: {on_remove: delete}";
+    let content = format!("content: \"x\\n\", {DELETE}");
+    let files = |each: &[String]| graph(&format!("  file:\n{}", each.concat()));
+    let host = Host::with(&files(&[
+        file("same", "$DIR/var/run/x", &content),
+        file("deep", "$DIR/var/run/d/x", &content),
+        file("held", "$DIR/var/run/tree/x", &content),
+        file("full", "$DIR/var/run/full/", force),
+        file("own", "$DIR/var/run/own", &content),
+        file("missing", "$DIR/var/run/none/", DELETE),
+    ]));
+    host.make_directory("run").make_directory("run/d").make_directory("run/tree");
+    host.make_directory("var");
+    std::os::unix::fs::symlink("../run", host.path("var/run")).expect("a link");
+    host.apply().exits(0);
+    std::fs::remove_dir(host.path("run/none")).expect("removed");
+    host.write("run/full/x", "x\n");
+    host.make_directory("from").write("from/x", "x\n");
+    host.graph(&files(&[
+        file("a", "$DIR/run/x", "content: \"x\\n\""),
+        file("b", "$DIR/run/d/x", "content: \"x\\n\""),
+        file("c", "$DIR/run/tree/", "source: $DIR/from/, recurse: true"),
+        file("d", "$DIR/run/full/x", "content: \"x\\n\""),
+        file("e", "$DIR/own", "content: \"x\\n\""),
+    ]));
+    let planned = host.plan();
+    planned.prints("- file[own]");
+    for spared in ["same", "deep", "held"] {
+        planned.prints_nothing_of(&format!("- file[{spared}]"));
+    }
+    let applied = host.apply();
+    applied
+        .exits(1)
+        .prints("left file[same]: left the graph; file[a] has the same thing now, as $DIR/run/x")
+        .prints("left file[deep]: left the graph; file[b] has the same thing now, as $DIR/run/d/x")
+        .prints("left file[held]: left the graph; file[c] holds it now, as a part of $DIR/run/tree")
+        .prints("not removed: file[d] lies in it")
+        .prints("changed file[own]")
+        .prints("left file[missing]: removed");
+    for stays in ["run/x", "run/d/x", "run/tree/x", "run/full/x", "own"] {
+        assert!(host.exists(stays), "{stays}");
+    }
+    assert!(!host.exists("run/own"));
+    host.graph(&files(&[file("a", "$DIR/run/x", "content: \"x\\n\"")]));
+    host.apply().exits(0).prints("changed file[full]");
+    assert!(host.exists("run/x") && !host.exists("run/full") && host.exists("run/tree/x"));
+}
+
+/// B-16: the same of a directory that is mounted in two places. Needs root.
+#[test]
+fn what_another_resource_has_through_a_mount_stays() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    assert!(crate::host::is_root(), "this test must run as root");
+    let one = |name: &str, path: &str, rest: &str| {
+        graph(&format!("  file: [{{name: {name}, path: {path}, {rest}}}]\n"))
+    };
+    let host = Host::with(&one("old", "$DIR/there/d/x", &format!("content: x, {DELETE}")));
+    host.make_directory("here").make_directory("here/d").make_directory("there");
+    let none: Option<&str> = None;
+    mount(Some(&host.path("here")), &host.path("there"), none, MsFlags::MS_BIND, none)
+        .expect("mounted");
+    host.apply().exits(0);
+    host.graph(&one("new", "$DIR/here/d/x", "content: x"));
+    host.apply().exits(0).prints("file[new] has the same thing now, as $DIR/here/d/x");
+    let stays = host.exists("here/d/x");
+    umount2(&host.path("there"), MntFlags::MNT_DETACH).expect("unmounted");
+    assert!(stays);
+}

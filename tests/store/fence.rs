@@ -1,0 +1,101 @@
+//! Two who hold one state directory, for somebody has removed the file of its lock: only the later one writes.
+
+use super::end;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast::store::{
+    Ended, Hold, Imported, Readers, Recalled, SqliteStore, Store as _, StoreError,
+};
+
+fn hold(path: &Path) -> Arc<Hold> {
+    Arc::new(Hold::take(path).expect("held"))
+}
+
+fn open(hold: &Arc<Hold>) -> SqliteStore {
+    SqliteStore::open_held(Arc::clone(hold), Readers::default()).expect("opened")
+}
+
+fn unlink(path: &Path) {
+    std::fs::remove_file(path.join("lock")).expect("removed");
+}
+
+/// C-10: each commit of who came before is refused, also after its handle was opened anew, and so is what an operator has it do to the whole;
+/// nothing of it is in the state. Who comes later writes, and is the next before.
+#[test]
+fn who_comes_later_fences_off_who_came_before() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let (first, mut stores) = (hold(&path), Vec::new());
+    stores.push(open(&first));
+    stores[0].commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
+    unlink(&path);
+    let second = hold(&path);
+    stores[0].commit(&[end("file[a]", 2, Ended::Well, &[], None)]).expect("nobody has taken it");
+    stores.push(open(&second));
+    assert_eq!((first.epoch(), second.epoch()), (1, 2));
+    assert!(!first.fenced().is_cancelled(), "it has not tried");
+    for _ in 0..2 {
+        let late = stores[0].commit(&[end("file[late]", 3, Ended::Well, &[], None)]);
+        let late = late.expect_err("refused").to_string();
+        assert!(late.contains("another steadfast has taken the state"), "{late}");
+        assert!(late.contains("(epoch 2, ours is 1)"), "{late}");
+        assert!(first.fenced().is_cancelled() && !second.fenced().is_cancelled());
+        stores[0].reopen().expect("it can be read");
+    }
+    assert!(matches!(first.fault(), StoreError::Fenced { epoch: 2, ours: 1, .. }));
+    let nothing = Imported { recalled: Recalled::default(), machine: None };
+    SqliteStore::import(&first, nothing, &Readers::default()).expect_err("refused");
+    SqliteStore::open_held(Arc::clone(&first), Readers::default()).expect_err("refused");
+    stores[1].commit(&[end("file[b]", 4, Ended::Well, &[], None)]).expect("kept");
+    let kept = SqliteStore::peek(&path).expect("read");
+    assert_eq!(kept.resources.keys().collect::<Vec<_>>(), ["file[a]", "file[b]"]);
+    unlink(&path);
+    let third = open(&hold(&path));
+    stores[1].commit(&[end("file[late]", 5, Ended::Well, &[], None)]).expect_err("refused");
+    drop(third);
+}
+
+/// C-10: who holds it alone opens it as often as it likes; the epoch grows with each holder, and the lock file says the same.
+#[test]
+fn the_epoch_grows_with_each_holder() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    for expected in 1..4 {
+        let hold = hold(&path);
+        for _ in 0..2 {
+            let mut store = open(&hold);
+            store.commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
+        }
+        assert_eq!(hold.epoch(), expected);
+        hold.look();
+        assert!(!hold.fenced().is_cancelled());
+        if expected == 2 {
+            unlink(&path);
+            hold.look();
+            assert!(!hold.fenced().is_cancelled(), "nobody has taken it");
+        }
+        let lock = std::fs::read_to_string(path.join("lock")).unwrap_or_default();
+        let said = lock.lines().nth(1).map(str::to_owned);
+        assert_eq!(said, (expected != 2).then(|| expected.to_string()));
+    }
+}
+
+/// C-10: a state that was repaired, for the one before it was damaged, does not admit who could write to that one.
+#[test]
+fn a_repaired_state_keeps_its_fence() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let first = hold(&path);
+    let mut store = open(&first);
+    store.commit(&[end("file[a]", 1, Ended::Well, &[], None)]).expect("kept");
+    unlink(&path);
+    rusqlite::Connection::open(path.join("state.db"))
+        .and_then(|open| open.execute("UPDATE resource SET sum = 0", ()))
+        .expect("damaged");
+    let second = hold(&path);
+    SqliteStore::repair(Arc::clone(&second), Readers::default()).expect("repaired");
+    assert_eq!(second.epoch(), 2);
+    first.look();
+    assert!(first.fenced().is_cancelled());
+    assert!(matches!(first.fault(), StoreError::Fenced { epoch: 2, ours: 1, .. }));
+}
