@@ -9,6 +9,7 @@ use super::{asking, state};
 use crate::driver::kept::without_secrets;
 use crate::store::{Hold, Mend, SqliteStore, document, inbox, mend, violations};
 use crate::workers::readers;
+use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -85,16 +86,36 @@ pub(super) fn import(args: &ImportKept) -> Result<Exit, Exit> {
         return Err(Exit::Failed);
     }
     let directory = directory(args.socket.state_dir.as_deref());
-    if SqliteStore::is_there(&directory) {
-        // The daemon takes it from there: only who may write into its directory may have it done.
-        write(&inbox(&directory), &text)?;
-    } else {
+    if !SqliteStore::is_there(&directory) {
         drop(Hold::take(&directory).map_err(|why| state::refuse(&why))?);
-        write(&inbox(&directory), &text)?;
     }
+    let alone = alone_importing(&directory)?;
+    // The daemon takes it from there: only who may write into its directory may have it done.
+    write(&inbox(&directory), &text)?;
     let done = have_done(Mend::Import, &args.socket, &directory);
     drop(std::fs::remove_file(inbox(&directory)));
+    drop(alone);
     done
+}
+
+/// One at a time puts what is to be taken in where it is taken from: else one would have the other's taken in, and say that it was its own.
+fn alone_importing(directory: &Path) -> Result<File, Exit> {
+    let failed = |why: String| {
+        error(
+            format!("cannot import into {}: {why}", plain(&directory.display().to_string())),
+            None,
+        );
+        Exit::State
+    };
+    let opened = File::open(directory).map_err(|why| failed(why.to_string()))?;
+    match opened.try_lock() {
+        Ok(()) => Ok(opened),
+        Err(TryLockError::WouldBlock) => {
+            error("another import is under way", Some("nothing was changed"));
+            Err(Exit::Busy)
+        }
+        Err(TryLockError::Error(why)) => Err(failed(why.to_string())),
+    }
 }
 
 /// What can be put right is.

@@ -120,7 +120,8 @@ pub(super) fn check(
         checker.tie_automatically(&mut ties);
     }
     let loaded = checker.finish(&ties)?;
-    super::select::select(Loaded { name, comment, ..loaded }, options, problems)
+    let loaded = Loaded { name, comment, ..loaded }.with_orders();
+    super::select::select(loaded, options, problems)
 }
 
 /// What is wrong with a name, if anything is.
@@ -387,6 +388,7 @@ impl Checker<'_> {
     /// The graph as found, if every vertex is sound.
     fn finish(self, ties: &[Tie]) -> Option<Loaded> {
         let sources = self.atlas.sources;
+        let none: Arc<[Arc<str>]> = Arc::default();
         let vertices: Option<Vec<Vertex>> = self
             .vertices
             .into_iter()
@@ -403,6 +405,7 @@ impl Checker<'_> {
                     protect: candidate.protect,
                     removes: false,
                     aliases: candidate.aliases,
+                    after: Arc::clone(&none),
                     place: (candidate.at.file, candidate.line),
                 })
             })

@@ -5,7 +5,7 @@
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `read_receives`, `syntax`), the checks
 //! (`check`, `claims`, `receive`, `meta`, `semaphore`, `links`, `cycle`,
-//! `automatic`, `select`), and what is said (`problem`, `render`, `code`).
+//! `automatic`, `select`, `orders`), and what is said (`problem`, `render`, `code`).
 
 #[cfg(test)]
 mod agreement;
@@ -23,6 +23,7 @@ mod kinds;
 mod links;
 mod meta;
 mod near;
+mod orders;
 mod place;
 mod problem;
 mod raw;
@@ -159,6 +160,8 @@ pub struct Vertex {
     pub removes: bool,
     /// The identities that it had before, each with the definition that it would have under that name.
     pub aliases: Aliases,
+    /// Those that it comes after, as far as any of them, or what they come after, is deleted when it leaves; sorted.
+    pub after: Arc<[Arc<str>]>,
     /// The file (by number in [`Loaded::files`]) and the line it begins on.
     pub place: (usize, u32),
 }

@@ -84,6 +84,7 @@ impl Loaded {
             protect: false,
             removes: true,
             aliases: Box::default(),
+            after: Arc::default(),
             place: (usize::MAX, 0),
         });
         Ok(self.vertices.len() - 1)

@@ -136,7 +136,7 @@ fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
     let origins = loaded.origins.into_iter().filter_map(across).collect();
     let kept = |(vertex, keep): (Vertex, &bool)| keep.then_some(vertex);
     let vertices = loaded.vertices.into_iter().zip(keep).filter_map(kept).collect();
-    Loaded { vertices, edges, origins, ..loaded }
+    Loaded { vertices, edges, origins, ..loaded }.with_orders()
 }
 
 /// The kept vertices that are reached over left-out ones, and whether some way there notifies at each step.

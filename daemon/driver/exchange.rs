@@ -1,7 +1,7 @@
 //! What a load means for values: who must send again, and who has received something else than what there is.
 
 use super::Driver;
-use super::table::Entry;
+use crate::config::Vertex;
 use std::collections::BTreeSet;
 use steadfast_engine::{Event, VertexId};
 use steadfast_resources::{Origin, Repeat};
@@ -10,7 +10,7 @@ impl Driver {
     /// Those of the graph that waits from whom something is to be received that they have not sent.
     pub(super) fn silent_senders(&self) -> BTreeSet<VertexId> {
         let mut silent = BTreeSet::new();
-        for recipe in self.table.all_waiting().filter_map(|entry| entry.recipe.as_ref()) {
+        for recipe in self.table.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
             for origin in &recipe.origins {
                 if let Origin::Sent { by, key } = origin
                     && !self.values.has(by, key)
@@ -26,18 +26,18 @@ impl Driver {
     pub(super) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
         for id in silent {
             let Some(entry) = self.table.get(id) else { continue };
-            let is_state = entry.nature.repeat == Repeat::State;
+            let is_state = entry.resource.nature().repeat == Repeat::State;
             self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
         }
     }
 
     /// those of the graph that waits whose last good run was made of something else than what there is now.
     pub(super) fn outdated_receivers(&self) -> Vec<VertexId> {
-        let is_outdated = |entry: &&Entry| {
+        let is_outdated = |(_, entry): &(VertexId, &Vertex)| {
             let recipe = entry.recipe.as_ref();
             recipe.is_some_and(|recipe| self.values.is_outdated(&entry.identity, recipe))
         };
-        let outdated = self.table.all_waiting().filter(is_outdated);
-        outdated.filter_map(|entry| self.table.number(&entry.identity)).collect()
+        let outdated = self.table.waiting_receivers().filter(is_outdated);
+        outdated.map(|(id, _)| id).collect()
     }
 }

@@ -41,9 +41,10 @@ pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
     let owned = |(identity, kept): (&String, &Remembered)| {
         Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
     };
-    let kept = recalled.resources.iter().filter_map(owned).collect();
+    let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
+    let all = kept.keys().cloned().collect();
     let terms = Terms { explicit: true, whole: true, one_shot: true };
-    if take_leave(&mut loaded, &kept, &|_, _| false, terms).is_err() {
+    if take_leave(&mut loaded, (&kept, all), &|_, _| false, terms).is_err() {
         return Vec::new();
     }
     let removed = loaded.vertices.into_iter().filter(|vertex| vertex.removes);
@@ -57,14 +58,15 @@ enum Fate {
     Removed,
 }
 
-/// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave.
+/// Takes leave of what is not in this graph: adds to it what removes the rest, or names all that must not leave. Of all that is
+/// kept, at most these are not in it.
 pub(super) fn take_leave(
     loaded: &mut Loaded,
-    kept: &KeptOwned,
+    (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
     condemned: &dyn Fn(&str, &Owned) -> bool,
     terms: Terms,
 ) -> Result<Farewell, Vec<Arc<str>>> {
-    let leaving = leaving(loaded, kept, terms);
+    let leaving = leaving(loaded, kept, may_leave, terms);
     let mut farewell = Farewell::default();
     if !terms.whole {
         let stays = |owned: &Owned| is_deletable(owned) || owned.is_protected();
@@ -102,22 +104,28 @@ pub(super) fn take_leave(
 }
 
 /// All that is kept and not in the graph, under no former name either; in order.
-fn leaving(loaded: &Loaded, kept: &KeptOwned, terms: Terms) -> Vec<(Arc<str>, Arc<Owned>)> {
+fn leaving(
+    loaded: &Loaded,
+    kept: &KeptOwned,
+    may_leave: BTreeSet<Arc<str>>,
+    terms: Terms,
+) -> Vec<(Arc<str>, Arc<Owned>)> {
+    if may_leave.is_empty() {
+        return Vec::new();
+    }
     let names: HashSet<&str> = loaded.vertices.iter().map(|v| v.identity.as_ref()).collect();
-    let aliased = loaded.vertices.iter().filter(|v| !kept.contains_key(&v.identity));
+    let aliased = loaded.vertices.iter().filter(|v| !v.aliases.is_empty());
+    let aliased = aliased.filter(|v| !kept.contains_key(&v.identity));
     let moved: HashSet<&str> =
         aliased.flat_map(|v| &v.aliases).map(|(alias, _)| alias.as_ref()).collect();
     let is_ours = |owned: &Owned| !terms.one_shot || *owned.graph == *loaded.name;
-    let mut leaving: Vec<_> = kept
-        .iter()
-        .filter(|(identity, owned)| {
-            let name = identity.as_ref();
-            !names.contains(name) && !moved.contains(name) && is_ours(owned)
-        })
-        .map(|(identity, owned)| (Arc::clone(identity), Arc::clone(owned)))
-        .collect();
-    leaving.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    leaving
+    let leaving = may_leave.into_iter().filter_map(|identity| {
+        let name = identity.as_ref();
+        let owned = kept.get(name).filter(|owned| is_ours(owned))?;
+        let leaves = !names.contains(name) && !moved.contains(name);
+        leaves.then(|| (identity, Arc::clone(owned)))
+    });
+    leaving.collect()
 }
 
 fn is_deletable(owned: &Owned) -> bool {

@@ -1,10 +1,10 @@
 //! What a new graph means for the one that ran before it, by name.
 
+use super::rows::Rows;
 use super::status::{Refusal, SwapStatus};
-use super::table::{Entry, Table};
+use super::table::Table;
 use super::{Driver, News};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{Standing, VertexId};
 use tokio::time::Instant;
@@ -113,17 +113,18 @@ fn first_error(full: &str) -> &str {
 }
 
 impl GraphChange {
-    /// What these would change of the graph that runs.
-    pub(super) fn between(running: &Table, new: &BTreeMap<VertexId, Entry>) -> Self {
-        let (mut added, mut changed, mut kept) = (Vec::new(), Vec::new(), 0);
+    /// What these would change of the graph that runs; all that differ are known.
+    pub(super) fn between(running: &Table, new: &Rows, differs: &[VertexId]) -> Self {
+        let (mut added, mut changed) = (Vec::new(), Vec::new());
+        let mut kept = new.len() - differs.len();
         let is_removed = |id: VertexId| running.get(id).is_some_and(|entry| entry.removes);
         let mut removed: Vec<Arc<str>> = running
             .ids()
-            .filter(|id| !new.contains_key(id) && !is_removed(*id))
+            .filter(|id| !new.has(*id) && !is_removed(*id))
             .filter_map(|id| Some(Arc::clone(&running.get(id)?.identity)))
             .collect();
-        for (id, entry) in new {
-            let before = running.get(*id).filter(|_| !running.is_buried(*id));
+        for (id, entry) in differs.iter().filter_map(|id| Some((*id, new.get(*id)?))) {
+            let before = running.get(id).filter(|_| !running.is_buried(id));
             match before {
                 // It has left, whatever has to be done yet.
                 Some(before) if before.removes && entry.removes => {}

@@ -91,11 +91,6 @@ impl Groups {
         found
     }
 
-    /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_leader.is_empty()
-    }
-
     /// The group that this one leads.
     pub(super) fn get(&self, leader: VertexId) -> Option<&Group> {
         self.by_leader.get(&leader)

@@ -77,7 +77,7 @@ impl Driver {
             name: entry.identity.to_string(),
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
             meal,
-            seat: entry.nature.seat,
+            seat: entry.resource.nature().seat,
         })
     }
 }

@@ -9,6 +9,7 @@ use super::units::HostUnits;
 use super::watch::{Hub, Signal, Sources};
 use super::{Inbox, Input};
 use futures_util::FutureExt as _;
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,9 @@ pub trait Machinery: Send {
 
     /// Where events come from.
     fn hub(&self, host: &Host, ear: Ear) -> Hub;
+
+    /// Drops what takes a while to drop, so that nobody waits for it.
+    fn discard(&self, what: Box<dyn Any + Send>);
 
     /// The clock on the wall, since 1970: only for what is kept across restarts, and for windows.
     fn wall(&self) -> Duration;
@@ -66,6 +70,10 @@ impl Machinery for Threads {
             units: Some(Arc::new(HostUnits(host.clone()))),
         };
         Hub::with_sources(tokio::runtime::Handle::current(), sources, ear)
+    }
+
+    fn discard(&self, what: Box<dyn Any + Send>) {
+        drop(tokio::task::spawn_blocking(move || drop(what)));
     }
 
     fn wall(&self) -> Duration {

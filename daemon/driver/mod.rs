@@ -31,11 +31,14 @@ mod perform;
 mod planned;
 mod pool;
 mod recall;
+mod rows;
 mod runs;
 mod settle;
 pub mod status;
 mod sweep;
 mod table;
+#[cfg(test)]
+mod table_tests;
 mod tell;
 mod times;
 mod undo;
@@ -441,9 +444,10 @@ impl Driver {
     fn load(&mut self, mut loaded: Loaded, operator: bool) {
         let table = &self.table;
         self.parking.only(|id| table.get(id).is_some());
+        let found = self.table.find(&loaded.vertices);
         let prepared = self
-            .take_leave(&mut loaded, operator)
-            .and_then(|()| self.table.prepare(loaded).map_err(|error| error.to_string()));
+            .take_leave(&mut loaded, &found, operator)
+            .and_then(|()| self.table.prepare(loaded, found).map_err(|error| error.to_string()));
         let graph = match prepared {
             Ok(graph) => graph,
             Err(why) => return self.refuse(why),
@@ -469,5 +473,6 @@ impl Driver {
         (self.refused_since, self.taken_at) = (None, Instant::now());
         self.note_taken(&[]);
         self.turn(Event::Swap(Swap { graph: Arc::new(graph), recall, operator }));
+        self.discard_replaced();
     }
 }

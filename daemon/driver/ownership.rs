@@ -1,11 +1,11 @@
 //! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
 
 use super::farewell::{Farewell, KeptOwned, Terms, take_leave};
-use super::table::Entry as Row;
+use super::table::{Found, Installed};
 use super::{Driver, News};
 use crate::config::{Loaded, Vertex};
 use crate::store::{Entry, Order, Origin, Owned, Recalled};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
 
@@ -25,6 +25,12 @@ pub(super) struct Ownership {
     marked: HashMap<VertexId, Option<Arc<Owned>>>,
     /// Of whom all is kept that there is to keep, under this graph.
     sure: HashSet<VertexId>,
+    /// All that is kept of nobody who runs, and maybe more; a later graph may leave it out.
+    apart: BTreeSet<Arc<str>>,
+    /// Of whom what is kept may be something else than what the graph says, although that says the same as before.
+    unsettled: BTreeSet<VertexId>,
+    /// So may all.
+    all_unsettled: bool,
     /// What the graph that waits means for what it leaves out, and who has other names in it.
     farewell: Farewell,
     renamed: Vec<Renamed>,
@@ -42,7 +48,8 @@ impl Ownership {
         let owned = |(identity, kept): (&String, &crate::store::Remembered)| {
             Some((identity.as_str().into(), Arc::clone(kept.owned.as_ref()?)))
         };
-        Self { kept: recalled.resources.iter().filter_map(owned).collect(), ..Self::default() }
+        let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
+        Self { apart: kept.keys().cloned().collect(), kept, ..Self::default() }
     }
 
     /// What is kept of this one.
@@ -96,6 +103,9 @@ impl Ownership {
     pub(super) fn order(&mut self, order: Order, identity: &Arc<str>, running: Option<VertexId>) {
         let owned = order.owned(self.of(identity), &self.graph);
         self.put(identity, owned.map(Arc::new));
+        if running.is_none() {
+            self.apart.insert(Arc::clone(identity));
+        }
         if let (Order::Forget, Some(id)) = (order, running) {
             self.sure.remove(&id);
             self.marked.remove(&id);
@@ -110,20 +120,20 @@ impl Ownership {
     }
 }
 
-impl Row {
+impl Vertex {
     /// What is to be kept of it, where this was kept; a thing of which nothing is known is of this origin.
     fn owned(&self, before: Option<&Owned>, context: &Context<'_>, origin: Origin) -> Owned {
         let usual = Owned::default();
         let before = before.unwrap_or(&usual);
         let Context { graph, .. } = context;
-        let thing = Vertex::thing(self.resource.as_ref());
+        let thing = Self::thing(self.resource.as_ref());
         let origin = match before.origin {
             Some(known) if Some(before.thing) == thing => Some(known),
             Some(_) | None => Some(origin),
         };
-        let delete = self.delete && !self.noop;
-        let window = self.window.as_deref();
-        let removal = delete.then(|| Vertex::removal(self.resource.as_ref(), window)).flatten();
+        let delete = self.delete && !self.meta.noop;
+        let window = context.table.window_of(self);
+        let removal = delete.then(|| Self::removal(self.resource.as_ref(), window)).flatten();
         Owned {
             origin: origin.filter(|_| thing.is_some()),
             graph: Arc::clone(graph),
@@ -138,7 +148,7 @@ impl Row {
 
     /// Whether the graph says the same of it as what is kept.
     fn agrees(&self, owned: &Owned, context: &Context<'_>) -> bool {
-        owned.delete == (self.delete && !self.noop)
+        owned.delete == (self.delete && !self.meta.noop)
             && owned.protect == self.protect
             && owned.graph == context.graph
             && owned.after == context.after(self, owned)
@@ -159,7 +169,7 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// Those that it comes after: as the graph says, and of those that have left it as long as they are not removed.
-    fn after(&self, entry: &Row, before: &Owned) -> Vec<Arc<str>> {
+    fn after(&self, entry: &Vertex, before: &Owned) -> Vec<Arc<str>> {
         let is_live = |name: &str| {
             let id = self.table.number(name);
             id.and_then(|id| self.table.get(id)).is_some_and(|entry| !entry.removes)
@@ -176,7 +186,12 @@ impl Context<'_> {
 impl Driver {
     /// What a new graph means for what it leaves out, and who is called otherwise in it. It is refused, with the reason, where
     /// something protected would leave.
-    pub(super) fn take_leave(&mut self, loaded: &mut Loaded, operator: bool) -> Result<(), String> {
+    pub(super) fn take_leave(
+        &mut self,
+        loaded: &mut Loaded,
+        found: &[Found],
+        operator: bool,
+    ) -> Result<(), String> {
         let renamed = self.renamed(loaded);
         let terms = Terms {
             explicit: operator,
@@ -191,7 +206,8 @@ impl Driver {
             let cut_off = begun.is_some() && begun == definition_of_removal(name, owned);
             cut_off || removed.is_some_and(|entry| entry.removes)
         };
-        let farewell = take_leave(loaded, &self.ownership.kept, &condemned, terms);
+        let kept = (&self.ownership.kept, self.may_leave(loaded, found));
+        let farewell = take_leave(loaded, kept, &condemned, terms);
         let farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             format!(
@@ -211,6 +227,22 @@ impl Driver {
             farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
         Ok(())
+    }
+
+    /// Of what is kept, all that this graph may leave out: what runs and is not in it, and what does not run.
+    fn may_leave(&self, loaded: &Loaded, found: &[Found]) -> BTreeSet<Arc<str>> {
+        let mut names = self.ownership.apart.clone();
+        names.extend(self.table.missing(found));
+        debug_assert!(
+            {
+                let declared: HashSet<&str> =
+                    loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
+                let mut kept = self.ownership.kept.keys();
+                kept.all(|name| declared.contains(name.as_ref()) || names.contains(name))
+            },
+            "all that is kept is declared or may leave"
+        );
+        names
     }
 
     /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
@@ -278,11 +310,13 @@ impl Driver {
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
-    pub(super) fn settle_ownership(&mut self) {
+    pub(super) fn settle_ownership(&mut self, installed: &Installed) {
         self.rename();
+        self.ownership.apart.extend(installed.gone.iter().cloned());
         self.ownership.sure.clear();
         if *self.ownership.graph != *self.table.graph() {
             self.ownership.graph = self.table.graph().into();
+            self.ownership.all_unsettled = true;
         }
         for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
             self.audience.hear(&News::Left { identity: &identity, says: &says });
@@ -304,24 +338,49 @@ impl Driver {
             });
         }
         self.settle_departed();
+        let (table, kept) = (&self.table, &self.ownership.kept);
+        // Of one whose run is stuck something may be kept yet.
+        let is_known = |name: &str| kept.contains_key(name) || table.number(name).is_some();
+        self.ownership.apart.retain(|name| is_known(name) && !table.runs(name));
         if self.ownership.looks_only {
+            self.ownership.all_unsettled = true;
             return;
         }
+        let mut suspects = std::mem::take(&mut self.ownership.unsettled);
+        if std::mem::take(&mut self.ownership.all_unsettled) {
+            suspects.extend(self.table.ids());
+        } else {
+            suspects.extend(&installed.differs);
+        }
+        for (id, owned) in self.disagreeing(suspects) {
+            self.note_leftovers(id, &owned);
+            let identity = self.identity(id);
+            self.keep_owned(&identity, Some(Arc::new(owned)));
+        }
+        debug_assert!(self.disagreeing(self.table.ids()).is_empty(), "nobody else differs");
+    }
+
+    /// Of whom something else is kept than what the graph says, of the same thing; and what is to be kept.
+    fn disagreeing(&self, of: impl IntoIterator<Item = VertexId>) -> Vec<(VertexId, Owned)> {
         let context = self.context();
-        let ids = self.table.ids().filter_map(|id| self.table.get(id));
-        let changed = ids.filter(|entry| !entry.removes).filter_map(|entry| {
+        let each = of.into_iter().filter(|id| !self.table.is_buried(*id));
+        let changed = each.filter_map(|id| {
+            let entry = self.table.get(id).filter(|entry| !entry.removes)?;
             let before = self.ownership.kept.get(&entry.identity)?;
             if entry.agrees(before, &context) {
                 return None;
             }
             let owned = entry.owned(Some(before), &context, Origin::Adopted);
             // Another thing under the same name is whose it is found to be.
-            let is_same = owned.thing == before.thing;
-            is_same.then(|| (Arc::clone(&entry.identity), Arc::new(owned)))
+            (owned.thing == before.thing).then_some((id, owned))
         });
-        let changed: Vec<_> = changed.collect();
-        for (identity, owned) in changed {
-            self.keep_owned(&identity, Some(owned));
+        changed.collect()
+    }
+
+    /// What stands after somebody who has left is looked at with each graph, until that is gone.
+    fn note_leftovers(&mut self, id: VertexId, owned: &Owned) {
+        if self.table.get(id).is_some_and(|entry| entry.after.len() != owned.after.len()) {
+            self.ownership.unsettled.insert(id);
         }
     }
 
@@ -340,15 +399,19 @@ impl Driver {
     /// A run has found or made it as declared: whose it is, is noted, if that is another thing than what is kept (B-5).
     pub(super) fn note_owned(&mut self, id: VertexId, origin: Origin) {
         let Some(entry) = self.table.get(id) else { return };
-        if entry.removes || entry.noop || !self.ownership.sure.insert(id) {
+        if entry.removes || entry.meta.noop || !self.ownership.sure.insert(id) {
             return;
         }
         let identity = Arc::clone(&entry.identity);
         let before = self.ownership.kept.get(&identity);
         let owned = entry.owned(before.map(AsRef::as_ref), &self.context(), origin);
         let says = owned.says_something();
+        let leftovers = owned.after.len() != entry.after.len();
         if before.map_or(says, |before| **before != owned) {
             self.keep_owned(&identity, says.then(|| Arc::new(owned)));
+        }
+        if leftovers {
+            self.ownership.unsettled.insert(id);
         }
     }
 
@@ -366,7 +429,11 @@ impl Driver {
                 continue;
             }
             urgent |= owned.delete;
+            let leftovers = owned.after.len() != entry.after.len();
             let (identity, owned) = (Arc::clone(&entry.identity), Some(Arc::new(owned)));
+            if leftovers {
+                self.ownership.unsettled.insert(*id);
+            }
             self.ownership.put(&identity, owned.clone());
             self.ownership.marked.insert(*id, before);
             entries.push(Entry::Own { identity, owned });
@@ -380,6 +447,7 @@ impl Driver {
             if let Some(before) = self.ownership.marked.remove(&id) {
                 let identity = self.identity(id);
                 self.ownership.put(&identity, before);
+                self.ownership.unsettled.insert(id);
             }
         }
     }
@@ -396,6 +464,7 @@ impl Driver {
                 // It is proven that nothing was made.
                 let identity = self.identity(id);
                 self.keep_owned(&identity, marked.flatten());
+                self.ownership.unsettled.insert(id);
                 if outcome == Outcome::Unchanged {
                     self.note_owned(id, Origin::Adopted);
                 }

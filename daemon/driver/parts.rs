@@ -136,7 +136,7 @@ impl Driver {
     pub(super) fn apply_parts(&mut self, run: RunId, id: VertexId) {
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(group) = self.table.groups().get(id) else { return };
-        let (seat, count) = (entry.nature.seat, live.parts.len());
+        let (seat, count) = (entry.resource.nature().seat, live.parts.len());
         let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
         let permit = self.key.mint(live.cancel.clone());
         let transaction = Arc::clone(&group.transaction);

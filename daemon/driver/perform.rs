@@ -4,6 +4,7 @@ use super::times::Moment;
 use super::values::senders;
 use super::watch::{Hub, Signal};
 use super::{Driver, News};
+use crate::config::Vertex;
 use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +21,14 @@ impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
         if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
             let installed = self.table.install();
+            self.settle_ownership(&installed);
             self.graph_change = installed.change;
-            self.settle_ownership();
             for id in installed.dropped {
                 self.forget(id, &Recall::default());
             }
             self.values.index(&self.table);
             self.tell_parked(false);
+            self.discard_replaced();
         }
         for action in actions {
             match action {
@@ -71,6 +73,13 @@ impl Driver {
         self.arm();
     }
 
+    /// Frees graphs that were replaced.
+    pub(super) fn discard_replaced(&mut self) {
+        for replaced in self.table.take_replaced() {
+            self.machinery.discard(Box::new(replaced));
+        }
+    }
+
     /// Gives the hub what is to be armed, all at once.
     fn arm(&mut self) {
         if let Some(hub) = self.hub.as_ref().filter(|_| !self.arming.is_empty()) {
@@ -112,7 +121,7 @@ impl Driver {
     /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
     /// is found again by a check.
     fn is_deed(&self, id: VertexId) -> bool {
-        self.table.get(id).is_some_and(|entry| entry.nature.repeat != Repeat::State)
+        self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != Repeat::State)
     }
 
     /// What it was given stands before its begin in the log: once the value is out it must not be lost, or a start would make
@@ -124,7 +133,7 @@ impl Driver {
 
     fn is_deed_for_files(&self, id: VertexId) -> bool {
         let of_file = |source: &Source| matches!(source, Source::Path { .. } | Source::Tree(_));
-        let watches = |entry: &super::table::Entry| entry.resource.watch().iter().any(of_file);
+        let watches = |entry: &Vertex| entry.resource.watch().iter().any(of_file);
         self.is_deed(id) && self.table.get(id).is_some_and(watches)
     }
 
@@ -140,6 +149,8 @@ impl Driver {
         let urgent = is_lost
             || !intent.owes.is_empty()
             || self.is_deed(intent.vertex)
+            // A start ends what was begun, and a directory may be half gone by then.
+            || self.table.get(intent.vertex).is_some_and(|entry| entry.removes)
             || self.is_given_something(intent.vertex);
         let owes = self.identities(&intent.owes);
         let entry = |id: &VertexId| Entry::Begin {

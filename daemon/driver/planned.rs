@@ -9,7 +9,7 @@ impl Driver {
     pub(super) fn admit(&self, id: VertexId, verdict: Verdict) -> Verdict {
         match (&self.settings.guard, self.table.get(id)) {
             (Some(guard), Some(entry)) => {
-                guard.admit(&entry.identity, entry.nature.repeat, verdict)
+                guard.admit(&entry.identity, entry.resource.nature().repeat, verdict)
             }
             (Some(_) | None, _) => verdict,
         }

@@ -14,8 +14,8 @@ impl Driver {
         let Some(keeper) = &mut self.keeper else { return };
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
             if let Some(entry) = self.table.waiting(id)
-                && entry.nature.on_interrupt == OnInterrupt::Skip
-                && entry.nature.repeat != Repeat::State
+                && entry.resource.nature().on_interrupt == OnInterrupt::Skip
+                && entry.resource.nature().repeat != Repeat::State
             {
                 keeper.other(Entry::End {
                     identity: Arc::clone(&entry.identity),

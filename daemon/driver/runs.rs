@@ -4,6 +4,7 @@ use super::parts::Part;
 use super::times::Moment;
 use super::values::Meal;
 use super::{Driver, Input, News};
+use crate::config::Vertex;
 use crate::store::{Entry, Hidden, Origin};
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +81,7 @@ impl Driver {
         };
         let cancel = CancellationToken::new();
         let ask = Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone() };
-        let seat = entry.nature.seat;
+        let seat = entry.resource.nature().seat;
         let recipe = entry.recipe.as_ref();
         let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
         let meal = match meal {
@@ -177,7 +178,7 @@ impl Driver {
         let history = self.history.as_ref();
         let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
         let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
-        let (resource, seat) = (live.resource(), entry.nature.seat);
+        let (resource, seat) = (live.resource(), entry.resource.nature().seat);
         let host = self.host.clone();
         self.echo.applying(id);
         let presence = Arc::clone(&self.presence);
@@ -401,7 +402,7 @@ impl Driver {
         if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
             return;
         }
-        let limit = self.table.get(live.vertex).and_then(|entry| entry.timeout);
+        let limit = self.table.get(live.vertex).and_then(Vertex::timeout);
         let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
         let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
             .hint("`meta: { timeout: MS }` is the deadline of one run");

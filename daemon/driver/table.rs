@@ -2,6 +2,7 @@
 
 use super::graph_change::GraphChange;
 use super::groups::Groups;
+use super::rows::Rows;
 use crate::config::{Loaded, Vertex, Window};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,45 +11,18 @@ use steadfast_engine as engine;
 use steadfast_engine::{
     Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
 };
-use steadfast_resources::{Nature, OnInterrupt, Recipe, Repeat, Resource, Seat, Source};
-
-/// What stands behind a vertex.
-#[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Entry {
-    /// `kind[name]`.
-    pub(super) identity: Arc<str>,
-    /// The resource.
-    pub(super) resource: Arc<dyn Resource>,
-    /// How it is made anew for each run, where it receives values.
-    pub(super) recipe: Option<Arc<Recipe>>,
-    /// What its kind says of it.
-    pub(super) nature: Nature,
-    /// The deadline of one run.
-    pub(super) timeout: Option<Duration>,
-    /// The definition.
-    pub(super) definition: u64,
-    /// A watch that failed is tried again at each swap and sweep.
-    pub(super) rewatch: bool,
-    /// It is only looked at.
-    pub(super) noop: bool,
-    /// What was made of it is deleted when it leaves.
-    pub(super) delete: bool,
-    /// It must not leave.
-    pub(super) protect: bool,
-    /// No graph declares it: it removes what one did declare.
-    pub(super) removes: bool,
-    /// When it may be changed, as written.
-    pub(super) window: Option<Arc<str>>,
-    /// Those that it comes after, as far as any of them, or what they come after, is deleted when it leaves; sorted.
-    pub(super) after: Arc<[Arc<str>]>,
-}
+use steadfast_resources::{Nature, OnInterrupt, Repeat, Seat, Source};
 
 /// The table of all that runs, and of a graph that waits to run.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    entries: Vec<Option<Entry>>,
+    /// What runs.
+    rows: Rows,
+    /// What has left the graph that runs, and is there for the engine still.
+    left: BTreeMap<VertexId, Vertex>,
     numbers: HashMap<Arc<str>, VertexId>,
+    /// How many numbers were ever given.
+    given: u32,
     free: Vec<VertexId>,
     semaphores: HashMap<String, SemaphoreId>,
     counts: Vec<u32>,
@@ -62,16 +36,28 @@ pub(super) struct Table {
     name: String,
     /// What was removed, and is there no more but for the engine.
     buried: BTreeSet<VertexId>,
+    /// Of graphs that were replaced, until somebody drops it.
+    replaced: Vec<Replaced>,
 }
 
 /// A graph that waits to run.
 #[derive(Debug)]
 struct Pending {
-    name: String,
-    entries: BTreeMap<VertexId, Entry>,
+    rows: Rows,
     groups: Groups,
     change: GraphChange,
+    /// Who is new, or said otherwise in anything that is kept of it.
+    differs: Vec<VertexId>,
+    /// Numbers that nobody has who runs.
+    alone: Vec<VertexId>,
+    /// Numbers of those who run under another name.
+    renamed: Vec<VertexId>,
+    /// All that was loaded besides its vertices.
+    loaded: Loaded,
 }
+
+/// What is left of a graph that was replaced: to free a hundred thousand resources takes a while.
+pub(super) type Replaced = (Rows, Loaded);
 
 /// What a graph that runs from now on means for the one before.
 #[derive(Debug, Default)]
@@ -80,29 +66,46 @@ pub(super) struct Installed {
     pub(super) dropped: Vec<VertexId>,
     /// What differs.
     pub(super) change: GraphChange,
+    /// Who is new, or said otherwise in anything that is kept of it.
+    pub(super) differs: Vec<VertexId>,
+    /// Under which names nobody runs any more.
+    pub(super) gone: Vec<Arc<str>>,
 }
 
 impl Table {
     /// What stands behind a vertex of the running graph.
     #[must_use]
-    pub(super) fn get(&self, id: VertexId) -> Option<&Entry> {
-        self.entries.get(id.0 as usize)?.as_ref()
+    pub(super) fn get(&self, id: VertexId) -> Option<&Vertex> {
+        self.rows.get(id).or_else(|| self.left.get(&id))
     }
 
     /// What stands behind a vertex of the graph that waits.
     #[must_use]
-    pub(super) fn waiting(&self, id: VertexId) -> Option<&Entry> {
-        self.pending.as_ref()?.entries.get(&id)
+    pub(super) fn waiting(&self, id: VertexId) -> Option<&Vertex> {
+        self.pending.as_ref()?.rows.get(id)
     }
 
     /// The name of the graph that waits, and what it means for the one that runs.
     pub(super) fn change(&self) -> Option<(&str, &GraphChange)> {
-        self.pending.as_ref().map(|pending| (pending.name.as_str(), &pending.change))
+        self.pending.as_ref().map(|pending| (pending.loaded.name.as_str(), &pending.change))
     }
 
-    /// What stands behind all vertices of the graph that waits.
-    pub(super) fn all_waiting(&self) -> impl Iterator<Item = &Entry> {
-        self.pending.iter().flat_map(|pending| pending.entries.values())
+    /// Those of the graph that waits who receive anything.
+    pub(super) fn waiting_receivers(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
+        let pending = self.pending.iter();
+        pending.flat_map(|pending| {
+            let receivers = pending.rows.receivers().iter();
+            receivers.filter_map(|id| Some((*id, pending.rows.get(*id)?)))
+        })
+    }
+
+    /// Those who run and receive anything; ascending.
+    pub(super) fn receivers(&self) -> Vec<VertexId> {
+        let left = self.left.iter().filter(|(_, vertex)| vertex.recipe.is_some());
+        let mut all: Vec<VertexId> =
+            left.map(|(id, _)| *id).chain(self.rows.receivers().iter().copied()).collect();
+        all.sort_unstable();
+        all
     }
 
     /// The identity of a vertex.
@@ -163,11 +166,8 @@ impl Table {
     }
 
     fn numbers_in_use(&self) -> impl Iterator<Item = VertexId> + '_ {
-        self.entries
-            .iter()
-            .zip(0..)
-            .filter(|(entry, _)| entry.is_some())
-            .map(|(_, id)| VertexId(id))
+        let all = (0..self.given).map(VertexId);
+        all.filter(|id| self.rows.has(*id) || self.left.contains_key(id))
     }
 
     /// What this one was to remove is gone.
@@ -185,35 +185,128 @@ impl Table {
         self.buried.iter().copied()
     }
 
-    /// Gives numbers to a new graph and makes it ready; [`Table::install`] follows when the engine has taken it.
-    pub(super) fn prepare(&mut self, loaded: Loaded) -> Result<Graph, GraphError> {
+    /// Gives numbers to a new graph, of which the first have been looked for, and makes it ready; [`Table::install`] follows when the
+    /// engine has taken it.
+    pub(super) fn prepare(
+        &mut self,
+        mut loaded: Loaded,
+        mut found: Vec<Found>,
+    ) -> Result<Graph, GraphError> {
+        found.extend(self.find(loaded.vertices.get(found.len()..).unwrap_or_default()));
         self.drop_pending();
-        let (graph, groups) = self.number_all(&loaded)?;
-        let ids: Vec<VertexId> = loaded.vertices.iter().map(|v| self.number_of(v)).collect();
-        let afters = afters(&loaded);
-        let windows = loaded.windows;
-        let rows = loaded.vertices.into_iter().zip(ids).zip(afters);
-        let entries = rows.map(|((v, id), after)| (id, entry(v, after, &windows))).collect();
-        let change = GraphChange::between(self, &entries);
-        self.pending = Some(Pending { name: loaded.name, entries, groups, change });
-        Ok(graph)
+        let (mut alone, mut renamed) = (Vec::new(), Vec::new());
+        let ids: Vec<VertexId> = loaded
+            .vertices
+            .iter()
+            .zip(found)
+            .map(|(vertex, found)| match found {
+                Found::Known(id) => id,
+                Found::Renamed(id) => {
+                    self.numbers.insert(Arc::clone(&vertex.identity), id);
+                    renamed.push(id);
+                    id
+                }
+                Found::New => {
+                    let id = self.new_number(&vertex.identity);
+                    alone.push(id);
+                    id
+                }
+            })
+            .collect();
+        let graph = self.for_the_engine(&mut loaded, &ids);
+        let rows = Rows::new(std::mem::take(&mut loaded.vertices), ids, self.given as usize);
+        let differs = self.rows.differences(&rows);
+        let change = GraphChange::between(self, &rows, &differs);
+        let (graph, groups) = graph
+            .map_or_else(|e| (Err(e), Groups::default()), |(graph, groups)| (Ok(graph), groups));
+        self.pending = Some(Pending { rows, groups, change, differs, alone, renamed, loaded });
+        if graph.is_err() {
+            self.drop_pending();
+        }
+        graph
     }
 
-    fn number_all(&mut self, loaded: &Loaded) -> Result<(Graph, Groups), GraphError> {
+    /// Under which names somebody runs, and nobody would in a graph of what was found so.
+    pub(super) fn missing(&self, found: &[Found]) -> Vec<Arc<str>> {
+        let mut stays = vec![false; self.given as usize];
+        for found in found {
+            if let Found::Known(id) = found
+                && let Some(stays) = stays.get_mut(id.0 as usize)
+            {
+                *stays = true;
+            }
+        }
+        let stays = |id: VertexId| stays.get(id.0 as usize).copied().unwrap_or_default();
+        let missing = self.rows.iter().filter(|(id, _)| !stays(*id));
+        missing.map(|(_, vertex)| Arc::clone(&vertex.identity)).collect()
+    }
+
+    /// Whether the running graph declares it, or has something that removes it.
+    pub(super) fn runs(&self, identity: &str) -> bool {
+        self.number(identity).is_some_and(|id| self.rows.has(id))
+    }
+
+    /// The number that each has, or that its former name has.
+    pub(super) fn find(&self, vertices: &[Vertex]) -> Vec<Found> {
+        let mut follower = self.rows.follow();
+        let find = |vertex: &Vertex| {
+            if let Some(id) = follower.number(&vertex.identity) {
+                return Found::Known(id);
+            }
+            // One that only a graph has that waits is none: this graph takes its place.
+            let is_called_so = |id: &VertexId| {
+                self.get(*id).is_some_and(|before| before.identity == vertex.identity)
+            };
+            if let Some(id) = self.number(&vertex.identity).filter(is_called_so) {
+                follower.found(id);
+                return Found::Known(id);
+            }
+            let mut former = vertex.aliases.iter().filter_map(|(name, _)| self.number(name));
+            match former.find(|id| self.get(*id).is_some()) {
+                Some(id) => {
+                    follower.found(id);
+                    Found::Renamed(id)
+                }
+                None => Found::New,
+            }
+        };
+        vertices.iter().map(find).collect()
+    }
+
+    fn new_number(&mut self, identity: &Arc<str>) -> VertexId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.given += 1;
+            VertexId(self.given - 1)
+        });
+        self.numbers.insert(Arc::clone(identity), id);
+        id
+    }
+
+    /// What the engine is to know of a graph. Semaphores and windows have the numbers of this table from now on.
+    fn for_the_engine(
+        &mut self,
+        loaded: &mut Loaded,
+        ids: &[VertexId],
+    ) -> Result<(Graph, Groups), GraphError> {
         let semaphores: Vec<SemaphoreId> =
             loaded.semaphores.iter().map(|(name, count)| self.semaphore(name, *count)).collect();
         let windows: Vec<WindowId> =
             loaded.windows.iter().map(|(text, window)| self.window(text, window)).collect();
         let mut metas = HashMap::new();
         let mut declared = Vec::with_capacity(loaded.vertices.len());
-        for vertex in &loaded.vertices {
-            let meta = metas
-                .entry(Arc::as_ptr(&vertex.meta))
-                .or_insert_with(|| renumber(&vertex.meta, &semaphores, &windows));
+        for (vertex, id) in loaded.vertices.iter_mut().zip(ids) {
+            if !vertex.meta.semaphores.is_empty() || vertex.meta.window.is_some() {
+                // The one before is kept: its address must be nobody else's.
+                let (_, meta) = metas.entry(Arc::as_ptr(&vertex.meta)).or_insert_with(|| {
+                    let meta = renumber(&vertex.meta, &semaphores, &windows);
+                    (Arc::clone(&vertex.meta), meta)
+                });
+                vertex.meta = Arc::clone(meta);
+            }
             declared.push(Declared {
-                id: self.number_of(vertex),
+                id: *id,
                 definition: vertex.definition,
-                meta: Arc::clone(meta),
+                meta: Arc::clone(&vertex.meta),
                 nature: nature_for_engine(vertex.resource.nature()),
             });
         }
@@ -228,25 +321,6 @@ impl Table {
             .collect();
         let groups = Groups::find(loaded, &mut declared, &mut edges, &self.groups);
         Ok((Graph::new(declared, edges, self.counts.clone())?, groups))
-    }
-
-    /// Its number, that of its former name, or a new one.
-    fn number_of(&mut self, vertex: &Vertex) -> VertexId {
-        let identity = &vertex.identity;
-        if let Some(id) = self.numbers.get(identity) {
-            return *id;
-        }
-        let mut former = vertex.aliases.iter().filter_map(|(name, _)| self.number(name));
-        if let Some(id) = former.find(|id| self.get(*id).is_some()) {
-            self.numbers.insert(Arc::clone(identity), id);
-            return id;
-        }
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            VertexId(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
-        });
-        self.numbers.insert(Arc::clone(identity), id);
-        id
     }
 
     fn semaphore(&mut self, name: &str, count: u32) -> SemaphoreId {
@@ -280,58 +354,76 @@ impl Table {
         &self.windows
     }
 
+    /// How the times are written in which a resource of the running graph may be changed.
+    pub(super) fn window_of(&self, vertex: &Vertex) -> Option<&str> {
+        let window = self.windows.get(vertex.meta.window?.0 as usize);
+        window.map(|(text, _)| text.as_str())
+    }
+
     /// The graph that waits runs from now on.
     pub(super) fn install(&mut self) -> Installed {
-        let Some(Pending { name, entries, groups, change }) = self.pending.take() else {
-            return Installed::default();
-        };
-        let before = std::mem::replace(&mut self.groups, groups);
-        let gone = |id: &VertexId| before.leader(*id) != *id && !entries.contains_key(id);
-        let dropped = if before.is_empty() {
-            Vec::new()
-        } else {
-            self.numbers_in_use().filter(gone).collect()
-        };
-        self.name = name;
-        for (id, entry) in entries {
-            let Some(slot) = self.entries.get_mut(id.0 as usize) else { continue };
-            self.buried.remove(&id);
-            let identity = Arc::clone(&entry.identity);
-            if let Some(before) = slot.replace(entry)
-                && before.identity != identity
+        let Some(mut pending) = self.pending.take() else { return Installed::default() };
+        self.name = std::mem::take(&mut pending.loaded.name);
+        let mut gone = Vec::new();
+        for id in &pending.renamed {
+            if let (Some(former), Some(new)) = (self.get(*id), pending.rows.get(*id))
+                && former.identity != new.identity
             {
-                self.numbers.remove(&before.identity);
+                let former = Arc::clone(&former.identity);
+                self.numbers.remove(&former);
+                gone.push(former);
             }
         }
-        Installed { dropped, change }
+        let rows = std::mem::replace(&mut self.rows, pending.rows);
+        let groups = std::mem::replace(&mut self.groups, pending.groups);
+        self.left.retain(|id, _| !self.rows.has(*id));
+        self.buried.retain(|id| !self.rows.has(*id));
+        let mut dropped = Vec::new();
+        for id in rows.ids().filter(|id| !self.rows.has(*id)) {
+            if let Some(vertex) = rows.get(id) {
+                gone.push(Arc::clone(&vertex.identity));
+                self.left.insert(id, vertex.clone());
+            }
+            if groups.leader(id) != id {
+                dropped.push(id);
+            }
+        }
+        self.replaced.push((rows, pending.loaded));
+        Installed { dropped, change: pending.change, differs: pending.differs, gone }
+    }
+
+    /// What nobody needs any more.
+    pub(super) fn take_replaced(&mut self) -> Vec<Replaced> {
+        std::mem::take(&mut self.replaced)
     }
 
     /// The graph that waited will not run: numbers that only it had are free again.
     pub(super) fn drop_pending(&mut self) {
         let Some(pending) = self.pending.take() else { return };
-        for (id, entry) in pending.entries {
-            match self.get(id) {
-                None => {
-                    self.numbers.remove(&entry.identity);
-                    self.free.push(id);
-                }
-                Some(running) if running.identity != entry.identity => {
-                    self.numbers.remove(&entry.identity);
-                }
-                Some(_) => {}
+        for id in pending.renamed.iter().chain(&pending.alone) {
+            if let Some(vertex) = pending.rows.get(*id) {
+                self.numbers.remove(&vertex.identity);
             }
         }
+        self.free.extend(pending.alone);
+        self.replaced.push((pending.rows, pending.loaded));
     }
 
     /// A vertex has left the graph.
     pub(super) fn forget(&mut self, id: VertexId) -> Option<Arc<str>> {
-        let entry = self.entries.get_mut(id.0 as usize)?.take()?;
+        let vertex = self.left.remove(&id)?;
         self.buried.remove(&id);
-        if self.waiting(id).is_none() {
-            self.numbers.remove(&entry.identity);
-            self.free.push(id);
+        let waiting = self.pending.as_mut().filter(|pending| pending.rows.has(id));
+        let is_called_so = |other: &Vertex| other.identity == vertex.identity;
+        let keeps_name = waiting.as_ref().and_then(|it| it.rows.get(id)).is_some_and(is_called_so);
+        match waiting {
+            Some(pending) => pending.alone.push(id),
+            None => self.free.push(id),
         }
-        Some(entry.identity)
+        if !keeps_name {
+            self.numbers.remove(&vertex.identity);
+        }
+        Some(vertex.identity)
     }
 
     /// What the store remembers, by number, for those that wait to run.
@@ -350,7 +442,8 @@ impl Table {
                 let owed = r.owed.as_ref().map(|(stamp, cause)| (Stamp(*stamp), by_name(cause)));
                 // A deed that was cut off under another definition is another deed now.
                 let interrupted = r.interrupted.is_some_and(|definition| {
-                    entry.nature.repeat == Repeat::State || definition == entry.definition
+                    entry.resource.nature().repeat == Repeat::State
+                        || definition == entry.definition
                 });
                 Some((id, Recall { owed, interrupted, done: r.done }))
             })
@@ -368,7 +461,7 @@ impl Pending {
                 let recall = each.remove(member).unwrap_or_default();
                 whole.owed = whole.owed.max(recall.owed);
                 whole.interrupted |= recall.interrupted;
-                if recall.done != self.entries.get(member).map(|entry| entry.definition) {
+                if recall.done != self.rows.get(*member).map(|vertex| vertex.definition) {
                     whole.done = None;
                 }
             }
@@ -378,53 +471,21 @@ impl Pending {
     }
 }
 
-/// Of each vertex, those that it comes after, as far as that will matter when one of them is removed.
-fn afters(loaded: &Loaded) -> Vec<Arc<[Arc<str>]>> {
-    let mut matters: Vec<bool> = loaded.vertices.iter().map(|vertex| vertex.delete).collect();
-    let mut afters: Vec<Vec<Arc<str>>> = vec![Vec::new(); matters.len()];
-    if !matters.contains(&true) {
-        let none: Arc<[Arc<str>]> = Arc::default();
-        return vec![none; matters.len()];
-    }
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); matters.len()];
-    for link in &loaded.edges {
-        children[link.from].push(link.to);
-    }
-    let mut next: Vec<usize> = (0..matters.len()).filter(|vertex| matters[*vertex]).collect();
-    while let Some(vertex) = next.pop() {
-        for child in &children[vertex] {
-            if !std::mem::replace(&mut matters[*child], true) {
-                next.push(*child);
-            }
-        }
-    }
-    let removes = |vertex: usize| loaded.vertices[vertex].removes;
-    for link in loaded.edges.iter().filter(|link| matters[link.from] && !removes(link.to)) {
-        afters[link.to].push(Arc::clone(&loaded.vertices[link.from].identity));
-    }
-    for after in &mut afters {
-        after.sort_unstable();
-    }
-    afters.into_iter().map(Into::into).collect()
+/// The number of a vertex of a new graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    /// It has this one.
+    Known(VertexId),
+    /// It has had another name, and this number.
+    Renamed(VertexId),
+    /// Nobody knows it.
+    New,
 }
 
-fn entry(vertex: Vertex, after: Arc<[Arc<str>]>, windows: &[(String, Window)]) -> Entry {
-    let nature = vertex.resource.nature();
-    let window = vertex.meta.window.and_then(|id| windows.get(id.0 as usize));
-    Entry {
-        noop: vertex.meta.noop,
-        delete: vertex.delete,
-        protect: vertex.protect,
-        removes: vertex.removes,
-        window: window.map(|(text, _)| text.as_str().into()),
-        after,
-        identity: vertex.identity,
-        resource: vertex.resource,
-        recipe: vertex.recipe,
-        nature,
-        timeout: vertex.meta.timeout.or(nature.timeout),
-        definition: vertex.definition,
-        rewatch: vertex.rewatch,
+impl Vertex {
+    /// The deadline of one run.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.meta.timeout.or_else(|| self.resource.nature().timeout)
     }
 }
 
@@ -434,9 +495,6 @@ fn renumber(
     semaphores: &[SemaphoreId],
     windows: &[WindowId],
 ) -> Arc<engine::Meta> {
-    if meta.semaphores.is_empty() && meta.window.is_none() {
-        return Arc::clone(meta);
-    }
     let mut mine = engine::Meta::clone(meta);
     for id in &mut mine.semaphores {
         *id = semaphores.get(id.0 as usize).copied().unwrap_or(*id);

@@ -64,7 +64,7 @@ impl Values {
     /// Takes note of who receives of whom.
     pub(super) fn index(&mut self, table: &Table) {
         self.receivers.clear();
-        for id in table.ids() {
+        for id in table.receivers() {
             let recipe = table.get(id).and_then(|entry| entry.recipe.as_ref());
             for by in recipe.into_iter().flat_map(|recipe| senders(recipe)) {
                 let receivers = self.receivers.entry(Arc::clone(by)).or_default();

@@ -81,6 +81,15 @@ impl Fight {
         self.rounds.iter().skip(1)
     }
 
+    /// What is to be told of one that lasts, where it was not told for a while.
+    fn summary(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
+        let (since, told) = self.since.zip(self.told)?;
+        (told.after(SUMMARY) <= now).then(|| {
+            self.told = Some(now);
+            Notice::StillContended { vertex, repairs: self.repairs, since }
+        })
+    }
+
     /// Moves every moment that may be to come, for comparison of states (see `ranked`).
     pub(crate) fn map(&mut self, f: impl Fn(Tick) -> Tick) {
         self.since = self.since.map(&f);
@@ -176,10 +185,16 @@ impl Engine {
             return;
         }
         fight.deaf = true;
+        // Who gives way repairs nothing that a summary could come with: what is heard again says that it lasts.
+        let mut lasts = None;
         if yields {
             fight.not_before = now.after(Meta::LONGEST_BACKOFF);
+            lasts = fight.summary(id, now);
         }
         self.out.push(Action::Deafen(id));
+        if let Some(summary) = lasts {
+            self.tell_in_turn(id, summary);
+        }
         self.touch(id);
     }
 
@@ -315,7 +330,7 @@ impl Engine {
         if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
             return Vec::new();
         }
-        let since = *fight.since.get_or_insert(now);
+        fight.since.get_or_insert(now);
         let (repairs, unknown) = (fight.repairs, fight.party.is_none());
         fight.party = fight.party.or(party);
         let mut notices = Vec::new();
@@ -323,9 +338,8 @@ impl Engine {
             fight.told = Some(now);
             let party = fight.party.unwrap_or(Party::Unknown);
             notices.push(Notice::Contended { vertex: id, party, repairs });
-        } else if fight.told.is_some_and(|at| at.after(SUMMARY) <= now) {
-            fight.told = Some(now);
-            notices.push(Notice::StillContended { vertex: id, repairs, since });
+        } else {
+            notices.extend(fight.summary(id, now));
         }
         self.wait_longer(id);
         notices

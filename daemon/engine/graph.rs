@@ -199,10 +199,15 @@ fn sorted(ids: &[VertexId], edges: &[Edge]) -> Result<Vec<VertexId>, GraphError>
     for at in 0..ids.len() {
         ends[at + 1] += ends[at];
     }
-    let mut free: BinaryHeap<Reverse<usize>> =
-        (0..ids.len()).filter(|at| missing[*at] == 0).map(Reverse).collect();
+    // Most have no parent: those are in order already, and only who becomes free is sorted in.
+    let roots: Vec<usize> = (0..ids.len()).filter(|at| missing[*at] == 0).collect();
+    let mut roots = roots.into_iter().peekable();
+    let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
     let mut order = Vec::with_capacity(ids.len());
-    while let Some(Reverse(at)) = free.pop() {
+    loop {
+        let first = free.peek().map(|Reverse(at)| *at);
+        let root = roots.next_if(|root| first.is_none_or(|first| *root < first));
+        let Some(at) = root.or_else(|| free.pop().map(|Reverse(at)| at)) else { break };
         order.push(ids[at]);
         for to in edges[ends[at]..ends[at + 1]].iter().filter_map(|edge| place(edge.to)) {
             missing[to] -= 1;

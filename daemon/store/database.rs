@@ -113,6 +113,15 @@ pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
         return None;
     }
+    named(path, "immutable=1")
+}
+
+/// The name under which it reads one that others use, and opens nothing for writing: not even the file beside the log that its users share.
+pub(crate) fn shared(path: &Path) -> Option<PathBuf> {
+    named(path, "readonly_shm=1")
+}
+
+fn named(path: &Path, parameter: &str) -> Option<PathBuf> {
     let mut name = "file:".to_owned();
     for character in path.to_str()?.chars() {
         match character {
@@ -122,7 +131,7 @@ pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
             other => name.push(other),
         }
     }
-    Some(PathBuf::from(name + "?immutable=1"))
+    Some(PathBuf::from(format!("{name}?{parameter}")))
 }
 
 /// So many copies of one sort are kept beside.

@@ -30,6 +30,8 @@ fn the_status_says_what_stands_in_the_way() {
     let host = Host::with(GRAPH);
     let mut daemon = host.run(&[]);
     daemon.wait_for_of("failed", "file[bad]");
+    // A change is told when it is durable, which nobody waits for who comes after it.
+    host.wait_until("a change is told", || status(&host)["ages"]["repair"].is_u64());
     host.ask_daemon(&["status"])
         .exits(1)
         .prints("asked: failed: 2 of 3 resources not as declared")

@@ -34,6 +34,7 @@ mod fenced;
 mod fights;
 mod hangs;
 mod health;
+mod imported;
 mod interrupted;
 mod journald;
 mod kept;

@@ -1,17 +1,10 @@
 //! What leaves by a start or a reload that nobody asked for stays on the host until somebody does.
 
 use crate::host::Host;
-use crate::output::Output;
 use crate::removed::{DELETE, files, graph};
 use nix::sys::signal::Signal::SIGHUP;
 use steadfast::config::Vertex;
 use steadfast::store::{Entry, SqliteStore, Store as _};
-
-fn ask(host: &Host, words: &[&str]) -> Output {
-    let mut command = host.bare(words);
-    command.arg("--state-dir").arg(host.path("state"));
-    host.finish(command)
-}
 
 /// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
 #[test]
@@ -64,7 +57,7 @@ fn a_start_removes_nothing() {
             assert!(said.contains("leaves with the next reload: `steadfast reload`"), "{said}");
         }
         daemon.wait_for("converged");
-        ask(&host, &["status"])
+        host.ask_daemon(&["status"])
             .exits(0)
             .prints("leaves with the next reload: file[a], file[b] (`steadfast reload` removes");
         assert!(host.exists("a") && host.exists("b"));
@@ -74,16 +67,16 @@ fn a_start_removes_nothing() {
     host.graph(&whole);
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
     daemon.kill();
     host.graph(&graph(&files(&[("c", "")])));
     let daemon = host.run(&[]);
     daemon.wait_for("converged");
-    ask(&host, &["reload"]).exits(0);
+    host.ask_daemon(&["reload"]).exits(0);
     daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
     host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
     daemon.wait_for("converged");
-    ask(&host, &["status"]).exits(0).prints_nothing_of("next reload");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
     assert!(host.exists("c"));
 }
 

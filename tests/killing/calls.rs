@@ -83,3 +83,22 @@ fn during_a_stop() {
 fn during_recovery() {
     killed_at_each(Scenario::Recovery);
 }
+
+/// F-1, B-10, B-17: removals: what stays declared stays, what was begun is done to its end, what was not waits for the operator, and
+/// all of it can be put back.
+#[test]
+fn during_removals() {
+    killed_at_each(Scenario::Removal);
+}
+
+/// F-1, B-10: an operator's undo.
+#[test]
+fn during_an_undo() {
+    killed_at_each(Scenario::Undo);
+}
+
+/// F-1, B-24: another state is taken in.
+#[test]
+fn during_an_import() {
+    killed_at_each(Scenario::Import);
+}

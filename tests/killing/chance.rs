@@ -39,7 +39,8 @@ fn calls(scenario: Scenario) -> usize {
         Scenario::FirstStart => 2500,
         Scenario::Recovery => RECOVERY,
         Scenario::Reload | Scenario::Drift | Scenario::Pause => 1000,
-        Scenario::Stop => 300,
+        Scenario::Stop | Scenario::Undo => 300,
+        Scenario::Removal | Scenario::Import => 1200,
     }
 }
 

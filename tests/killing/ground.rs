@@ -1,5 +1,6 @@
 //! The host of these tests: a graph of files, commands, notifications and something like a service, and what must be true of it.
 
+use crate::daemon::Daemon;
 use crate::host::{Host, LIMIT};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,14 +30,32 @@ resources:
   - {name: skipped, shell: /bin/sh, cmd: "echo x >> $DIR/skipped", on_interrupt: skip}
 "#;
 
+/// What leaves by the scenario of removals: a file, one that comes after it, and a directory with what somebody has put into it. What else there
+/// is stays declared.
+const LEAVING: &str = r#"  file:
+  - {name: leaves, path: $DIR/leaves, content: "LEAVES", meta: {on_remove: delete}}
+  - {name: follows, path: $DIR/follows, content: "follows\n", after: "file[leaves]", meta: {on_remove: delete}}
+  - {name: bush, path: $DIR/bush/, force: true, meta: {on_remove: delete}}
+"#;
+
+/// What is left of it when it has left: nothing.
+const LEFT: [&str; 3] = ["leaves", "follows", "bush"];
+
+/// What is in the directory that leaves.
+const IN_BUSH: [&str; 4] = ["bush/a", "bush/deep", "bush/deep/b", "bush/deep/c"];
+
 /// What drift leaves behind; no version.
 pub(crate) const MINE: &str = "mine";
 
 const LINES: usize = 4000;
 
+fn large(word: &str) -> String {
+    format!("{word}\n").repeat(LINES)
+}
+
 /// The configuration of a version, as it lies on the disk.
 pub(crate) fn configuration(version: &str) -> String {
-    if version == MINE { "mine\n".to_owned() } else { format!("{version}\n").repeat(LINES) }
+    if version == MINE { "mine\n".to_owned() } else { large(version) }
 }
 
 /// A host, and what has happened to it.
@@ -50,6 +69,10 @@ pub(crate) struct Ground {
     kills: usize,
     /// The password that was seen.
     secret: Option<String>,
+    /// Whether the graph has ever had what leaves, and whether it has it now.
+    leaving: (bool, bool),
+    /// Whether an operator has put something back.
+    pub(crate) undoes: bool,
 }
 
 impl Ground {
@@ -58,8 +81,15 @@ impl Ground {
         let host = Host::with("");
         host.write("edited", "old\n").write("gone", "x").write("mode", "x").chmod("mode", 0o644);
         host.make_directory("tree").make_directory("tree/deep").write("tree/deep/file", "x");
-        let mut ground =
-            Self { host, version: "", possible: BTreeSet::new(), kills: 0, secret: None };
+        let mut ground = Self {
+            host,
+            version: "",
+            possible: BTreeSet::new(),
+            kills: 0,
+            secret: None,
+            leaving: (false, false),
+            undoes: false,
+        };
         ground.declare("one");
         ground
     }
@@ -67,10 +97,106 @@ impl Ground {
     /// Writes the graph with this version.
     pub(crate) fn declare(&mut self, version: &'static str) {
         let graph = GRAPH.replace("CONTENT", &configuration(version).replace('\n', "\\n"));
+        let leaving = LEAVING.replace("LEAVES", &large("leaves").replace('\n', "\\n"));
+        let graph = if self.leaving.1 { graph.replacen("  file:\n", &leaving, 1) } else { graph };
         // In one step, as an operator's tool would do: half a graph is not what is tested here.
         self.host.write("graph.next", self.host.full(&graph)).rename("graph.next", "graph.yaml");
         self.version = version;
         self.possible.insert(version);
+    }
+
+    /// A host on which all is as declared, with what will leave.
+    #[track_caller]
+    pub(crate) fn with_what_leaves() -> Self {
+        let mut ground = Self::empty();
+        ground.leaving = (true, true);
+        ground.declare("one");
+        let mut daemon = ground.host.run(&["--sweep", "0"]);
+        daemon.wait_for("converged");
+        daemon.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(daemon.ends(), 0);
+        ground.host.make_directory("bush/deep");
+        for name in ["bush/a", "bush/deep/b", "bush/deep/c"] {
+            ground.host.write(name, name);
+        }
+        ground
+    }
+
+    /// What is to leave has left the graph.
+    pub(crate) fn leave(&mut self) {
+        self.leaving.1 = false;
+        self.declare(self.version);
+    }
+
+    /// Nothing is there of what has left, and of what has not, nothing is missing.
+    fn has_left(&self) -> bool {
+        self.leaving.1 || !LEFT.iter().any(|name| self.host.exists(name))
+    }
+
+    /// In the order of dependents: what another came after goes last; and whole or not at all, but for the directory, of which a begin tells.
+    #[track_caller]
+    fn leaves_in_order(&self, at: &str) {
+        let there = |name: &str| self.host.exists(name);
+        let content = self.host.read("leaves");
+        assert!(!there("leaves") || content == large("leaves"), "{at}: torn: {}", content.len());
+        assert!(there("leaves") || !there("follows"), "{at}: what came after it is still there");
+        let kept = SqliteStore::peek(&self.host.path("state")).expect("told back");
+        for name in LEFT {
+            let identity = format!("file[{name}]");
+            assert!(!there(name) || kept.resources.contains_key(&identity), "{at}: {name} is lost");
+        }
+        let missing = IN_BUSH.iter().filter(|name| !there(name)).count();
+        let half = there("bush") && missing > 0;
+        let begun = kept.resources.get("file[bush]").is_some_and(|kept| kept.interrupted.is_some());
+        assert!(!half || begun, "{at}: half removed, and nothing tells of it: {missing} missing");
+    }
+
+    /// Before anybody asks for it, a start removes what a begin tells of, to its end, and nothing else. Then it is asked for.
+    #[track_caller]
+    fn leaves_when_asked(&self, daemon: &Daemon, began: &BTreeSet<&str>, at: &str) {
+        for name in LEFT.into_iter().filter(|name| began.contains(name)) {
+            self.host.wait_until("what was begun is done", || !self.host.exists(name));
+        }
+        let there: Vec<&str> = LEFT.into_iter().filter(|name| self.host.exists(name)).collect();
+        daemon.skip_to_now();
+        daemon.signal(nix::sys::signal::Signal::SIGHUP).wait_for("loaded");
+        for name in there {
+            assert!(!began.contains(name), "{at}");
+        }
+    }
+
+    /// What of it was being removed when the daemon died.
+    fn began_to_leave(&self) -> BTreeSet<&'static str> {
+        if !self.leaving.0 {
+            return BTreeSet::new();
+        }
+        let kept = SqliteStore::peek(&self.host.path("state")).expect("told back");
+        let began = |name: &&str| {
+            let kept = kept.resources.get(&format!("file[{name}]"));
+            kept.is_some_and(|kept| kept.interrupted.is_some()) && self.host.exists(name)
+        };
+        LEFT.into_iter().filter(began).collect()
+    }
+
+    /// What an operator has put back is paused by itself, for its graph would undo that: it is given back to the graph.
+    fn gives_back(&self, daemon: &Daemon) {
+        daemon.wait_for("loaded");
+        self.host.wait_until("it is given back", || {
+            self.host.ask_daemon(&["resume", "file[edited]"]).code == 0
+        });
+    }
+
+    /// What was removed can be put back: its content is kept.
+    #[track_caller]
+    fn history_is_complete(&self, at: &str) {
+        let command = |words: &[&str]| self.host.ask_daemon(words);
+        for name in ["leaves", "follows"] {
+            let told = command(&["history", &format!("file[{name}]")]);
+            assert!(told.code == 0 && told.stdout.contains(name), "{at}: {told}");
+            command(&["undo", &format!("file[{name}]")]).exits(0);
+            let expected = if name == "leaves" { large(name) } else { "follows\n".to_owned() };
+            assert!(self.host.read(name) == expected, "{at}: {name} is put back as it was");
+        }
     }
 
     /// Somebody changes what is declared, and what was witnessed until now counts no more.
@@ -102,6 +228,7 @@ impl Ground {
             ("mode", self.host.exists("mode") && self.host.mode("mode") == 0o600),
             ("reloads", last("reloads") == self.version),
             ("told", last("told") == self.version),
+            ("what has left", self.has_left()),
         ];
         right.iter().filter(|(_, is_right)| !is_right).map(|(name, _)| *name).collect()
     }
@@ -130,6 +257,9 @@ impl Ground {
         self.secret = Some(secret).filter(|secret| !secret.is_empty());
         self.databases_are_valid(at);
         self.kept_graph_is_whole(at);
+        if self.leaving.0 {
+            self.leaves_in_order(at);
+        }
     }
 
     #[track_caller]
@@ -157,7 +287,11 @@ impl Ground {
     /// be found paused, where that is known.
     #[track_caller]
     pub(crate) fn recovers(&mut self, paused: Option<bool>, at: &str) {
+        let began = self.began_to_leave();
         let mut daemon = self.host.run(&["--sweep", "0"]);
+        if self.undoes {
+            self.gives_back(&daemon);
+        }
         let first = |event: &str| event == "paused" || event == "converged";
         let what = "paused or converged";
         let line = daemon.line_or_end(what, |line| first(&line.event));
@@ -168,6 +302,9 @@ impl Ground {
         }
         if is_paused {
             daemon.signal(nix::sys::signal::Signal::SIGUSR2).wait_for("converged");
+        }
+        if self.leaving.0 && !self.leaving.1 {
+            self.leaves_when_asked(&daemon, &began, at);
         }
         // What the old daemon had started may have been in the middle of its work.
         let end = Instant::now() + LIMIT;
@@ -216,6 +353,9 @@ impl Ground {
         }
         let kept: BTreeSet<&str> = kept.resources.keys().map(String::as_str).collect();
         assert!(kept.contains("exec[once]"), "{at}: {kept:?}");
+        if self.leaving.0 && !self.leaving.1 {
+            self.history_is_complete(at);
+        }
     }
 }
 
@@ -244,7 +384,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
-const KNOWN: [&str; 28] = [
+const KNOWN: [&str; 29] = [
     "began",
     "conf",
     "edited",
@@ -273,6 +413,7 @@ const KNOWN: [&str; 28] = [
     "hold",
     "graph.next",
     "traced-output",
+    "kept.json",
 ];
 
 /// Whatever is there besides. A copy that a command was making when it died is not the program's.
@@ -280,7 +421,8 @@ fn strays(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("listed") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !KNOWN.contains(&name.as_str()) && !name.starts_with("running.") {
+        let is_copy = name.starts_with("running.") || name.starts_with("state.db.before-");
+        if !KNOWN.contains(&name.as_str()) && !is_copy {
             found.push(entry.path());
         }
         if entry.file_type().expect("known").is_dir() {

@@ -22,15 +22,24 @@ pub(crate) enum Scenario {
     Stop,
     /// A start after a daemon that was killed when it was about to pay what it owed.
     Recovery,
+    /// A graph that has lost resources that are to be removed then, by HUP.
+    Removal,
+    /// What was changed is put back by an operator (`undo`).
+    Undo,
+    /// Another state is taken in by a daemon that is paused.
+    Import,
 }
 
-pub(crate) const ALL: [Scenario; 6] = [
+pub(crate) const ALL: [Scenario; 9] = [
     Scenario::FirstStart,
     Scenario::Reload,
     Scenario::Drift,
     Scenario::Pause,
     Scenario::Stop,
     Scenario::Recovery,
+    Scenario::Removal,
+    Scenario::Undo,
+    Scenario::Import,
 ];
 
 /// Ended before it was through.
@@ -42,7 +51,8 @@ impl Scenario {
     #[track_caller]
     pub(crate) fn play(self, strikes: &[Strike], label: &str) -> Struck {
         let (first, rest) = strikes.split_first().expect("a strike");
-        let mut ground = Ground::empty();
+        let mut ground =
+            if self == Self::Removal { Ground::with_what_leaves() } else { Ground::empty() };
         if self == Self::Recovery {
             let before = Strike { name: Some("execve"), ..Strike::at(2) };
             let struck = Self::Reload.strike(&mut ground, before);
@@ -87,6 +97,25 @@ impl Scenario {
                 ended(daemon)
             }
             Self::Recovery => Ok(()),
+            Self::Removal => {
+                ground.leave();
+                gate.open();
+                send(daemon, Signal::SIGHUP);
+                settled(ground, daemon)
+            }
+            Self::Undo => {
+                ground.undoes = true;
+                gate.open();
+                asked(ground, &["undo", "file[edited]"])
+            }
+            Self::Import => {
+                asked(ground, &["state", "export", "$DIR/kept.json"])?;
+                send(daemon, Signal::SIGUSR1);
+                said(daemon, "paused")?;
+                gate.open();
+                asked(ground, &["state", "import", "$DIR/kept.json"])?;
+                said(daemon, "loaded")
+            }
             Self::Reload => {
                 ground.declare("two");
                 gate.open();
@@ -128,9 +157,16 @@ impl Scenario {
             Self::Pause if said("resumed") => Some(false),
             // A resume may be kept and not yet said, as soon as it is asked for, which follows the word at once.
             Self::Pause => None,
+            // What is taken in while it is paused does not end the pause.
+            Self::Import => said("paused").then_some(true),
             _ => Some(false),
         }
     }
+}
+
+/// An operator has something done; where the daemon dies over it, that is told him.
+fn asked(ground: &Ground, words: &[&str]) -> Result<(), Cut> {
+    if ground.host.ask_daemon(words).code == 0 { Ok(()) } else { Err(Cut) }
 }
 
 fn said(daemon: &Daemon, event: &str) -> Result<(), Cut> {

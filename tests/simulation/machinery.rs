@@ -3,6 +3,7 @@
 use crate::ground::Meadow;
 use crate::play::WALL;
 use crate::stage::{Event, Shared, lock};
+use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Hub, Sources};
@@ -51,6 +52,10 @@ impl Machinery for OneThread {
         );
         self.parts.lock().expect("one thread").hand = Some(hand);
         hub
+    }
+
+    fn discard(&self, what: Box<dyn Any + Send>) {
+        drop(what);
     }
 
     fn wall(&self) -> Duration {

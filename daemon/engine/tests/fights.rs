@@ -354,6 +354,11 @@ fn e20_on_conflict_says_who_gives_way() {
     let mut world = fought(shape(Conflict::Yield), 0);
     assert!(besiege(&mut world, 0, Duration::from_hours(2)).is_empty(), "it gives way");
     assert!(is_contended(&world, 0));
+    let summaries = told(&world, |n| matches!(n, Notice::StillContended { .. }));
+    assert!(
+        (7..=12).contains(&summaries),
+        "a summary each ten minutes, a little late: {summaries}"
+    );
     world.steps(&[Step::Wait(Meta::LONGEST_BACKOFF + MINUTE)]);
     assert_eq!(started(&world), [0], "nobody has touched it for a minute");
     repair(&mut world, 0);

@@ -1,6 +1,6 @@
 //! The store for one who only looks: no lock, nothing opened for writing, beside a daemon too.
 
-use super::super::database::{Fault, unused};
+use super::super::database::{Fault, shared, unused};
 use super::super::fold::{Kept, settle};
 use super::super::{Recalled, StoreError, directory};
 use super::manifest::Manifest;
@@ -121,16 +121,12 @@ fn look<T>(
         connection.execute_batch("BEGIN")?;
         work(&connection)
     };
-    // A reader of a log in use must write into the file that readers and writers share.
-    let alone = unused(path).and_then(|name| {
-        read(&name, flags | OpenFlags::SQLITE_OPEN_URI)
-            .inspect_err(|fault: &Fault| {
-                tracing::debug!(%fault, "the state was taken into use while it was read");
-            })
-            .ok()
-    });
-    match alone {
-        Some(found) => Ok(Some(found)),
-        None => read(path, flags).map(Some),
+    // As a reader of a log in use it would write into the file that readers and writers share: that is the last resort.
+    for name in [unused(path), shared(path)].into_iter().flatten() {
+        match read(&name, flags | OpenFlags::SQLITE_OPEN_URI) {
+            Ok(found) => return Ok(Some(found)),
+            Err(fault) => tracing::debug!(%fault, "the state is in use, or was taken into use"),
+        }
     }
+    read(path, flags).map(Some)
 }

@@ -22,6 +22,16 @@ pub(super) const ALL: &[Breakage] = &[
         "Conflict::Backoff => doubled,",
     ),
     broken(
+        (
+            "e20-who-gives-way-is-told-of-once",
+            "E-20",
+            "a fight with one who gives way has no summary",
+        ),
+        "fights.rs",
+        "lasts = fight.summary(id, now);",
+        "lasts = None;",
+    ),
+    broken(
         ("e20-children-starve", "E-20, E-12", "who is put off blocks those below"),
         "vertex.rs",
         "let put_off = matches!(self.place, Place::Limit(_) | Place::Backoff(_));",

@@ -1,0 +1,113 @@
+//! The vertices of one graph as they were loaded, by the numbers that they have in the engine.
+
+use crate::config::Vertex;
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+
+/// Where a number stands that no vertex has.
+const NOWHERE: u32 = u32::MAX;
+
+/// What stands behind the numbers of one graph. It is taken as it was loaded, whole: a new graph costs nothing for each vertex
+/// that stays.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    vertices: Vec<Vertex>,
+    /// The number of each.
+    ids: Vec<VertexId>,
+    /// Where each number stands among them.
+    places: Vec<u32>,
+    /// Who receives anything; ascending.
+    receivers: Vec<VertexId>,
+}
+
+impl Rows {
+    /// These vertices with these numbers, all of them below `numbers`.
+    pub(super) fn new(vertices: Vec<Vertex>, ids: Vec<VertexId>, numbers: usize) -> Self {
+        let (mut places, mut receivers) = (vec![NOWHERE; numbers], Vec::new());
+        for ((vertex, id), place) in vertices.iter().zip(&ids).zip(0..) {
+            if let Some(slot) = places.get_mut(id.0 as usize) {
+                *slot = place;
+            }
+            if vertex.recipe.is_some() {
+                receivers.push(*id);
+            }
+        }
+        receivers.sort_unstable();
+        Self { vertices, ids, places, receivers }
+    }
+
+    pub(super) fn get(&self, id: VertexId) -> Option<&Vertex> {
+        self.vertices.get(*self.places.get(id.0 as usize)? as usize)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.vertices.len()
+    }
+
+    pub(super) fn has(&self, id: VertexId) -> bool {
+        self.places.get(id.0 as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
+    /// All of them, in the order of the graph.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
+        self.ids.iter().copied().zip(&self.vertices)
+    }
+
+    /// All numbers, ascending.
+    pub(super) fn ids(&self) -> impl Iterator<Item = VertexId> + '_ {
+        let in_use = self.places.iter().zip(0..).filter(|(place, _)| **place != NOWHERE);
+        in_use.map(|(_, id)| VertexId(id))
+    }
+
+    /// Who receives anything; ascending.
+    pub(super) fn receivers(&self) -> &[VertexId] {
+        &self.receivers
+    }
+
+    /// Who is new there, or said otherwise in anything that is kept of it; and all that removes something.
+    pub(super) fn differences(&self, new: &Self) -> Vec<VertexId> {
+        let is_same = |one: &Vertex, other: &Vertex| {
+            one.definition == other.definition
+                && one.delete == other.delete
+                && one.protect == other.protect
+                && !one.removes
+                && !other.removes
+                && one.after == other.after
+                && (Arc::ptr_eq(&one.meta, &other.meta) || one.meta.noop == other.meta.noop)
+                && one.identity == other.identity
+        };
+        let differs = |(id, vertex): &(VertexId, &Vertex)| {
+            self.get(*id).is_none_or(|before| !is_same(before, vertex))
+        };
+        new.iter().filter(differs).map(|(id, _)| id).collect()
+    }
+
+    /// Looks for the numbers that identities have here, asked for in the order of another graph.
+    pub(super) fn follow(&self) -> Follower<'_> {
+        Follower { rows: self, next: 0 }
+    }
+}
+
+/// Mostly a graph names what the one before did, in the same order: then nobody is looked up.
+#[derive(Debug)]
+pub(super) struct Follower<'a> {
+    rows: &'a Rows,
+    next: usize,
+}
+
+impl Follower<'_> {
+    /// The number of an identity, if it comes next.
+    pub(super) fn number(&mut self, identity: &Arc<str>) -> Option<VertexId> {
+        let is_next = self.rows.vertices.get(self.next)?.identity == *identity;
+        let id = self.rows.ids.get(self.next).copied().filter(|_| is_next)?;
+        self.next += 1;
+        Some(id)
+    }
+
+    /// It was found otherwise: what stood behind it is what comes next.
+    pub(super) fn found(&mut self, id: VertexId) {
+        if let Some(place) = self.rows.places.get(id.0 as usize).filter(|p| **p != NOWHERE) {
+            self.next = *place as usize + 1;
+        }
+    }
+}
