@@ -37,8 +37,6 @@ mod settle;
 pub mod status;
 mod sweep;
 mod table;
-#[cfg(test)]
-mod table_tests;
 mod tell;
 mod times;
 mod undo;
@@ -466,3 +464,6 @@ impl Driver {
         self.discard_replaced();
     }
 }
+
+#[cfg(test)]
+mod table_tests;
