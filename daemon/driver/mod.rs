@@ -22,6 +22,7 @@ pub mod kept;
 mod lines;
 mod listing;
 mod machinery;
+mod natures;
 mod news;
 pub mod ordered;
 mod ownership;
