@@ -2,11 +2,18 @@
 //! written or an older one must lose nothing. All is as it was when they come back (B-16).
 
 use super::Driver;
-use super::ownership::Renamed;
 use crate::store::{Entry, Recalled, Remembered};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steadfast_engine::{Recall, VertexId};
+
+/// A resource that was called otherwise before, and what its definition was called then and is called now.
+#[derive(Clone, Debug)]
+pub(super) struct Renamed {
+    pub(super) from: Arc<str>,
+    pub(super) to: Arc<str>,
+    pub(super) definition: (u64, u64),
+}
 
 /// What is remembered of each; what it has sent and received, and whose it is, is known elsewhere.
 #[derive(Debug, Default)]

@@ -128,6 +128,11 @@ fn leaving(
     leaving.collect()
 }
 
+/// What the definition is called of the vertex that removes what is kept so.
+pub(super) fn definition_of_removal(identity: &str, owned: &Owned) -> Option<u64> {
+    owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
+}
+
 fn is_deletable(owned: &Owned) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }

@@ -22,6 +22,7 @@ pub mod kept;
 mod lines;
 mod listing;
 mod machinery;
+mod natures;
 mod news;
 pub mod ordered;
 mod ownership;
@@ -37,8 +38,6 @@ mod settle;
 pub mod status;
 mod sweep;
 mod table;
-#[cfg(test)]
-mod table_tests;
 mod tell;
 mod times;
 mod undo;
@@ -476,3 +475,6 @@ impl Driver {
         self.discard_replaced();
     }
 }
+
+#[cfg(test)]
+mod table_tests;

@@ -1,6 +1,7 @@
 //! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
 
-use super::farewell::{Farewell, KeptOwned, Terms, take_leave};
+use super::departed::Renamed;
+use super::farewell::{Farewell, KeptOwned, Terms, definition_of_removal, take_leave};
 use super::table::{Found, Installed};
 use super::{Driver, News};
 use crate::config::{Loaded, Vertex};
@@ -8,14 +9,6 @@ use crate::store::{Entry, Order, Origin, Owned, Recalled};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
-
-/// A resource that was called otherwise before, and what its definition was called then and is called now.
-#[derive(Clone, Debug)]
-pub(super) struct Renamed {
-    pub(super) from: Arc<str>,
-    pub(super) to: Arc<str>,
-    pub(super) definition: (u64, u64),
-}
 
 /// What is kept of whose things are, as it will be when all that was written is durable.
 #[derive(Debug, Default)]
@@ -153,11 +146,6 @@ impl Vertex {
             && owned.graph == context.graph
             && owned.after == context.after(self, owned)
     }
-}
-
-/// What the definition is called of the vertex that removes what is kept so.
-fn definition_of_removal(identity: &str, owned: &Owned) -> Option<u64> {
-    owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
 }
 
 /// What stands around a resource whose thing is noted.

@@ -2,16 +2,16 @@
 
 use super::graph_change::GraphChange;
 use super::groups::Groups;
+use super::natures::{nature_for_engine, renumber};
 use super::rows::Rows;
 use crate::config::{Loaded, Vertex, Window};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine as engine;
 use steadfast_engine::{
     Declared, Edge, Graph, GraphError, Recall, SemaphoreId, Stamp, VertexId, WindowId,
 };
-use steadfast_resources::{Nature, OnInterrupt, Repeat, Seat, Source};
+use steadfast_resources::{Repeat, Source};
 
 /// The table of all that runs, and of a graph that waits to run.
 #[derive(Debug, Default)]
@@ -486,43 +486,5 @@ impl Vertex {
     /// The deadline of one run.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.meta.timeout.or_else(|| self.resource.nature().timeout)
-    }
-}
-
-/// The same metaparams with the numbers that semaphores have in the engine.
-fn renumber(
-    meta: &Arc<engine::Meta>,
-    semaphores: &[SemaphoreId],
-    windows: &[WindowId],
-) -> Arc<engine::Meta> {
-    let mut mine = engine::Meta::clone(meta);
-    for id in &mut mine.semaphores {
-        *id = semaphores.get(id.0 as usize).copied().unwrap_or(*id);
-    }
-    mine.window = meta.window.and_then(|id| windows.get(id.0 as usize).copied());
-    mine.semaphores.sort_unstable();
-    mine.semaphores.dedup();
-    Arc::new(mine)
-}
-
-fn nature_for_engine(nature: Nature) -> engine::Nature {
-    engine::Nature {
-        slot: match nature.seat {
-            Seat::Thread => engine::SlotClass::Thread,
-            Seat::Command => engine::SlotClass::Command,
-        },
-        check: match nature.repeat {
-            Repeat::State => engine::Check::State,
-            Repeat::Once => engine::Check::Once,
-            Repeat::EachStart => engine::Check::EachStart,
-            Repeat::Events => engine::Check::Events,
-        },
-        interrupted: match nature.on_interrupt {
-            OnInterrupt::Again => engine::Interrupted::Again,
-            OnInterrupt::Skip => engine::Interrupted::Skip,
-            OnInterrupt::Wait => engine::Interrupted::Wait,
-        },
-        cancellable: nature.cancellable,
-        timeout: nature.timeout,
     }
 }
