@@ -147,11 +147,25 @@ pub(crate) fn move_aside(path: &Path) -> std::io::Result<PathBuf> {
             Ok(()) | Err(_) => {}
         }
     }
-    if let Some(parent) = path.parent() {
-        sync(parent)?;
-    }
+    sync_beside(path)?;
     thin_out(path, "bad");
     Ok(aside)
+}
+
+/// What was renamed beside it is so on the disk.
+pub(crate) fn sync_beside(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), sync)
+}
+
+/// Removes a database, if there is one, with what belongs to it.
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
+    for suffix in PARTS {
+        match std::fs::remove_file(with_suffix(path, suffix)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Puts a copy of it beside, as it is now. `word` says what it is the copy of.
@@ -227,7 +241,8 @@ fn thin_out(path: &Path, word: &str) {
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// The same name with this behind it.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

@@ -250,6 +250,25 @@ fn a_key_that_is_lost_is_not_made_anew() {
     }
 }
 
+/// A state of 300 records, of which one is damaged; its bytes.
+fn one_row_damaged(state: &Path) -> Vec<u8> {
+    let mut store = SqliteStore::open(state).expect("opened");
+    let entries = (0..300)
+        .map(|number| end(&format!("file[/etc/{number:03}]"), number + 1, Ended::Well, &[], None));
+    store.commit(&entries.collect::<Vec<_>>()).expect("kept");
+    drop(store);
+    let path = state.join("state.db");
+    let mut bytes = std::fs::read(&path).expect("read");
+    let name = b"file[/etc/150]";
+    let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
+    let places: Vec<usize> = places.map(|(at, _)| at).collect();
+    for at in places {
+        bytes[at + 6] = b'x';
+    }
+    std::fs::write(&path, &bytes).expect("written");
+    bytes
+}
+
 /// B-21, B-24: of a damaged database each row that is whole is kept by a repair, and what cannot be read is named; copies are kept
 /// beside, a bounded number.
 #[test]
@@ -257,21 +276,7 @@ fn a_repair_keeps_what_can_be_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     for round in 0..5 {
-        let mut store = SqliteStore::open(&state).expect("opened");
-        let entries = (0..300).map(|number| {
-            end(&format!("file[/etc/{number:03}]"), number + 1, Ended::Well, &[], None)
-        });
-        store.commit(&entries.collect::<Vec<_>>()).expect("kept");
-        drop(store);
-        let path = state.join("state.db");
-        let mut bytes = std::fs::read(&path).expect("read");
-        let name = b"file[/etc/150]";
-        let places = bytes.windows(name.len()).enumerate().filter(|(_, part)| part == name);
-        let places: Vec<usize> = places.map(|(at, _)| at).collect();
-        for at in places {
-            bytes[at + 6] = b'x';
-        }
-        std::fs::write(&path, &bytes).expect("written");
+        let bytes = one_row_damaged(&state);
         let hold = Arc::new(Hold::take(&state).expect("held"));
         let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
         let lines = mended.lines().join("\n");
@@ -286,4 +291,46 @@ fn a_repair_keeps_what_can_be_read() {
     let names = std::fs::read_dir(&state).expect("listed").flatten();
     let bad = names.filter(|entry| entry.file_name().to_string_lossy().contains(".bad-"));
     assert_eq!(bad.count(), 3, "only the newest copies stay");
+}
+
+/// B-12, B-24: a repair that is killed, wherever it is, has moved nothing before all of the new one is written: the next one finishes
+/// it. One that was not finished is never put in the place of a state that can be read.
+#[test]
+fn a_repair_that_is_cut_off_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join("state").join(name);
+    let state = directory.path().join("state");
+    let damaged = one_row_damaged(&state);
+    let repair = || {
+        let hold = Arc::new(Hold::take(&state).expect("held"));
+        SqliteStore::repair(hold, Readers::default()).expect("repaired")
+    };
+    let told = || {
+        let recalled = SqliteStore::open(&state).and_then(|mut store| store.recall());
+        recalled.expect("told back").resources.len()
+    };
+    drop(repair());
+    let whole = std::fs::read(at("state.db")).expect("read");
+    let write = |name: &str, bytes: &[u8]| std::fs::write(at(name), bytes).expect("written");
+
+    write("state.db", &damaged);
+    write("state.db.making", &whole[..whole.len() / 2]);
+    assert!(!repair().lines().join(" ").contains("cut off"), "nothing was whole yet");
+    assert_eq!((told(), at("state.db.making").exists()), (299, false));
+
+    write("state.db", &damaged);
+    write("state.db.repaired", &whole);
+    assert!(repair().lines().join(" ").contains("cut off is finished"));
+    assert_eq!((told(), at("state.db.repaired").exists()), (299, false));
+
+    std::fs::rename(at("state.db"), at("state.db.repaired")).expect("moved");
+    assert!(SqliteStore::open(&state).is_err(), "a state that is gone is no new one");
+    assert!(repair().lines().join(" ").contains("cut off is finished"));
+    assert_eq!(told(), 299);
+
+    let mut store = SqliteStore::open(&state).expect("opened");
+    store.commit(&[end("file[later]", 999, Ended::Well, &[], None)]).expect("kept");
+    drop(store);
+    write("state.db.repaired", &whole);
+    assert_eq!((told(), at("state.db.repaired").exists()), (300, false), "it was not wanted");
 }

@@ -6,7 +6,7 @@ use super::super::rules::{self, Readers, Violation};
 use super::super::{Origin, Recalled, StoreError};
 use super::fence;
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, begin_anew, connect, gone, refusal, rows};
+use super::{Kept, Opened, SCHEMA, SqliteStore, anew, connect, gone, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,7 +131,13 @@ impl SqliteStore {
             Err(other) => return Err(other),
         }
         let refuse = |fault| refusal(&path, fault);
-        let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
+        if anew::is_whole(&path) {
+            let copy = anew::put_into_place(&path).map_err(refuse)?;
+            let store = Self::open_on(hold, readers, machine)?;
+            let mut lines = vec!["a repair that was cut off is finished".to_owned()];
+            lines.extend(store.mended.lines.iter().cloned());
+            return with_key(&folder, Mended { lines, copy: copy.exists().then_some(copy) });
+        }
         let Salvaged { mut kept, lost, manifest, epoch } = match read_damaged(&path) {
             Ok(found) => found,
             Err(fault @ Fault::Refused(_)) => return Err(refuse(fault)),
@@ -157,9 +163,7 @@ impl SqliteStore {
         let says = Manifest::on(manifest.and_then(|manifest| manifest.machine));
         // Who was fenced off by what stands there is so by what takes its place.
         hold.comes_after(epoch).map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
-        let copy = database::move_aside(&path).map_err(failed)?;
-        let put = |mut opened: Opened| write_all(&mut opened.connection, &hold, (&kept, &says));
-        begin_anew(&path).and_then(put).map_err(refuse)?;
+        let copy = anew::replace(&path, &hold, (&kept, &says)).map_err(refuse)?;
         // Whether it was made on this machine, and the last look.
         let store = Self::open_on(hold, readers, machine)?;
         lines.extend(store.mended.lines.iter().cloned());
@@ -184,7 +188,6 @@ impl SqliteStore {
     ) -> Result<Mended, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
         let refuse = |fault| refusal(&path, fault);
-        let failed = |error: std::io::Error| refuse(Fault::Refused(error.to_string()));
         let mut kept = Kept::from(recalled);
         let mut lines = vec![format!("{} resources were taken in", kept.records.len())];
         if machine.is_none() || machine != here {
@@ -208,11 +211,7 @@ impl SqliteStore {
                     after.map_err(|fenced| refuse(Fault::Refused(fenced.to_string())))?;
                     keep_secrets(&mut kept, &found.kept, readers);
                 }
-                let copy = database::move_aside(&path).map_err(failed)?;
-                let put =
-                    |mut opened: Opened| write_all(&mut opened.connection, hold, (&kept, &says));
-                begin_anew(&path).and_then(put).map_err(refuse)?;
-                copy
+                anew::replace(&path, hold, (&kept, &says)).map_err(refuse)?
             }
             Err(refused) => return Err(refuse(refused)),
         };
@@ -254,7 +253,8 @@ fn keep_secrets(new: &mut Kept, before: &Kept, readers: &Readers) {
     }
 }
 
-fn write_all(
+/// Keeps this and nothing else.
+pub(super) fn write_all(
     connection: &mut Connection,
     hold: &Hold,
     (kept, says): (&Kept, &Manifest),

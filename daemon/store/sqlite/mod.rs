@@ -4,6 +4,7 @@
 //! another state (B-11); it stays as it is until the operator has it repaired. What is whole and breaks a rule is put right when it is
 //! loaded, and a copy is kept beside.
 
+mod anew;
 mod fence;
 mod look;
 mod manifest;
@@ -67,6 +68,7 @@ impl SqliteStore {
             Ok((opened, mended))
         });
         let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
+        anew::forget(&path);
         for line in mended.lines() {
             (readers.told)(rules::REPAIRED, line);
         }
