@@ -98,7 +98,8 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             "to make it read a changed graph: `systemctl reload steadfast`, or send it HUP",
         ),
         StoreError::Fenced { .. } => (
-            Exit::Busy,
+            // Not busy: who starts it anew finds out whether the other is still there.
+            Exit::Failed,
             "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
         ),
         StoreError::Directory { denied: true, .. } => (

@@ -26,7 +26,7 @@ impl Driver {
             .collect();
         let converged = self.engine.is_converged();
         let (refused, broken) = (self.refused.take(), self.broken.take());
-        self.inbox.put_all(self.left.drain(..));
+        self.inbox.put_first(std::mem::take(&mut self.left));
         let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
         if let Some(hub) = self.hub.take() {
             hub.close();

@@ -45,6 +45,12 @@ impl<T> Inbox<T> {
         self.wake();
     }
 
+    /// Puts several down in this order, before all that is there.
+    pub fn put_first(&self, items: Vec<T>) {
+        self.lock().list.splice(0..0, items);
+        self.wake();
+    }
+
     /// Puts one item down for when the reader comes by. Who does this sees to it that somebody calls [`Inbox::wake`] soon.
     pub fn put_quietly(&self, item: T) {
         self.lock().list.push(item);

@@ -19,6 +19,7 @@ mod inbox;
 mod inspect;
 mod keeper;
 pub mod kept;
+mod leaving;
 mod lines;
 mod listing;
 mod machinery;
@@ -55,6 +56,7 @@ pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
 use tokio::time::Instant;
 pub use undo::{Undone, undo};
+pub use watch::Signal;
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
@@ -349,7 +351,12 @@ impl Driver {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Graph { .. } | Input::Pause { .. } | Input::Resume if self.broken.is_some() => {
+            Input::Graph { .. }
+            | Input::Pause { .. }
+            | Input::Resume
+            | Input::Ask(Question::Taken(_))
+                if self.broken.is_some() =>
+            {
                 self.left.push(input);
             }
             Input::Checked(run, verdict) => self.checked(run, verdict),
@@ -457,6 +464,7 @@ impl Driver {
             self.rename_recalled(&mut recalled);
             self.forget_strangers(&recalled);
             self.recall_parked(&recalled);
+            self.forget_removals(&recalled);
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall);
             for id in silent.into_iter().chain(self.outdated_receivers()) {

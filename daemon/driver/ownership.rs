@@ -13,13 +13,13 @@ use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
 /// What is kept of whose things are, as it will be when all that was written is durable.
 #[derive(Debug, Default)]
 pub(super) struct Ownership {
-    kept: KeptOwned,
+    pub(super) kept: KeptOwned,
     /// What was kept before of things that a run in progress makes.
     marked: HashMap<VertexId, Option<Arc<Owned>>>,
     /// Of whom all is kept that there is to keep, under this graph.
     sure: HashSet<VertexId>,
     /// All that is kept of nobody who runs, and maybe more; a later graph may leave it out.
-    apart: BTreeSet<Arc<str>>,
+    pub(super) apart: BTreeSet<Arc<str>>,
     /// Of whom what is kept may be something else than what the graph says, although that says the same as before.
     unsettled: BTreeSet<VertexId>,
     /// So may all.
@@ -159,7 +159,7 @@ impl Context<'_> {
     /// Those that it comes after: as the graph says, and of those that have left it as long as they are not removed.
     fn after(&self, entry: &Vertex, before: &Owned) -> Vec<Arc<str>> {
         let is_live = |name: &str| {
-            let id = self.table.number(name);
+            let id = self.table.number(name).filter(|_| self.table.runs(name));
             id.and_then(|id| self.table.get(id)).is_some_and(|entry| !entry.removes)
         };
         let left =
@@ -188,7 +188,8 @@ impl Driver {
         };
         let (table, recalled) = (&self.table, self.recalled.as_ref());
         let condemned = |name: &str, owned: &Owned| {
-            let removed = table.number(name).and_then(|id| table.get(id));
+            let removed =
+                table.number(name).and_then(|id| table.waiting(id).or_else(|| table.get(id)));
             let begun = recalled.and_then(|it| it.resources.get(name)?.interrupted);
             // What an operator had removed when the daemon died may be half gone: it is removed to the end.
             let cut_off = begun.is_some() && begun == definition_of_removal(name, owned);
@@ -217,30 +218,16 @@ impl Driver {
         Ok(())
     }
 
-    /// Of what is kept, all that this graph may leave out: what runs and is not in it, and what does not run.
-    fn may_leave(&self, loaded: &Loaded, found: &[Found]) -> BTreeSet<Arc<str>> {
-        let mut names = self.ownership.apart.clone();
-        names.extend(self.table.missing(found));
-        debug_assert!(
-            {
-                let declared: HashSet<&str> =
-                    loaded.vertices.iter().map(|vertex| vertex.identity.as_ref()).collect();
-                let mut kept = self.ownership.kept.keys();
-                kept.all(|name| declared.contains(name.as_ref()) || names.contains(name))
-            },
-            "all that is kept is declared or may leave"
-        );
-        names
-    }
-
     /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
     fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
         let is_held = |name: &str| {
             let runs = self.table.number(name).is_some_and(|id| self.table.get(id).is_some());
-            runs || self.ownership.kept.contains_key(name) || self.departed.contains(name)
+            runs || self.ownership.kept.contains_key(name)
         };
         let has_run = |name: &str| {
-            self.recalled.as_ref().is_some_and(|recalled| recalled.resources.contains_key(name))
+            let recalled = self.recalled.as_ref();
+            self.departed.contains(name)
+                || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
         };
         let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
         new.filter_map(|vertex| {
@@ -340,10 +327,12 @@ impl Driver {
         } else {
             suspects.extend(&installed.differs);
         }
-        for (id, owned) in self.disagreeing(suspects) {
-            self.note_leftovers(id, &owned);
+        for (id, owned) in self.disagreeing(suspects.iter().copied()) {
             let identity = self.identity(id);
             self.keep_owned(&identity, Some(Arc::new(owned)));
+        }
+        for id in suspects {
+            self.note_leftovers(id);
         }
         debug_assert!(self.disagreeing(self.table.ids()).is_empty(), "nobody else differs");
     }
@@ -354,6 +343,10 @@ impl Driver {
         let each = of.into_iter().filter(|id| !self.table.is_buried(*id));
         let changed = each.filter_map(|id| {
             let entry = self.table.get(id).filter(|entry| !entry.removes)?;
+            // Of one that has left, and whose run is stuck, this graph says nothing.
+            if !self.table.runs(&entry.identity) {
+                return None;
+            }
             let before = self.ownership.kept.get(&entry.identity)?;
             if entry.agrees(before, &context) {
                 return None;
@@ -366,8 +359,10 @@ impl Driver {
     }
 
     /// What stands after somebody who has left is looked at with each graph, until that is gone.
-    fn note_leftovers(&mut self, id: VertexId, owned: &Owned) {
-        if self.table.get(id).is_some_and(|entry| entry.after.len() != owned.after.len()) {
+    fn note_leftovers(&mut self, id: VertexId) {
+        let entry = self.table.get(id).filter(|entry| !entry.removes);
+        let kept = entry.and_then(|entry| self.ownership.kept.get(&entry.identity));
+        if entry.zip(kept).is_some_and(|(entry, owned)| entry.after.len() != owned.after.len()) {
             self.ownership.unsettled.insert(id);
         }
     }

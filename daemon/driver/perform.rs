@@ -9,7 +9,7 @@ use crate::store::{Ended, Entry, PauseRecord};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Actions, Event, Intent, Notice, Outcome, Recall, Record, Tick, VertexId,
+    Action, Actions, Event, Intent, Mode, Notice, Outcome, Recall, Record, Tick, VertexId,
 };
 use steadfast_resources::{Repeat, Source, Trouble};
 use tokio::time::Instant;
@@ -290,6 +290,10 @@ impl Driver {
     fn breaks(&mut self, why: String) -> Event {
         tracing::error!(event = "broken", "{why}: the driver starts anew");
         self.broken.get_or_insert(why);
+        if self.engine.mode() == Mode::Stopping {
+            // It has its time.
+            return Event::Wake;
+        }
         Event::Stop { grace: LAST }
     }
 

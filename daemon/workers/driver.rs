@@ -51,7 +51,13 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 ended = &mut running.ended => {
                     return if ended.is_ok() { Ok(()) } else { running.broken() };
                 }
-                () = life.stopping().cancelled() => inbox.put(Input::Stop(shared.grace())),
+                () = life.stopping().cancelled() => {
+                    if !shared.ending.is_now() {
+                        // Another one follows: what is asked from now on is for that one.
+                        shared.requests.detach(&inbox);
+                    }
+                    inbox.put(Input::Stop(shared.grace()));
+                }
                 never = life.tend(|| ping(&inbox)) => match never {},
             }
             tokio::select! {
@@ -144,8 +150,8 @@ impl<'a> Running<'a> {
 /// However the worker ends: requests wait for the next driver, and this one ends at once, unless it has ended already.
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shared.requests.detach();
         if let Some(inbox) = &self.inbox {
+            self.shared.requests.detach(inbox);
             inbox.put(Input::Stop(Duration::ZERO));
         }
     }

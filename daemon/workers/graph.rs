@@ -188,6 +188,9 @@ impl Reloader {
         let _watch = if this.graph.watch { Some(self.watch(&broken).await) } else { None };
         if !this.had_one.load(Ordering::SeqCst) {
             Asked::read_first(this, stops).await?;
+        } else if this.graph.watch {
+            // What has changed while nobody watched.
+            self.reload(Asker::Nobody);
         }
         life.ready(Outputs::none());
         loop {

@@ -1,6 +1,6 @@
 //! What others ask of the driver, whichever driver that is: requests wait here while none runs, and none is lost with one.
 
-use crate::driver::{Inbox, Input};
+use crate::driver::{Inbox, Input, Question};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -37,7 +37,9 @@ impl Requests {
     /// Asks the driver, or the next one.
     pub(super) fn put(&self, request: Input) {
         let mut state = self.lock();
-        state.has_graph |= matches!(request, Input::Graph { .. });
+        if state.inbox.is_some() {
+            state.has_graph |= is_graph(&request);
+        }
         match &state.inbox {
             Some(inbox) => inbox.put(request),
             None => state.waiting.push(request),
@@ -58,27 +60,24 @@ impl Requests {
     /// A driver runs; what has waited is its.
     pub(super) fn attach(&self, inbox: Inbox<Input>) {
         let mut state = self.lock();
+        state.has_graph = state.waiting.iter().any(is_graph);
         inbox.put_all(state.waiting.drain(..));
         state.inbox = Some(inbox);
         drop(state);
         self.0.drivers.send_modify(|drivers| *drivers += 1);
     }
 
-    /// No driver runs any more. What it has not taken is for the next one, but for what was only its.
-    pub(super) fn detach(&self) {
+    /// This driver takes no more requests: it is about to end, or has ended. What it has not taken is for the next one, before what
+    /// has come since; the rest is only its.
+    pub(super) fn detach(&self, inbox: &Inbox<Input>) {
         let mut state = self.lock();
-        let Some(inbox) = state.inbox.take() else { return };
-        state.has_graph = false;
-        let mut left = Vec::new();
-        inbox.take(&mut left);
-        for input in left {
-            match input {
-                Input::Graph { .. } => state.has_graph = true,
-                Input::Pause { .. } | Input::Resume => {}
-                _ => continue,
-            }
-            state.waiting.push(input);
-        }
+        (state.inbox, state.has_graph) = (None, false);
+        let mut all = Vec::new();
+        inbox.take(&mut all);
+        let (mut requests, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_request);
+        inbox.put_first(rest);
+        requests.append(&mut state.waiting);
+        state.waiting = requests;
     }
 
     /// Whether a driver runs that was given no graph.
@@ -91,6 +90,19 @@ impl Requests {
     pub(super) fn drivers(&self) -> watch::Receiver<u32> {
         self.0.drivers.subscribe()
     }
+}
+
+/// One that is not taken goes to the next driver.
+fn is_request(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::Graph { .. } | Input::Pause { .. } | Input::Resume | Input::Ask(Question::Taken(_))
+    )
+}
+
+/// Whether whoever gets it has a graph; one that could not be read is none.
+fn is_graph(input: &Input) -> bool {
+    matches!(input, Input::Graph { graph: Ok(_), .. })
 }
 
 #[cfg(test)]
@@ -122,18 +134,39 @@ mod tests {
         requests.put(Input::Graph { graph: Err("broken".to_owned()), operator: true });
         requests.put(Input::Stop(Duration::ZERO));
         first.put(Input::Kept(vec![1], None));
-        requests.detach();
+        requests.detach(&first);
         requests.put(Input::Resume);
+        assert_eq!(taken(&first).len(), 2, "what is only its it still gets");
         assert!(requests.put_now(Input::Resume).is_err(), "there is none");
         let second = Inbox::default();
         requests.attach(second.clone());
-        assert!(!requests.lacks_graph());
+        assert!(requests.lacks_graph(), "one that could not be read is none");
         let graph = Input::Graph { graph: Err("broken".to_owned()), operator: true };
         let expected = [pause("not taken"), graph, Input::Resume].map(|input| format!("{input:?}"));
         assert_eq!(taken(&second), expected);
         assert_eq!(*requests.drivers().borrow(), 2);
-        requests.detach();
+        requests.put(loaded());
+        assert!(!requests.lacks_graph());
+        requests.detach(&second);
+        requests.put(pause("later"));
+        second.put(pause("left behind"));
+        requests.detach(&second);
+        let third = Inbox::default();
+        requests.attach(third.clone());
+        assert!(!requests.lacks_graph(), "the second had not taken it");
+        let words = taken(&third).join(" ");
+        let at = |word: &str| words.find(word).expect("handed over");
+        assert!(at("left behind") < at("Graph") && at("Graph") < at("later"), "{words}");
+        requests.detach(&third);
         requests.attach(Inbox::default());
-        assert!(requests.lacks_graph(), "the second had taken it");
+        assert!(requests.lacks_graph(), "the third had taken it");
+    }
+
+    fn loaded() -> Input {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, "graph: g\nresources: {noop: [{name: n}]}\n").expect("written");
+        let loaded =
+            crate::config::load(&[file.path().to_owned()], &crate::config::Options::default());
+        Input::Graph { graph: Ok(Box::new(loaded.expect("valid"))), operator: false }
     }
 }

@@ -6,11 +6,13 @@
 use super::Shared;
 use super::judging::readers;
 use super::mending::{Asked, Carried, NOT_PAUSED};
+use crate::driver::{Input, Signal};
 use crate::events::{Happening, Level};
 use crate::store::{
     Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
 };
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,9 +158,7 @@ async fn keep(
         () = life.stopping().cancelled() => None,
         () = hold.fenced().cancelled() => return Err(fenced(&hold)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
-        () = shared.history.broken() => {
-            return Err(Failure::again("the thread that keeps the history has ended"));
-        }
+        never = tend_history(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
         never = life.tend(|| {
             hold.look();
@@ -175,6 +175,22 @@ async fn keep(
     match wanted {
         None => Ok(()),
         Some(wanted) => Err(life.during(carry_out(shared, wanted, hold, true)).await),
+    }
+}
+
+/// Where the thread that keeps the history ends, another one takes its place, and a driver that of the one who had handed something in:
+/// its run was told nothing, and all is looked at again.
+async fn tend_history(shared: &Shared) -> Infallible {
+    loop {
+        shared.history.broken().await;
+        let why = "the thread that keeps the history has ended";
+        let history = Arc::clone(&shared.history);
+        if let Err(error) = tokio::task::spawn_blocking(move || history.tend()).await {
+            tracing::error!(event = "history_unkept", "{error}");
+        }
+        // Where none runs, none has to begin anew.
+        drop(shared.requests.put_now(Input::Watched(vec![Signal::Broken(why.to_owned())])));
+        tokio::time::sleep(AGAIN).await;
     }
 }
 

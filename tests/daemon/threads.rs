@@ -77,7 +77,7 @@ fn the_thread_that_walks_paths_ends() {
 #[test]
 fn the_thread_that_keeps_the_history_ends() {
     for how in ["error", "panic"] {
-        strikes("history", how, &["store", "driver"], |host| {
+        strikes("history", how, &["driver"], |host| {
             host.write("a", "broken");
         });
     }

@@ -106,5 +106,32 @@ fn a_start_ends_a_removal_that_was_cut_off() {
         }
         daemon.wait_for("converged");
         assert_eq!((host.exists("a"), host.exists("b")), (comes_back, true));
+        if comes_back {
+            // Since then it is over: a start without it, however much later, asks again.
+            host.ask_daemon(&["stop"]).exits(0);
+            drop(daemon);
+            host.graph(&graph(""));
+            let daemon = host.run(&[]);
+            daemon.wait_for_of("left", "file[a]");
+            daemon.wait_for("converged");
+            assert!(host.exists("a"), "nobody has asked for it");
+        }
     }
+}
+
+/// B-16: what was made under another name of a graph is left alone, also when that graph came by itself and the operator reloads it then.
+#[test]
+fn what_another_graph_made_stays_its() {
+    let host = Host::with(
+        "graph: one\nresources: {file: [{name: f, path: $DIR/f, content: x, meta: {on_remove: delete}}]}\n",
+    );
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph("graph: two\nresources: {file: [{name: g, path: $DIR/g, content: x}]}\n");
+    daemon.wait_for_of("changed", "file[g]");
+    daemon.skip_to_now();
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for("loaded");
+    host.ask_daemon(&["wait", "--for", "converged"]).exits(0);
+    assert!(host.exists("f"), "it was made under the graph `one`");
 }

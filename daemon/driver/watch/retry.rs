@@ -8,6 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// The wait before another try: it doubles from the first to the last.
 const FIRST: Duration = Duration::from_secs(1);
@@ -104,12 +105,17 @@ impl Table {
 
 /// Has the hub try again, until nothing is left that fails.
 pub(super) async fn try_again(shared: Arc<Shared>) {
+    let mut due = None;
     loop {
         let next = shared.lock().next_try();
         let Some((wait, fresh)) = next else { return };
+        // What fails anew brings the next try on, and never puts it off.
+        let soon = Instant::now() + wait;
+        let at = due.map_or(soon, |due: Instant| due.min(soon));
+        due = Some(at);
         tokio::select! {
             biased;
-            () = tokio::time::sleep(wait) => {}
+            () = tokio::time::sleep_until(at) => due = None,
             () = fresh.notified() => continue,
         }
         let mut state = shared.lock();

@@ -22,13 +22,13 @@ pub(super) fn replace(
 ) -> Result<PathBuf, Fault> {
     let (making, whole) = (with_suffix(path, MAKING), with_suffix(path, WHOLE));
     for left in [&making, &whole] {
-        database::remove(left).map_err(refused)?;
+        database::remove(left)?;
     }
     let Opened { mut connection, .. } = begin_anew(&making)?;
     write_all(&mut connection, hold, what)?;
     // With it goes its log: from here on it is one file.
     connection.close().map_err(|(_, error)| Fault::from(error))?;
-    std::fs::rename(&making, &whole).map_err(refused)?;
+    std::fs::rename(&making, &whole)?;
     put_into_place(path)
 }
 
@@ -39,10 +39,10 @@ pub(super) fn is_whole(path: &Path) -> bool {
 
 /// What is there goes aside, and what was made comes into its place.
 pub(super) fn put_into_place(path: &Path) -> Result<PathBuf, Fault> {
-    database::sync_beside(path).map_err(refused)?;
-    let aside = database::move_aside(path).map_err(refused)?;
-    std::fs::rename(with_suffix(path, WHOLE), path).map_err(refused)?;
-    database::sync_beside(path).map_err(refused)?;
+    database::sync_beside(path)?;
+    let aside = database::move_aside(path)?;
+    std::fs::rename(with_suffix(path, WHOLE), path)?;
+    database::sync_beside(path)?;
     Ok(aside)
 }
 
@@ -54,8 +54,4 @@ pub(super) fn forget(path: &Path) {
     {
         tracing::warn!(%error, "{} stays, and is not needed", whole.display());
     }
-}
-
-fn refused(error: std::io::Error) -> Fault {
-    Fault::Refused(error.to_string())
 }
