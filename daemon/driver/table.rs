@@ -253,16 +253,16 @@ impl Table {
             if let Some(id) = follower.number(&vertex.identity) {
                 return Found::Known(id);
             }
-            // One that only a graph has that waits is none: this graph takes its place.
-            let is_called_so = |id: &VertexId| {
-                self.get(*id).is_some_and(|before| before.identity == vertex.identity)
+            // A name that only a graph has that waits is none: this graph takes its place.
+            let is_called = |name: &Arc<str>| {
+                let id = self.number(name);
+                id.filter(|id| self.get(*id).is_some_and(|before| before.identity == *name))
             };
-            if let Some(id) = self.number(&vertex.identity).filter(is_called_so) {
+            if let Some(id) = is_called(&vertex.identity) {
                 follower.found(id);
                 return Found::Known(id);
             }
-            let mut former = vertex.aliases.iter().filter_map(|(name, _)| self.number(name));
-            match former.find(|id| self.get(*id).is_some()) {
+            match vertex.aliases.iter().find_map(|(name, _)| is_called(name)) {
                 Some(id) => {
                     follower.found(id);
                     Found::Renamed(id)

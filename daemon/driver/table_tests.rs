@@ -99,6 +99,8 @@ fn graphs() -> impl Strategy<Value = Vec<(Vec<Declared>, bool)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
     /// E-17, B-18: whoever runs keeps the number, also under another name; nobody else has it; a graph that waits and is replaced
     /// leaves nothing behind; and all that differs, and nothing else, is said to.
     #[test]
