@@ -6,6 +6,7 @@ use super::store::Kept;
 use crate::driver::{Answer, Driver, Inbox, Input, Parts};
 use crate::lease::Standing;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                     return if ended.is_ok() { Ok(()) } else { running.broken() };
                 }
                 () = life.stopping().cancelled() => {
-                    if !shared.ending.is_now() {
+                    if !shared.ending.is_begun() {
                         // Another one follows: what is asked from now on is for that one.
                         shared.requests.detach(&inbox);
                     }
@@ -62,6 +63,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
             }
             tokio::select! {
                 ended = &mut running.ended => if ended.is_ok() { Ok(()) } else { running.broken() },
+                never = cut_off(&inbox, &shared.ending) => match never {},
                 () = hangs(&inbox, &shared.ending) => {
                     let what = "the driver hangs: it is left behind";
                     tracing::error!(event = "late", "{what}");
@@ -91,6 +93,13 @@ async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
         }
         tokio::time::sleep(STEP).await;
     }
+}
+
+/// Has a driver end at once when the daemon is to, also one that takes no requests any more.
+async fn cut_off(inbox: &Inbox<Input>, ending: &Ending) -> Infallible {
+    ending.at_once().await;
+    inbox.put(Input::Stop(Duration::ZERO));
+    std::future::pending().await
 }
 
 /// Asks a driver's loop whether it turns.

@@ -50,6 +50,11 @@ impl Ending {
         let _none = self.requests.put_now(Input::Stop(Duration::ZERO));
     }
 
+    /// It has been asked for.
+    pub(super) fn is_begun(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0
+    }
+
     pub(super) fn is_now(&self) -> bool {
         self.at_once.is_cancelled()
     }
