@@ -55,7 +55,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 () = life.stopping().cancelled() => {
                     if !shared.ending.is_begun() {
                         // Another one follows: what is asked from now on is for that one.
-                        shared.requests.detach(&inbox);
+                        inbox.put_first(shared.requests.detach(&inbox));
                     }
                     inbox.put(Input::Stop(shared.grace()));
                 }
@@ -160,7 +160,8 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if let Some(inbox) = &self.inbox {
-            self.shared.requests.detach(inbox);
+            // Who has asked it something else hears that there is none.
+            drop(self.shared.requests.detach(inbox));
             inbox.put(Input::Stop(Duration::ZERO));
         }
     }

@@ -37,13 +37,12 @@ impl Requests {
     /// Asks the driver, or the next one.
     pub(super) fn put(&self, request: Input) {
         let mut state = self.lock();
-        if state.inbox.is_some() {
-            state.has_graph |= is_graph(&request);
-        }
+        let graph = is_graph(&request);
         match &state.inbox {
             Some(inbox) => inbox.put(request),
-            None => state.waiting.push(request),
+            None => return state.waiting.push(request),
         }
+        state.has_graph |= graph;
     }
 
     /// Asks the driver that runs now; the request comes back where none does.
@@ -68,16 +67,16 @@ impl Requests {
     }
 
     /// This driver takes no more requests: it is about to end, or has ended. What it has not taken is for the next one, before what
-    /// has come since; the rest is only its.
-    pub(super) fn detach(&self, inbox: &Inbox<Input>) {
+    /// has come since. Answers the rest, which is only its: whoever asks it something waits as long as that is kept.
+    pub(super) fn detach(&self, inbox: &Inbox<Input>) -> Vec<Input> {
         let mut state = self.lock();
         (state.inbox, state.has_graph) = (None, false);
         let mut all = Vec::new();
         inbox.take(&mut all);
         let (mut requests, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_request);
-        inbox.put_first(rest);
         requests.append(&mut state.waiting);
         state.waiting = requests;
+        rest
     }
 
     /// Whether a driver runs that was given no graph.
@@ -134,9 +133,9 @@ mod tests {
         requests.put(Input::Graph { graph: Err("broken".to_owned()), operator: true });
         requests.put(Input::Stop(Duration::ZERO));
         first.put(Input::Kept(vec![1], None));
-        requests.detach(&first);
+        let rest = requests.detach(&first);
+        assert_eq!(rest.len(), 2, "what is only its");
         requests.put(Input::Resume);
-        assert_eq!(taken(&first).len(), 2, "what is only its it still gets");
         assert!(requests.put_now(Input::Resume).is_err(), "there is none");
         let second = Inbox::default();
         requests.attach(second.clone());
@@ -147,17 +146,17 @@ mod tests {
         assert_eq!(*requests.drivers().borrow(), 2);
         requests.put(loaded());
         assert!(!requests.lacks_graph());
-        requests.detach(&second);
+        assert!(requests.detach(&second).is_empty());
         requests.put(pause("later"));
         second.put(pause("left behind"));
-        requests.detach(&second);
+        assert!(requests.detach(&second).is_empty());
         let third = Inbox::default();
         requests.attach(third.clone());
         assert!(!requests.lacks_graph(), "the second had not taken it");
         let words = taken(&third).join(" ");
         let at = |word: &str| words.find(word).expect("handed over");
         assert!(at("left behind") < at("Graph") && at("Graph") < at("later"), "{words}");
-        requests.detach(&third);
+        assert!(requests.detach(&third).is_empty());
         requests.attach(Inbox::default());
         assert!(requests.lacks_graph(), "the third had taken it");
     }
