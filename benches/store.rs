@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use steadfast::store::{Ended, Entry, Journal, SqliteStore, Store as _};
+use steadfast::store::{Ended, Entry, Journal, SqliteStore, Store as _, Verb};
 
 /// As in the program.
 #[global_allocator]
@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
 
 fn begin(number: u64) -> Entry {
     let (identity, owes) = (identity(number), vec![identity(number + 1)]);
-    Entry::Begin { identity, definition: number, stamp: number + 1, owes }
+    Entry::Begin { identity, definition: number, stamp: number + 1, verb: Verb::Update, owes }
 }
 
 fn end(number: u64) -> Entry {

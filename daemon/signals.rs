@@ -8,7 +8,7 @@
 
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -16,8 +16,9 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
 /// What an operator can ask of the daemon by a signal.
@@ -74,8 +75,8 @@ impl Signals {
         signals.register_all(&write, &spilled)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let queue = SignalFd::with_flags(&known(), flags)?;
-        let (alone, ended) = (Mutex::default(), AtomicBool::new(true));
-        signals.taker = Some(Arc::new(Taker { queue, alone, ended, pipe: write, spilled }));
+        let (alone, ended, taken) = (Mutex::default(), AtomicBool::new(true), AtomicU64::new(0));
+        signals.taker = Some(Arc::new(Taker { queue, alone, ended, taken, pipe: write, spilled }));
         signals.go_on()?;
         Ok(signals)
     }
@@ -104,6 +105,22 @@ impl Signals {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.taker.as_ref().is_some_and(|taker| taker.has_ended())
+    }
+
+    /// Whether the system holds a signal that the thread does not take: looked at twice, so long apart. Then that thread is given up, as if it had
+    /// ended. Cancel-safe.
+    pub async fn hangs(&self, apart: Duration) -> bool {
+        let Some(taker) = &self.taker else { return false };
+        let before = taker.taken.load(Ordering::SeqCst);
+        if !taker.holds() {
+            return false;
+        }
+        tokio::time::sleep(apart).await;
+        let hangs = taker.holds() && taker.taken.load(Ordering::SeqCst) == before;
+        if hangs {
+            taker.ended.store(true, Ordering::SeqCst);
+        }
+        hangs
     }
 
     fn register_all(&mut self, write: &Arc<OwnedFd>, spilled: &Arc<Spill>) -> io::Result<()> {
@@ -247,6 +264,8 @@ struct Taker {
     alone: Mutex<()>,
     /// No thread takes any.
     ended: AtomicBool,
+    /// How often some were taken.
+    taken: AtomicU64,
     pipe: Arc<OwnedFd>,
     spilled: Arc<Spill>,
 }
@@ -254,6 +273,13 @@ struct Taker {
 impl Taker {
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether there is one to be taken.
+    fn holds(&self) -> bool {
+        let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
+        // Where that cannot be asked, nothing is known.
+        poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0)
     }
 
     /// Takes one signal after the other, for ever.
@@ -283,6 +309,7 @@ impl Taker {
 
     fn take_all(&self) -> io::Result<()> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.taken.fetch_add(1, Ordering::SeqCst);
         while let Some(taken) = self.queue.read_signal()? {
             let meaning =
                 MEANINGS.iter().find(|(number, _)| u32::try_from(*number) == Ok(taken.ssi_signo));

@@ -5,7 +5,7 @@
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
-use crate::host::files::Ways;
+use crate::host::files::{Mounts, Ways};
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
 use crate::source::{Claim, Source};
@@ -84,20 +84,32 @@ impl Held {
                 return Some(Meeting::Thing(says));
             }
         }
+        let (mut mounts, own) = (Mounts::read(), Ways::itself(path));
+        // No way leads up to it through a mount of a part of its file system.
+        let place = mounts.thing(path).filter(|place| mounts.are_several_of(place));
         for (tree, number) in &index.trees {
-            if ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree)) {
+            let above = ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree));
+            let mut is_there = || {
+                let place = place.as_ref()?;
+                Some(place.is_in(mounts.directory(tree)?))
+            };
+            if above || is_there().unwrap_or_default() {
                 let (holder, tree) = (self.name(*number), tree.display());
                 let says = format!("left the graph; {holder} holds it now, as a part of {tree}");
                 return Some(Meeting::Thing(says));
             }
         }
-        let own = Ways::itself(path)?;
+        let own = own?;
         for (other, number) in index.names.values().flatten() {
             if cancel.is_cancelled() {
                 return Some(Meeting::CutOff);
             }
             let Some(parent) = other.parent() else { continue };
-            if ways.above(parent).contains(&own) {
+            let mut is_there = || {
+                let place = place.as_ref()?;
+                Some(mounts.thing(other)?.is_in(place))
+            };
+            if ways.above(parent).contains(&own) || is_there().unwrap_or_default() {
                 let what = format!("not removed: {} lies in it", self.name(*number));
                 let hint = format!(
                     "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",

@@ -24,12 +24,14 @@ struct Story {
 /// A lease that answers as it is told.
 struct Scripted {
     began: Instant,
+    /// How long the machine has slept: nobody's timers have gone on meanwhile, and the lease has.
+    slept: Arc<Mutex<Duration>>,
     refuses: bool,
     /// How long the first one takes; for ever where none is given.
     takes: Option<Duration>,
     /// Each renewal hands out another token.
     renames: bool,
-    /// Why it cannot be given back.
+    /// Why it cannot be given back; where that is empty, nobody answers who gives it back.
     sticks: Option<&'static str>,
     /// For each renewal; when none is left, all is well.
     answers: VecDeque<Next>,
@@ -55,8 +57,9 @@ impl Scripted {
         let answers = answers.into_iter().collect();
         let (began, seen) = (Instant::now(), Arc::clone(&story));
         let takes = Some(Duration::ZERO);
-        let (refuses, renames, sticks) = (false, false, None);
-        (Self { began, refuses, takes, renames, sticks, answers, story, epoch: 1 }, seen)
+        let (refuses, renames, sticks, slept) = (false, false, None, Arc::default());
+        let epoch = 1;
+        (Self { began, slept, refuses, takes, renames, sticks, answers, story, epoch }, seen)
     }
 
     /// A token that holds from now on, as who hands it out sees it.
@@ -98,12 +101,15 @@ impl Lease for Scripted {
 
     fn release(&mut self, token: Token) -> Answer<'_, Result<(), String>> {
         self.story.lock().expect("sound").released = Some(token.epoch);
-        let answer = self.sticks.map_or(Ok(()), |why| Err(why.to_owned()));
-        Box::pin(std::future::ready(answer))
+        match self.sticks {
+            None => Box::pin(std::future::ready(Ok(()))),
+            Some("") => Box::pin(pending()),
+            Some(why) => Box::pin(std::future::ready(Err(why.to_owned()))),
+        }
     }
 
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.began.elapsed() + *self.slept.lock().expect("sound")
     }
 }
 
@@ -137,7 +143,7 @@ async fn hold_this(
 async fn it_is_renewed_at_half_its_life() {
     let (kept, standing, story) = hold([], Duration::from_secs(195)).await;
     assert!(kept.is_ok());
-    assert_eq!(standing, Standing::Held(1));
+    assert_eq!(held(&standing), 1);
     assert_eq!(story.renewals, [40, 80, 120, 160].map(Duration::from_secs));
     assert_eq!(story.released, Some(1));
 }
@@ -148,9 +154,9 @@ async fn a_fault_that_passes_loses_nothing() {
     let answers = [Next::Fails, Next::Hangs, Next::Fails, Next::Well];
     let (kept, standing, story) = hold(answers, Duration::from_secs(100)).await;
     assert!(kept.is_ok());
-    assert_eq!(standing, Standing::Held(1));
-    // The one that hung took one period of its own.
-    let expected = [40, 50, 70, 80].map(Duration::from_secs);
+    assert_eq!(held(&standing), 1);
+    // Who hung was given up when the next check was due.
+    let expected = [40, 50, 60, 70].map(Duration::from_secs);
     assert_eq!(story.renewals[..4], expected, "tried at each check, and never more often");
 }
 
@@ -188,7 +194,7 @@ async fn the_newest_token_is_the_one_that_counts() {
     lease.renames = true;
     let (kept, standing, story) = hold_this(lease, &story, Duration::from_secs(85)).await;
     assert!(kept.is_ok());
-    assert_eq!((standing, story.released), (Standing::Held(3), Some(3)));
+    assert_eq!((held(&standing), story.released), (3, Some(3)));
 }
 
 /// C-6: life is measured from before it was asked for: where the answer took 15 s, the first renewal comes at the first check after
@@ -204,7 +210,52 @@ async fn its_life_begins_before_the_answer() {
     lease.takes = Some(Duration::from_secs(75));
     let (kept, _, story) = hold_this(lease, &story, Duration::MAX / 4).await;
     assert!(matches!(kept, Err(Gone::Lost(_))));
-    assert_eq!(story.renewals, [Duration::from_secs(85)], "its life was over at 80");
+    assert!(story.renewals.is_empty(), "its life was over at 80, and the first check comes at 85");
+}
+
+/// C-6: whoever begins something is told until when it is held, counted from before each question: by the clock of the lease, which
+/// goes on while the machine sleeps and all timers stand still.
+#[tokio::test(start_paused = true)]
+async fn its_end_is_told_and_counts_what_the_machine_slept() {
+    let (mut lease, _) = Scripted::new([]);
+    lease.takes = Some(Duration::from_secs(15));
+    let (slept, began) = (Arc::clone(&lease.slept), lease.began);
+    let standing = watch::Sender::default();
+    let stop = CancellationToken::new();
+    let sleeping = async {
+        let end = || match *standing.borrow() {
+            Standing::Held { until, .. } => until,
+            Standing::Wanted | Standing::Lost(_) => None,
+        };
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(end(), Some(LIFETIME), "since it was asked for");
+        tokio::time::sleep_until(began + Duration::from_secs(46)).await;
+        let renewed = Duration::from_secs(45) + LIFETIME;
+        assert_eq!(end(), Some(renewed));
+        *slept.lock().expect("sound") = Duration::from_hours(1);
+        // No timer has gone off: it is held as far as anybody has said, and its end is over.
+        assert_eq!(end(), Some(renewed));
+        assert!(began.elapsed() + Duration::from_hours(1) > renewed);
+        tokio::time::sleep(LIFETIME / 8).await;
+    };
+    let kept = keep(&mut lease, &standing, &stop, pending::<()>);
+    let (kept, ()) = tokio::join!(kept, sleeping);
+    assert!(matches!(kept, Err(Gone::Lost(_))), "found at the next check");
+}
+
+/// C-7, C-8: who gives it back waits for no answer longer than it holds, and says that none came.
+#[tokio::test(start_paused = true)]
+async fn who_gives_it_back_does_not_wait_for_ever() {
+    for (held_for, waits) in [(10, 5), (77, 3)] {
+        let (mut lease, story) = Scripted::new([Next::Fails; 20]);
+        lease.sticks = Some("");
+        let began = lease.began;
+        let held_for = Duration::from_secs(held_for);
+        let (kept, _, story) = hold_this(lease, &story, held_for).await;
+        assert!(kept.is_ok());
+        assert_eq!(story.released, Some(1));
+        assert_eq!(began.elapsed(), held_for + Duration::from_secs(waits));
+    }
 }
 
 /// C-6: the clock of the one that ships is the one that counts suspend.
@@ -280,7 +331,7 @@ async fn a_lease_that_sticks_is_said() {
 }
 
 fn held(standing: &Standing) -> u64 {
-    let Standing::Held(epoch) = *standing else { panic!("it is held") };
+    let Standing::Held { epoch, .. } = *standing else { panic!("it is held: {standing:?}") };
     epoch
 }
 
@@ -339,7 +390,7 @@ async fn random_faults_that_pass_lose_nothing() {
         }
         let (kept, standing, _) = hold(answers, LIFETIME * 16).await;
         assert!(kept.is_ok());
-        assert_eq!(standing, Standing::Held(1));
+        assert_eq!(held(&standing), 1);
     }
 }
 

@@ -82,7 +82,15 @@ impl Held {
 
     /// The same with more flags.
     pub(crate) fn daemon_with(tree: &Tree, flags: &[&str]) -> Result<Self, Failure> {
-        let mut command = Command::new(STEADFAST);
+        Self::daemon_by(Command::new(STEADFAST), tree, flags)
+    }
+
+    /// The same by a command with surroundings of its own.
+    pub(crate) fn daemon_by(
+        mut command: Command,
+        tree: &Tree,
+        flags: &[&str],
+    ) -> Result<Self, Failure> {
         command.arg("run").arg(&tree.graph).arg("--state-dir").arg(&tree.state);
         command.args(["--sweep", "0", "--log", "json"]).args(flags);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;

@@ -1,38 +1,120 @@
-//! What recording costs: repairs beside a recorder whose server never answers, events written a second, a million read.
+//! What recording costs: repairs beside recorders that do not get on, events written a second, a million read.
 
 use super::drift::Repairs;
 use super::process::{Held, STEADFAST, apply, timed};
 use super::report::{Report, Sample};
 use super::tree::Tree;
 use super::{Bench, Failure};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use steadfast::events::{Happening, Level, Log, Retention};
 
-/// Repairs of a daemon with a recorder that stalls, beside those of one without.
+/// How a recorder of a daemon fares.
+enum Fares {
+    /// Its server never answers.
+    Stalls,
+    /// Its server refuses whatever it is sent.
+    IsRefused,
+    /// It ends as soon as it has begun, and is begun again; there are many of them.
+    Dies,
+}
+
+/// Repairs of a daemon with a recorder of each sort that does not get on, beside those of one without.
 pub(crate) fn recorder(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     const FILES: usize = 2000;
-    let (calm_tree, tree) = (Tree::new(bench, FILES, false)?, Tree::new(bench, FILES, false)?);
+    let calm_tree = Tree::new(bench, FILES, false)?;
     timed(apply(&calm_tree))?;
-    timed(apply(&tree))?;
-    // Connections are taken by the kernel, and nobody ever answers.
-    let server = TcpListener::bind("127.0.0.1:0")?;
-    let settings = tree.state.join("steadfast.yaml");
-    let url = format!("http://{}/", server.local_addr()?);
-    std::fs::write(&settings, format!("recorders:\n- webhook: {{url: \"{url}\", timeout: 2}}\n"))?;
-    let settings = settings.display().to_string();
-    let (mut calm, mut recorded) =
-        (Held::daemon(&calm_tree)?, Held::daemon_with(&tree, &["--config", &settings])?);
+    let mut calm = Held::daemon(&calm_tree)?;
     calm.converged()?;
+    for (fares, what) in [
+        (Fares::Stalls, "a repair beside a recorder that stalls"),
+        (Fares::IsRefused, "a repair beside a recorder that is refused"),
+        (Fares::Dies, "a repair beside 20 recorders that die"),
+    ] {
+        let tree = Tree::new(bench, FILES, false)?;
+        timed(apply(&tree))?;
+        let mut repairs = Repairs::new(&calm_tree, &tree)?;
+        beside(bench, &tree, &fares, &mut repairs)?;
+        let (theirs, ours) = repairs.samples();
+        report.ratio(what, theirs, ours, 1.1);
+    }
+    Ok(())
+}
+
+/// Repairs while a recorder fares so; that it did is seen.
+fn beside(bench: &Bench, tree: &Tree, fares: &Fares, repairs: &mut Repairs) -> Result<(), Failure> {
+    const DYING: usize = 20;
+    let server = TcpListener::bind("127.0.0.1:0")?;
+    let address = server.local_addr()?;
+    let refused = Arc::new(AtomicUsize::new(0));
+    let mut command = Command::new(STEADFAST);
+    let webhooks = match fares {
+        // Connections are taken by the kernel, and nobody ever answers.
+        Fares::Stalls => format!("- webhook: {{url: \"http://{address}/\", timeout: 2}}\n"),
+        Fares::IsRefused => {
+            refuse(server.try_clone()?, &refused);
+            format!("- webhook: {{url: \"http://{address}/\", timeout: 2}}\n")
+        }
+        Fares::Dies => {
+            // Nobody is trusted, so none of them can begin.
+            command.env("SSL_CERT_FILE", tree.state.join("none")).env_remove("SSL_CERT_DIR");
+            let one = |n| format!("- webhook: {{url: \"https://{address}/{n}\", timeout: 2}}\n");
+            (0..DYING).map(one).collect()
+        }
+    };
+    let settings = tree.state.join("steadfast.yaml");
+    std::fs::write(&settings, format!("recorders:\n{webhooks}"))?;
+    let settings = settings.display().to_string();
+    let mut recorded = Held::daemon_by(command, tree, &["--config", &settings])?;
     recorded.converged()?;
-    let mut repairs = Repairs::new(&calm_tree, &tree)?;
     for _ in 0..bench.rounds(500) {
         repairs.add()?;
     }
-    let (theirs, ours) = repairs.samples();
-    report.ratio("a repair beside a recorder that stalls", theirs, ours, 1.1);
+    match fares {
+        Fares::Stalls => {}
+        Fares::IsRefused if refused.load(Ordering::SeqCst) == 0 => {
+            return Err("nothing was refused".into());
+        }
+        Fares::IsRefused => {}
+        Fares::Dies => recorded.says("no certificates to trust")?,
+    }
     Ok(())
+}
+
+/// A server that refuses each request, and counts them.
+fn refuse(server: TcpListener, refused: &Arc<AtomicUsize>) {
+    let refused = Arc::clone(refused);
+    std::thread::spawn(move || {
+        for stream in server.incoming().flatten() {
+            let refused = Arc::clone(&refused);
+            std::thread::spawn(move || refuse_all(stream, &refused));
+        }
+    });
+}
+
+/// Every request that comes over this connection, until it is closed.
+fn refuse_all(stream: TcpStream, refused: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        while reader.read_line(&mut line)? > 2 {
+            let header = line.to_ascii_lowercase();
+            let given = header.strip_prefix("content-length:");
+            length = given.and_then(|given| given.trim().parse().ok()).unwrap_or(length);
+            line.clear();
+        }
+        if line.is_empty() {
+            return Ok(());
+        }
+        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink())?;
+        refused.fetch_add(1, Ordering::SeqCst);
+        let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+        reader.get_mut().write_all(answer)?;
+    }
 }
 
 /// Events written, one by one and together; and a million of them shown.

@@ -28,11 +28,15 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
             error(why.to_string(), Some("another one is said by --state-dir"));
             Exit::State
         }
+        HistoryError::Newer { .. } => {
+            error(why.to_string(), Some(why.hint()));
+            Exit::State
+        }
         HistoryError::Unknown(_) => {
             error(why.to_string(), Some("`steadfast history` lists all that is kept"));
             Exit::Usage
         }
-        HistoryError::Unrestorable(_) => {
+        HistoryError::Unrestorable(_) | HistoryError::Beyond(_) => {
             error(why.to_string(), None);
             Exit::Failed
         }

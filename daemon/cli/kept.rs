@@ -5,8 +5,10 @@ use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
 use super::{mended, settings, state};
 use crate::config::with_nearest;
-use crate::store::{Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, violations};
-use crate::workers::readers;
+use crate::store::{
+    Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
+};
+use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -40,12 +42,27 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
         };
         recalled.resources = [(name.clone(), kept)].into();
     }
+    let generation = generation(&directory);
     if args.json {
-        out_json(&to_json(&recalled));
+        let mut all = to_json(&recalled);
+        all["generation"] = json!(generation.map(|(it, at)| json!({
+            "number": it.number, "graph": it.graph, "hash": it.hash, "kinds": it.kinds,
+            "program": it.program, "since": at,
+        })));
+        out_json(&all);
         return Ok(Exit::Well);
     }
+    if let Some((it, at)) = generation.filter(|_| args.resource.is_none()) {
+        let kinds: Vec<String> = it.kinds.iter().map(|kind| plain(kind)).collect();
+        let (graph, kinds, since) = (plain(&it.graph), kinds.join(", "), time(at));
+        out(format!(
+            "generation {}: the graph `{graph}` ({}) of {kinds}, since {since}",
+            it.number,
+            plain(&it.hash)
+        ));
+    }
     if let Some(pause) = &recalled.pause {
-        out(format!("paused until {}: {}", time(pause), plain(&pause.reason)));
+        out(format!("paused until {}: {}", time(pause.until_unix), plain(&pause.reason)));
     }
     for (identity, kept) in &recalled.resources {
         out(plain(identity));
@@ -66,11 +83,15 @@ fn lines(kept: &Remembered) -> Vec<String> {
     lines
         .extend(kept.done.map(|definition| format!("has run well (definition {definition:016x})")));
     if kept.interrupted.is_some() {
-        lines.push("its run was begun, and has not ended or was cut off".to_owned());
+        let what = kept.cut.map_or("its run", Verb::words);
+        lines.push(format!("{what} was begun, and has not ended or was cut off"));
     }
     lines.extend(kept.owed.as_ref().map(|(_, cause)| format!("owed a refresh by {cause}")));
-    lines
-        .extend(kept.parked.as_ref().map(|it| format!("paused until {}: {}", time(it), it.reason)));
+    lines.extend(
+        kept.parked
+            .as_ref()
+            .map(|it| format!("paused until {}: {}", time(it.until_unix), it.reason)),
+    );
     if kept.sent.is_some() {
         lines.push("has sent values".to_owned());
     }
@@ -94,9 +115,9 @@ fn of_owned(owned: &Owned) -> Vec<String> {
     [whose, leaves, protected, pinned, after].into_iter().flatten().collect()
 }
 
-fn time(pause: &PauseRecord) -> String {
-    let time =
-        i64::try_from(pause.until_unix).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+/// Seconds since 1970, for people.
+fn time(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
     time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
 }
 
@@ -128,6 +149,7 @@ fn one(kept: &Remembered) -> Value {
     json!({
         "done": kept.done.map(definition),
         "interrupted": kept.interrupted.map(definition),
+        "cut": kept.cut.map(Verb::word),
         "owed": kept.owed.as_ref().map(|(stamp, cause)| json!({"stamp": stamp, "by": cause})),
         "sent": kept.sent.is_some(),
         "received": kept.taken.is_some(),

@@ -224,6 +224,12 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ("paused", identity, words, Info)
         }
         News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
+        News::Apart { identity, why } => {
+            let words =
+                format!(": {why}: it has a transaction of its own until it was well for a while");
+            ("apart", identity, words, Warn)
+        }
+        News::Joined(name) => ("grouped", name, ": it is well again".to_owned(), Info),
         News::Unparked(name) => ("resumed", name, String::new(), Info),
         News::Diverged { identity, in_fight } => {
             ("diverged", identity, String::new(), if *in_fight { Debug } else { Info })

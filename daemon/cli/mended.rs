@@ -1,19 +1,20 @@
 //! `steadfast state export`, `import` and `repair`: by the daemon where one runs, else by this program, which then holds the state
 //! directory.
 
+use super::alone::Alone;
 use super::args::{ExportKept, ImportKept, RepairKept, Socket};
 use super::exit::Exit;
 use super::kept::directory;
 use super::text::{count, error, out, plain};
 use super::{asking, state};
 use crate::driver::kept::without_secrets;
+use crate::events;
 use crate::store::{Hold, Mend, SqliteStore, document, inbox, mend, violations};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
 /// One generation, as a document.
 pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
@@ -144,9 +145,15 @@ fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit
 
 /// No daemon runs, and none can while this goes on.
 fn alone(what: Mend, directory: &Path) -> Result<Vec<String>, Exit> {
-    let hold = Hold::take(directory).map_err(|why| state::refuse(&why))?;
-    mend(what, directory, Arc::new(hold), readers(|_, _| {})).map_err(|why| {
+    let command = match what {
+        Mend::Import => "state import",
+        Mend::Repair => "state repair",
+    };
+    let alone = Alone::take(command, directory).map_err(|why| state::refuse(&why))?;
+    let done = mend(what, directory, alone.hold(), alone.readers()).map_err(|why| {
         error(plain(&why), Some("nothing was changed"));
         Exit::State
-    })
+    })?;
+    alone.tell(events::mended(what, &done));
+    Ok(done)
 }

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod exit;
 
+mod alone;
 mod apply;
 mod asking;
 mod check;

@@ -1,9 +1,11 @@
 //! `steadfast protect`, `unprotect`, `forget`: by the daemon where one runs, else by this program, which then holds the state directory.
 
+use super::alone::Alone;
 use super::exit::Exit;
 use super::text::{error, out, plain};
 use super::{args, asking, settings, state};
 use crate::config::with_nearest;
+use crate::events;
 use crate::store::{Entry, Order, Owned, Recalled, SqliteStore, Store as _, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +38,8 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state::refuse(&error);
-    let mut store = state::held(&directory).map_err(refuse)?;
+    let alone = Alone::take(order.command(), &directory).map_err(refuse)?;
+    let mut store = alone.store().map_err(refuse)?;
     let recalled = store.recall().map_err(refuse)?;
     is_known(&recalled, &args.resources)?;
     let names: BTreeSet<&str> = args.resources.iter().map(String::as_str).collect();
@@ -55,6 +58,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         }
     }
     store.commit(&entries).map_err(refuse)?;
+    alone.tell(events::ordered(order, &args.resources, &says));
     Ok(says)
 }
 
@@ -84,10 +88,10 @@ fn carry_out(
             ));
         }
         (Order::Protect, Some(owned)) if owned.pinned => {
-            return Ok((None, format!("{name} is protected already")));
+            return Ok((None, format!("{name} {}", Order::ALREADY)));
         }
         (Order::Unprotect, owned) if !owned.is_some_and(Owned::is_protected) => {
-            return Ok((None, format!("{name} was not protected")));
+            return Ok((None, format!("{name} {}", Order::NEVER)));
         }
         (Order::Protect, Some(_)) => "is protected: a graph without it is refused",
         (Order::Unprotect, _) if is_declared => {

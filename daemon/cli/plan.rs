@@ -10,6 +10,7 @@ use crate::plan::Plan as Kept;
 use crate::store::{Recalled, SqliteStore};
 use crate::workers::readers;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 use steadfast_resources::MintKey;
 use tokio::runtime::Runtime;
@@ -18,6 +19,19 @@ use tokio::runtime::Runtime;
 pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
     log::set_up(args::Log::Human, None);
     super::on_runtime(|runtime| once(args, key, runtime))
+}
+
+/// What `apply` would find there, or the refusal that it would meet.
+fn recall(directory: &Path) -> Result<Recalled, Exit> {
+    match SqliteStore::foresee(directory, &readers(|_, _| {})) {
+        Ok(recalled) => Ok(recalled),
+        Err(error) if SqliteStore::is_denied(directory) => {
+            // Of one who may not see it: what runs once is shown as if it had never run.
+            text::say(format!("warning: {error}; planned as if nothing had run before"));
+            Ok(Recalled::default())
+        }
+        Err(error) => Err(state::refuse(&error)),
+    }
 }
 
 fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
@@ -31,17 +45,9 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    let directory = state::directory(args.state.state_dir.as_deref());
-    let recalled = match SqliteStore::peek(&directory) {
-        Ok(recalled) => {
-            let recalled = readers(|_, _| {}).only_known(recalled);
-            Recalled { key: SqliteStore::peek_key(&directory), ..recalled }
-        }
-        Err(error) => {
-            // Without it, what runs once is shown as if it had never run.
-            text::say(format!("warning: {error}; planned as if nothing had run before"));
-            Recalled::default()
-        }
+    let recalled = match recall(&state::directory(args.state.state_dir.as_deref())) {
+        Ok(recalled) => recalled,
+        Err(exit) => return exit,
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
     let whole = (loaded.clone(), &args.graph);

@@ -3,16 +3,37 @@
 use super::log::happening;
 use crate::driver::{Audience, News};
 use crate::events::{self, Happening, Level, Retention, Scribe, Stream, Teller, what};
+use crate::store::{REPAIRED, UNSOUND};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Where none of these is told, nothing has happened, and nothing is written.
-const DEEDS: [&str; 7] =
-    ["changed", "failed", "retrying", "interrupted", "stuck", "contended", "left"];
+const DEEDS: [&str; 16] = [
+    "changed",
+    "failed",
+    "retrying",
+    "interrupted",
+    "stuck",
+    "contended",
+    "left",
+    "undone",
+    "protected",
+    "unprotected",
+    "forgotten",
+    "redo",
+    "imported",
+    "repaired",
+    REPAIRED,
+    UNSOUND,
+];
 
 /// So many of what is told before the first of them are kept.
 const MOST_BEFORE: usize = 1000;
+
+/// What happens waits so long to be written with what happens after it: nobody follows, and each commit is a sync.
+const GATHER: Duration = Duration::from_millis(200);
 
 /// Who records what a command does. The one who makes it holds the state directory until it is finished.
 #[derive(Clone)]
@@ -35,6 +56,7 @@ struct Record {
 impl Recording {
     pub(super) fn new(command: &str, directory: PathBuf, retention: Retention) -> Self {
         let (teller, stream) = events::stream();
+        stream.gather(GATHER);
         let process = std::process::id();
         let begins =
             format!("steadfast {}, {command}, process {process}", env!("CARGO_PKG_VERSION"));

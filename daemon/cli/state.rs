@@ -110,11 +110,15 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             Exit::State,
             "nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside",
         ),
+        StoreError::Newer { .. } => (
+            Exit::State,
+            "nothing was changed; install the steadfast that made it, or give another directory with --state-dir",
+        ),
         StoreError::Database { .. } => (
             Exit::State,
             "see whether its file system is full, or give another directory with --state-dir",
         ),
-        StoreError::Directory { .. } | StoreError::Ended => {
+        StoreError::Directory { .. } | StoreError::Behind(_) | StoreError::Ended => {
             (Exit::State, "give another directory with --state-dir")
         }
     };

@@ -82,11 +82,7 @@ impl Found {
         let at: HashMap<&str, usize> =
             order.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         for step in &mut steps {
-            step.leaves = !at.contains_key(step.resource.as_str());
-            // Also where nothing is deleted: a service that is stopped.
-            if step.leaves && step.action == Action::Change {
-                step.action = Action::Remove;
-            }
+            step.note_leaving(!at.contains_key(step.resource.as_str()));
         }
         steps.sort_by_key(|s| {
             (s.action == Action::Remove, s.leaves, at.get(s.resource.as_str()).copied())

@@ -1,12 +1,24 @@
 //! Words for the terminal: data to standard output, talk to standard error, and nothing foreign unescaped.
 
 use crate::driver::GraphChange;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Nobody reads the data any more.
+static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line of data. A reader who has gone away is no error.
 pub(super) fn out(line: impl AsRef<str>) {
     let mut stdout = anstream::stdout();
-    drop(writeln!(stdout, "{}", line.as_ref()));
+    let written = writeln!(stdout, "{}", line.as_ref());
+    if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        UNREAD.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the reader of the data has gone away: what goes on for ever ends then.
+pub(super) fn is_unread() -> bool {
+    UNREAD.load(Ordering::Relaxed)
 }
 
 /// Writes data as a line of JSON.

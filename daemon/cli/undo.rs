@@ -1,14 +1,16 @@
 //! `steadfast undo`: by the daemon where one runs, else by this program, which then holds the state directory.
 
+use super::alone::Alone;
 use super::exit::Exit;
 use super::text::{error, out, plain};
 use super::{args, asking, settings, state};
 use crate::driver::status::Undone;
-use crate::driver::undo;
+use crate::driver::{to_undo, undo};
+use crate::events;
 use crate::history::History;
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use steadfast_resources::{Host, MintKey};
+use steadfast_resources::{Host, MintKey, Trouble};
 
 /// Who looks at the status is told.
 const REASON: &str = "undone by command";
@@ -51,30 +53,49 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         return Err(Exit::Usage);
     }
     let refuse = |error: StoreError| state::refuse(&error);
-    let mut store = state::held(&directory).map_err(refuse)?;
+    let alone = Alone::take("undo", &directory).map_err(refuse)?;
+    let mut store = alone.store().map_err(refuse)?;
+    let kept = store.recall().map_err(refuse)?.resources.remove(&args.resource);
     let history = History::new(directory, args.history);
-    let host = Host::default();
-    let lines = match undo(key, &host, &history, (&args.resource, args.to)) {
-        Ok(lines) => lines,
-        Err(trouble) => {
-            error(&trouble.what, trouble.hint.as_deref());
-            return Err(Exit::Failed);
-        }
+    let fail = |trouble: Trouble| {
+        error(&trouble.what, trouble.hint.as_deref());
+        Exit::Failed
     };
-    let paused = pause(&mut store, args).map_err(refuse)?;
-    told(&Undone { lines, paused }, args);
-    out("`steadfast apply` of the same graph puts it back at once");
-    Ok(Exit::Well)
+    // Refused before anything is paused.
+    to_undo(&history, (&args.resource, args.to)).map_err(fail)?;
+    let paused = kept.is_some();
+    if paused {
+        // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
+        park(&mut store, args, Some(pause(args))).map_err(refuse)?;
+    }
+    match undo(key, &Host::default(), &history, (&args.resource, args.to)) {
+        Ok(lines) => {
+            alone.tell([events::undone(&args.resource, &lines)]);
+            told(&Undone { lines, paused }, args);
+            out("`steadfast apply` of the same graph puts it back at once");
+            Ok(Exit::Well)
+        }
+        Err(trouble) => {
+            let exit = fail(trouble);
+            if let Some(kept) = kept {
+                park(&mut store, args, kept.parked).map_err(refuse)?;
+            }
+            Err(exit)
+        }
+    }
 }
 
 /// The next daemon leaves it alone; what no daemon has ever held needs no pause.
-fn pause(store: &mut SqliteStore, args: &args::Undo) -> Result<bool, StoreError> {
-    if !store.recall()?.resources.contains_key(&args.resource) {
-        return Ok(false);
-    }
+fn pause(args: &args::Undo) -> PauseRecord {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let until_unix = now.saturating_add(args.limit);
-    let pause = Some(PauseRecord { reason: REASON.to_owned(), until_unix });
-    store.commit(&[Entry::Park { identity: args.resource.as_str().into(), pause }])?;
-    Ok(true)
+    PauseRecord { reason: REASON.to_owned(), until_unix, lasts: Some(args.limit) }
+}
+
+fn park(
+    store: &mut SqliteStore,
+    args: &args::Undo,
+    pause: Option<PauseRecord>,
+) -> Result<(), StoreError> {
+    store.commit(&[Entry::Park { identity: args.resource.as_str().into(), pause }])
 }

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{FieldSpec, FieldType, Fields, Value};
 
+/// Seconds: no pause is longer than a year.
+const LONGEST_PAUSE: u32 = 31_536_000;
+
 /// Every setting, as kinds declare their fields.
 pub(super) static SETTINGS: &[FieldSpec] = &[
     FieldSpec::new(
@@ -108,7 +111,7 @@ pub struct Settings {
     pub sweep: Option<u64>,
     /// Seconds of grace.
     pub grace: Option<u64>,
-    /// Seconds of the longest pause.
+    /// Seconds of a pause that was not given another time.
     pub pause_limit: Option<u64>,
     /// Repairs a minute.
     pub brake: Option<u32>,
@@ -254,10 +257,12 @@ impl<'t> Reader<'t, '_> {
     fn number(&mut self, entry: Entry<'t>, name: &str, number: i64, settings: &mut Settings) {
         let least =
             u64::from(["pause_limit", "sema", "events_size", "events_days"].contains(&name));
+        let most = if name == "pause_limit" { LONGEST_PAUSE } else { u32::MAX };
         let whole = u64::try_from(number).ok().filter(|number| *number >= least);
         let small = whole.and_then(|number| u32::try_from(number).ok());
+        let small = small.filter(|number| *number <= most);
         let (Some(whole), Some(small)) = (whole, small) else {
-            let expected = format!("a number from {least} to {}, found {number}", u32::MAX);
+            let expected = format!("a number from {least} to {most}, found {number}");
             return self.refuse_setting(entry, name, &expected);
         };
         match name {

@@ -12,9 +12,12 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::MissedTickBehavior;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, SocketAddr};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+
+/// How soon it is tried again to let somebody in where the system did not.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// Whoever knows the answers.
 pub trait Desk: Send + Sync {
@@ -180,27 +183,29 @@ impl Server {
         let tasks = tokio_util::task::TaskTracker::new();
         let mut beat = tokio::time::interval(every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut is_waited_for, mut is_deaf) = (false, false);
+        let (mut is_waited_for, mut refuses) = (false, Refuses::default());
         loop {
             turns();
             let accepted = tokio::select! {
                 biased;
                 () = stopping.cancelled() => break,
-                accepted = self.place.listener.accept(), if !is_deaf => accepted,
+                accepted = self.accept(&refuses) => accepted,
                 _ = beat.tick() => {
                     #[cfg(debug_assertions)]
-                    suffer(&mut is_deaf).await;
+                    suffer(&mut refuses).await;
                     let before = std::mem::replace(&mut is_waited_for, self.is_waited_for());
-                    if before && is_waited_for {
+                    // Where the system lets nobody in, another worker would not either.
+                    if before && is_waited_for && refuses.until.is_none() {
                         self.address.leave(&self.place);
                         return Err(Deaf(every));
                     }
                     continue;
                 }
             };
-            is_waited_for = false;
             match accepted {
                 Ok((stream, _)) => {
+                    is_waited_for = false;
+                    refuses.none();
                     let (desk, limits) = (Arc::clone(&desk), self.limits);
                     let clients = Arc::clone(&self.clients);
                     let stopping = stopping.clone();
@@ -213,14 +218,18 @@ impl Server {
                         }
                     });
                 }
-                // No descriptor is free: the next moment may be better.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => refuses.one(&error),
             }
         }
         self.address.leave(&self.place);
         tasks.close();
         tasks.wait().await;
         Ok(())
+    }
+
+    async fn accept(&self, refuses: &Refuses) -> std::io::Result<(UnixStream, SocketAddr)> {
+        refuses.over().await;
+        self.place.listener.accept().await
     }
 
     /// Whether somebody waits to be let in.
@@ -236,13 +245,46 @@ impl Server {
 #[error("somebody has waited at the socket for {0:?} and was not let in")]
 pub struct Deaf(Duration);
 
+/// The system lets nobody in: mostly no descriptor is free, and the next moment may be better.
+#[derive(Debug, Default)]
+struct Refuses {
+    /// When it is tried again; none where the last one was let in.
+    until: Option<Instant>,
+    #[cfg(debug_assertions)]
+    for_ever: bool,
+}
+
+impl Refuses {
+    /// Until it may be tried again.
+    async fn over(&self) {
+        #[cfg(debug_assertions)]
+        if self.for_ever {
+            std::future::pending::<()>().await;
+        }
+        if let Some(until) = self.until {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    fn one(&mut self, error: &std::io::Error) {
+        if self.until.is_none() {
+            tracing::error!(event = "deaf", %error, "nobody can be let in at the socket; it is tried again");
+        }
+        self.until = Some(Instant::now() + TRY_AGAIN);
+    }
+
+    fn none(&mut self) {
+        self.until = None;
+    }
+}
+
 /// The loop stands still, or accepts nobody any more, where a test wants it to.
 #[cfg(debug_assertions)]
-async fn suffer(is_deaf: &mut bool) {
+async fn suffer(refuses: &mut Refuses) {
     match crate::faults::take("accept") {
         None => {}
         Some(crate::faults::Fault::Hang) => std::future::pending().await,
-        Some(_) => *is_deaf = true,
+        Some(_) => refuses.for_ever = true,
     }
 }
 

@@ -228,7 +228,10 @@ impl Driver {
     }
 
     pub(super) fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
-        let (says, waits_for) = self.in_words(id, standing);
+        let (mut says, waits_for) = self.in_words(id, standing);
+        if self.apart.has(id) {
+            says.push_str("; apart from its group until it was well for a while");
+        }
         let tried_at = match standing {
             Standing::WaitingForLimit(at)
             | Standing::WaitingForBrake(at)

@@ -1,7 +1,7 @@
 //! What goes into a driver and what comes out at its end.
 
 use super::watch::Signal;
-use super::{Audience, LocalMinute, Question};
+use super::{Audience, LocalMinute, Question, Right};
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::{Journal, Recalled};
@@ -32,6 +32,8 @@ pub enum Input {
         /// The operator asked for it.
         operator: bool,
     },
+    /// The graph that was taken last, for a driver that has refused its first one; one that has taken any leaves it.
+    Again(Box<Loaded>),
     /// Come to rest.
     Pause {
         /// Shown in status.
@@ -44,7 +46,7 @@ pub enum Input {
     /// Stop; with no grace: at once.
     Stop(Duration),
     /// Whether we may begin anything; why not.
-    Lease(Result<(), String>),
+    Lease(Result<Right, String>),
     /// A question that goes once round the loop (watchdog).
     Ping(Answer),
     /// A question of the operator's.

@@ -133,7 +133,8 @@ pub(super) fn definition_of_removal(identity: &str, owned: &Owned) -> Option<u64
     owned.removal.as_deref().map(|text| Vertex::removal_definition(identity, text))
 }
 
-fn is_deletable(owned: &Owned) -> bool {
+/// What we have made, and remove when it leaves.
+pub(super) fn is_deletable(owned: &Owned) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }
 

@@ -4,6 +4,7 @@ use super::rows::Rows;
 use super::status::{Refusal, SwapStatus};
 use super::table::Table;
 use super::{Driver, News};
+use crate::config::Loaded;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use steadfast_engine::{Standing, VertexId};
@@ -68,6 +69,19 @@ impl Driver {
         }
         self.refused_since.get_or_insert_with(Instant::now);
         self.fate = Err(why);
+    }
+
+    /// The graph that was taken last, where none has been taken since the start: a host is not left alone for the refusal of a newer
+    /// one, which stays what is told of that.
+    pub(super) fn load_again(&mut self, loaded: Loaded) {
+        if self.recalled.is_none() || self.broken.is_some() {
+            return;
+        }
+        let (refused, since) = (self.fate.clone(), self.refused_since);
+        self.load(loaded, false);
+        if self.fate.is_ok() {
+            (self.fate, self.refused_since) = (refused, since);
+        }
     }
 
     /// The refusal of the graph that is there, where one newer than what was taken is.

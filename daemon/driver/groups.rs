@@ -3,8 +3,8 @@
 //! Each member keeps its number, its name, its record and its trouble. The engine knows only the leader's number, which stands
 //! for all of them.
 
-use crate::config::{Loaded, Vertex};
-use std::collections::{BTreeMap, HashMap};
+use crate::config::Vertex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::{Candidate, Declared, Edge, VertexId, contract};
 use steadfast_resources::{Grouping, Transaction};
@@ -26,24 +26,29 @@ pub(super) struct Groups {
     by_leader: BTreeMap<VertexId, Group>,
     /// The leader of each member.
     leaders: HashMap<VertexId, VertexId>,
+    /// Some of the graph could be grouped, whether they are or not.
+    pub(super) are_possible: bool,
 }
 
 impl Groups {
-    /// Contracts a graph as the engine is to have it. Who leads in `running` goes on leading.
-    pub(super) fn find(
-        loaded: &Loaded,
+    /// Contracts a graph of these vertices as the engine is to have it. Who leads in `running` goes on leading; who is apart is in none.
+    pub(super) fn find<'a>(
+        vertices: impl Iterator<Item = &'a Vertex>,
         declared: &mut Vec<Declared>,
         edges: &mut Vec<Edge>,
         running: &Self,
+        apart: &BTreeSet<VertexId>,
     ) -> Self {
-        let groupings: BTreeMap<VertexId, Grouping> = declared
+        let mut groupings: BTreeMap<VertexId, Grouping> = declared
             .iter()
-            .zip(&loaded.vertices)
-            .filter(|(_, vertex)| vertex.autogroup && vertex.recipe.is_none())
+            .zip(vertices)
+            .filter(|(_, vertex)| may_join(vertex))
             .filter_map(|(declared, vertex)| Some((declared.id, grouping(vertex)?)))
             .collect();
+        let are_possible = groupings.len() > 1;
+        groupings.retain(|id, _| !apart.contains(id));
         if groupings.len() < 2 {
-            return Self::default();
+            return Self { are_possible, ..Self::default() };
         }
         let mut keys: Vec<&str> = groupings.values().map(|it| it.key.as_str()).collect();
         keys.sort_unstable();
@@ -62,7 +67,7 @@ impl Groups {
             .collect();
         let contracted = contract(&candidates, edges);
         *edges = contracted.edges;
-        let mut found = Self::default();
+        let mut found = Self { are_possible, ..Self::default() };
         let mut metas = BTreeMap::new();
         for group in contracted.groups {
             found.leaders.extend(group.members.iter().map(|member| (*member, group.leader)));
@@ -96,6 +101,11 @@ impl Groups {
         self.by_leader.get(&leader)
     }
 
+    /// Whether both have the same groups.
+    pub(super) fn are_those_of(&self, other: &Self) -> bool {
+        self.leaders == other.leaders
+    }
+
     /// All of them, by leader.
     pub(super) fn iter(&self) -> impl Iterator<Item = (VertexId, &Group)> {
         self.by_leader.iter().map(|(leader, group)| (*leader, group))
@@ -113,6 +123,13 @@ impl Groups {
             None => std::slice::from_ref(id),
         }
     }
+}
+
+/// A swap that removes one of a group changes the group for the engine, and waits for nobody of it: whom `realize` lets a swap wait
+/// for has a vertex of its own. What leaves is realized no more.
+fn may_join(vertex: &Vertex) -> bool {
+    let is_waited_for = vertex.meta.realize && !vertex.removes;
+    vertex.autogroup && vertex.recipe.is_none() && !is_waited_for
 }
 
 /// A group obeys one `rewatch`, too.

@@ -19,6 +19,8 @@ const MOST: usize = 500;
 const AT_ONCE: usize = 8;
 /// What hangs is not waited for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Nor are all together.
+const ALL: Duration = Duration::from_mins(1);
 
 /// One look that is to be done.
 struct Job {
@@ -45,12 +47,14 @@ impl Driver {
             }
             names.iter().filter_map(|name| self.table.number(name)).collect()
         };
-        let left = ids.len().saturating_sub(MOST);
+        let asked = ids.len();
         let jobs: Vec<Job> = ids.into_iter().take(MOST).filter_map(|id| self.job(id)).collect();
         let host = self.host.clone();
         tokio::spawn(async move {
             let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
-            let of: Vec<Inspection> = looks.buffered(AT_ONCE).collect().await;
+            let in_time = tokio::time::sleep(ALL);
+            let of: Vec<Inspection> = looks.buffered(AT_ONCE).take_until(in_time).collect().await;
+            let left = asked.saturating_sub(of.len());
             let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
             // Who asked may have gone meanwhile.
             drop(to.send(Ok(Inspections { of, left })));

@@ -31,7 +31,8 @@ pub(super) struct Keeper {
 
 #[derive(Debug)]
 enum Asked {
-    Begin(RunId),
+    /// With what takes it back.
+    Begin(RunId, Vec<Entry>),
     End(RunId, Entry),
     Pause(Entry),
     /// One of several; the last of them answers.
@@ -100,11 +101,18 @@ impl Keeper {
         if !self.is_sound() {
             return Some(Event::Refused(run));
         }
+        let withdraw = entries.iter().filter_map(|entry| match entry {
+            Entry::Begin { identity, stamp, .. } => {
+                Some(Entry::Withdraw { identity: Arc::clone(identity), stamp: *stamp })
+            }
+            _ => None,
+        });
+        let withdraw = withdraw.collect();
         let entry = entries.pop()?;
         for entry in entries {
             self.write(entry, urgent, Asked::Part);
         }
-        let asked = if urgent { Asked::Begin(run) } else { Asked::Other(entry.clone()) };
+        let asked = if urgent { Asked::Begin(run, withdraw) } else { Asked::Other(entry.clone()) };
         self.write(entry, urgent, asked);
         (!urgent).then_some(Event::Begun(run))
     }
@@ -143,14 +151,18 @@ impl Keeper {
     }
 
     fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
-        let ticket = self.next;
-        self.next += 1;
+        let ticket = self.next_ticket();
         self.asked.insert(ticket, asked);
         if self.is_sound() {
             self.journal.write(entry, ticket, urgent);
         } else {
             self.stalled.push((ticket, entry));
         }
+    }
+
+    fn next_ticket(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
     }
 
     /// Whether all that was written so far is kept, or on its way for the first time.
@@ -172,12 +184,12 @@ impl Keeper {
     fn answer(&mut self, ticket: u64, refused: Option<&str>) -> Option<Event> {
         let asked = self.asked.remove(&ticket)?;
         match (asked, refused.is_none()) {
-            (Asked::Begin(run), true) => Some(Event::Begun(run)),
-            (Asked::Begin(run), false) => {
-                // Nothing else may be waiting: this finds out when state can be kept again.
-                if self.stalled.is_empty() {
-                    let nothing = Entry::Forget("".into());
-                    self.stall(ticket, nothing.clone(), Asked::Other(nothing));
+            (Asked::Begin(run, _), true) => Some(Event::Begun(run)),
+            (Asked::Begin(run, withdraw), false) => {
+                // It may have been kept, and only its answer is an error. This also finds out when state can be kept again.
+                for entry in withdraw {
+                    let ticket = self.next_ticket();
+                    self.stall(ticket, entry.clone(), Asked::Other(entry));
                 }
                 Some(Event::Refused(run))
             }
@@ -223,17 +235,26 @@ impl Keeper {
     /// Tries again to keep what could not be kept.
     pub(super) fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
-            self.retry_at = None;
-            self.stalled.sort_by_key(|(ticket, _)| *ticket);
-            for (ticket, entry) in self.stalled.drain(..) {
-                self.retrying.insert(ticket);
-                self.journal.write(entry, ticket, true);
-            }
+            self.write_stalled();
         }
     }
 
-    /// Waits until everything written is answered.
-    pub(super) fn close(self) {
+    /// In the old order. What takes something back comes first: nothing else may take that for a run that was cut off.
+    fn write_stalled(&mut self) {
+        self.retry_at = None;
+        let is_other = |entry: &Entry| !matches!(entry, Entry::Withdraw { .. });
+        self.stalled.sort_by_key(|(ticket, entry)| (is_other(entry), *ticket));
+        self.journal.go_on();
+        for (ticket, entry) in self.stalled.drain(..) {
+            self.retrying.insert(ticket);
+            self.journal.write(entry, ticket, true);
+        }
+    }
+
+    /// Waits until everything written is answered; what could not be kept is tried a last time.
+    pub(super) fn close(mut self) {
+        self.journal.flush();
+        self.write_stalled();
         self.journal.flush();
     }
 }
@@ -242,27 +263,14 @@ impl Keeper {
 mod tests {
     use super::{Keeper, Promise};
     use crate::driver::ordered::Declined;
-    use crate::store::{Entry, Journal, MemoryStore, Recalled, Store, StoreError, Writer};
+    use crate::store::{
+        Call, Entry, Fault, Faulty, Journal, MemoryStore, PauseRecord, Store as _, Writer,
+    };
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use tokio::sync::oneshot;
     use tokio::time::Instant;
-
-    struct Full(MemoryStore, Arc<AtomicBool>);
-
-    impl Store for Full {
-        fn recall(&mut self) -> Result<Recalled, StoreError> {
-            self.0.recall()
-        }
-
-        fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
-            if self.1.load(Ordering::SeqCst) {
-                return Err(StoreError::Ended);
-            }
-            self.0.commit(batch)
-        }
-    }
 
     type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<String>)>>>;
 
@@ -274,17 +282,52 @@ mod tests {
         }
     }
 
+    /// A keeper whose commits fail so as long as it is asked for.
+    fn keeper(kept: &MemoryStore, fault: Fault) -> (Keeper, Writer, Answers, Arc<AtomicBool>) {
+        let fails = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&fails);
+        let store = Faulty::new(kept.clone(), move |call| {
+            let writes = matches!(call, Call::Commit(_));
+            (writes && asked.load(Ordering::SeqCst)).then_some(fault)
+        });
+        let (journal, writer) = Journal::by_hand(Box::new(store));
+        let answers = Answers::default();
+        let own = Arc::clone(&answers);
+        let keeper = Keeper::new(journal, move |tickets, refused| {
+            own.lock().expect("sound").push((tickets, refused));
+        });
+        (keeper, writer, answers, fails)
+    }
+
+    /// B-3, B-6: what is written before the driver has heard that something could not be kept does not pass it: the newest is what is kept.
+    #[test]
+    fn nothing_passes_what_could_not_be_kept() {
+        let mut kept = MemoryStore::default();
+        let (mut keeper, mut writer, answers, full) = keeper(&kept, Fault::Unanswered);
+        full.store(true, Ordering::SeqCst);
+        let pause = |until_unix| {
+            let record = PauseRecord { reason: "r".to_owned(), until_unix, lasts: None };
+            Entry::Pause(Some(record))
+        };
+        keeper.other(pause(1));
+        writer.write_next();
+        full.store(false, Ordering::SeqCst);
+        assert!(keeper.is_sound(), "it has not heard of it");
+        keeper.other(pause(2));
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(!keeper.is_sound());
+        keeper.retry(Instant::now() + Duration::from_mins(1));
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(keeper.is_sound(), "kept in the end");
+        let until = kept.recall().expect("told").pause.map(|pause| pause.until_unix);
+        assert_eq!(until, Some(2));
+    }
+
     /// B-24: who orders is answered when all of it is durable, not before; where it cannot be kept that is said, and it is tried again.
     #[test]
     fn an_order_is_answered_when_it_is_durable() {
-        let full = Arc::new(AtomicBool::new(false));
-        let store = Full(MemoryStore::default(), Arc::clone(&full));
-        let (journal, mut writer) = Journal::by_hand(Box::new(store));
-        let answers = Answers::default();
-        let own = Arc::clone(&answers);
-        let mut keeper = Keeper::new(journal, move |tickets, refused| {
-            own.lock().expect("sound").push((tickets, refused));
-        });
+        let (mut keeper, mut writer, answers, full) =
+            keeper(&MemoryStore::default(), Fault::Refused);
         let protect = |name: &str| Entry::Own {
             identity: name.into(),
             owned: Some(Arc::new(crate::store::Owned { pinned: true, ..Default::default() })),

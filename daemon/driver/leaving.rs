@@ -2,7 +2,7 @@
 
 use super::Driver;
 use super::farewell::definition_of_removal;
-use super::table::Found;
+use super::names::Found;
 use crate::config::Loaded;
 use crate::store::{Ended, Entry, Recalled};
 use std::collections::{BTreeSet, HashSet};
@@ -26,7 +26,7 @@ impl Driver {
                 definition: begun,
                 outcome: Ended::Failed,
                 begun: None,
-                stamp: 0,
+                stamp: recalled.stamp,
                 owes: Vec::new(),
                 paid: None,
             });

@@ -5,6 +5,7 @@
 
 pub mod watch;
 
+mod apart;
 mod asked;
 mod departed;
 mod echo;
@@ -23,6 +24,7 @@ mod leaving;
 mod lines;
 mod listing;
 mod machinery;
+mod names;
 mod natures;
 mod news;
 pub mod ordered;
@@ -33,6 +35,9 @@ mod perform;
 mod planned;
 mod pool;
 mod recall;
+mod regroup;
+mod renames;
+mod right;
 mod rows;
 mod runs;
 mod settle;
@@ -43,6 +48,7 @@ mod tell;
 mod times;
 mod undo;
 mod units;
+mod unkept;
 mod values;
 mod watches;
 mod windows;
@@ -54,14 +60,16 @@ pub use graph_change::{GraphChange, Sort, Taken};
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
+pub use right::{Clock, Right};
 use tokio::time::Instant;
-pub use undo::{Undone, undo};
+pub use undo::{Undone, to_undo, undo};
 pub use watch::Signal;
 pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
+use apart::Apart;
 use departed::Departed;
 use echo::Echo;
 use keeper::Keeper;
@@ -73,7 +81,7 @@ use settle::Settling;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_engine::{Engine, Event, Mode, Standing, Swap, Tick, VertexId};
+use steadfast_engine::{Engine, Event, Mode, Stamp, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
@@ -119,6 +127,8 @@ pub struct Driver {
     troubles: HashMap<VertexId, Trouble>,
     /// How members of groups stood when they were last looked at.
     lately: HashMap<VertexId, Lately>,
+    /// Members of groups that are none for now.
+    apart: Apart,
     /// What was changed (one-shot only).
     changed: BTreeSet<VertexId>,
     /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
@@ -133,8 +143,8 @@ pub struct Driver {
     taken_at: Instant,
     /// What that waited for to begin with.
     swap_waits: Vec<String>,
-    /// What the last load means for the graph before it.
-    graph_change: GraphChange,
+    /// What the last load means for the graph before it, until it is told.
+    graph_change: Option<GraphChange>,
     /// What is not as declared was first seen at something that is fought over.
     skirmish: bool,
     pause_reason: String,
@@ -147,7 +157,7 @@ pub struct Driver {
     times: Times,
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
-    lease: Result<(), String>,
+    lease: Result<Right, String>,
     /// Since when state cannot be kept, and why.
     unkept: Option<(Instant, String)>,
     /// It was given up for that.
@@ -192,7 +202,9 @@ impl Driver {
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
         Self {
-            engine: Engine::new(settings.slots, settings.one_shot).with_brake(settings.brake),
+            engine: Engine::new(settings.slots, settings.one_shot)
+                .with_brake(settings.brake)
+                .counting_from(Stamp(parts.recalled.stamp)),
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
             settling: Settling::default(),
@@ -218,10 +230,11 @@ impl Driver {
             next: VecDeque::new(),
             troubles: HashMap::new(),
             lately: HashMap::new(),
+            apart: Apart::default(),
             changed: BTreeSet::new(),
             looks_back: false,
             moved: Vec::new(),
-            graph_change: GraphChange::default(),
+            graph_change: None,
             fate: Err("there was none yet".to_owned()),
             refused_since: None,
             taken_at: Instant::now(),
@@ -233,7 +246,7 @@ impl Driver {
             departed: Departed::default(),
             times: Times::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
-            lease: Ok(()),
+            lease: Ok(Right::endless()),
             unkept: None,
             given_up: false,
             observing: parts.observing,
@@ -298,6 +311,7 @@ impl Driver {
             self.settling.due(),
             self.windows.due(),
             self.parking.due(),
+            self.apart.due(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -328,6 +342,7 @@ impl Driver {
         for id in self.settling.take(now) {
             self.turn(Event::Changed(id));
         }
+        self.tend_groups(now);
         if self.audience.wants_progress() && self.progress_at <= now {
             self.progress_at = now + PROGRESS;
             self.tell_progress();
@@ -366,11 +381,10 @@ impl Driver {
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => {
-                // Its runs check, and none of them is ever given a permit.
-                let graph = if self.observing.is_some() { graph.observed() } else { *graph };
-                self.load(graph, operator);
+                self.load(*graph, operator);
             }
             Input::Graph { graph: Err(why), .. } => self.refuse(why),
+            Input::Again(graph) => self.load_again(*graph),
             Input::Pause { reason, limit } => {
                 self.pause_reason = reason;
                 let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
@@ -381,13 +395,7 @@ impl Driver {
             Input::Resume => self.turn(Event::Resume),
             Input::Stop(grace) => self.turn(Event::Stop { grace }),
             Input::Ask(question) => self.answer(question),
-            Input::Lease(lease) => {
-                let is_back = lease.is_ok() && self.lease.is_err();
-                self.lease = lease;
-                if is_back {
-                    self.try_failed_again();
-                }
-            }
+            Input::Lease(lease) => self.note_lease(lease),
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {
@@ -413,50 +421,26 @@ impl Driver {
         }
     }
 
-    fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
-        let Some(keeper) = &mut self.keeper else { return };
-        let was_sound = keeper.is_sound();
-        let events = keeper.answered(tickets, refused);
-        let sound = keeper.is_sound();
-        if let Some(why) = refused
-            && was_sound
-        {
-            self.audience.hear(&News::Unkept(why));
-            self.unkept = Some((Instant::now(), why.to_owned()));
-        }
-        if sound {
-            self.unkept = None;
-        }
-        for event in events {
-            self.turn(event);
-        }
-        if sound && !was_sound {
-            self.try_failed_again();
-        }
-    }
-
-    /// State can be kept again: what was refused meanwhile gets one more attempt.
-    fn try_failed_again(&mut self) {
-        let failed: Vec<VertexId> = self
-            .table
-            .ids()
-            .filter(|id| self.engine.standing(*id) == Some(Standing::Failed))
-            .collect();
-        for id in failed {
-            self.turn(Event::Look(id));
-        }
-    }
-
-    fn load(&mut self, mut loaded: Loaded, operator: bool) {
+    fn load(&mut self, loaded: Loaded, operator: bool) {
+        // Its runs check, and none of them is ever given a permit.
+        let mut loaded = if self.observing.is_some() { loaded.observed() } else { loaded };
         let table = &self.table;
         self.parking.only(|id| table.get(id).is_some());
-        let found = self.table.find(&loaded.vertices);
-        let prepared = self
-            .take_leave(&mut loaded, &found, operator)
-            .and_then(|()| self.table.prepare(loaded, found).map_err(|error| error.to_string()));
+        let renamed = self.renamed(&loaded);
+        let found = self.table.find(&loaded.vertices, &renamed);
+        let prepared = self.take_leave(&mut loaded, &found, operator).and_then(|leave| {
+            let graph = self.table.prepare(loaded, found).map_err(|error| error.to_string())?;
+            Ok((graph, leave))
+        });
         let graph = match prepared {
-            Ok(graph) => graph,
-            Err(why) => return self.refuse(why),
+            Ok((graph, leave)) => {
+                self.ownership.take(leave, renamed);
+                graph
+            }
+            Err(why) => {
+                self.discard_replaced();
+                return self.refuse(why);
+            }
         };
         let mut recall = self.recall_renamed();
         let silent = self.silent_senders();
@@ -466,7 +450,7 @@ impl Driver {
             self.recall_parked(&recalled);
             self.forget_removals(&recalled);
             recall = self.table.recall(&recalled.resources);
-            self.take_skipped_as_done(&recall);
+            self.take_skipped_as_done(&recall, recalled.stamp);
             for id in silent.into_iter().chain(self.outdated_receivers()) {
                 // What is to be received was never sent, or something else was received: it is done again.
                 recall.entry(id).and_modify(|recall| recall.done = None);

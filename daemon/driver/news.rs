@@ -143,6 +143,15 @@ pub enum News<'a> {
         /// What.
         says: &'a str,
     },
+    /// It is in no group for now: the others of its own need not wait for it.
+    Apart {
+        /// Which.
+        identity: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+    /// It was well for long enough to be grouped again.
+    Joined(&'a str),
     /// The pause of it alone is over.
     Unparked(&'a str),
     /// It rests although it is not as declared.

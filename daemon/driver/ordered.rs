@@ -122,9 +122,9 @@ impl Driver {
         let was = before.as_ref().is_some_and(|owned| owned.pinned);
         let is_protected = before.as_ref().is_some_and(Owned::is_protected);
         let says = match order {
-            Order::Protect if was => return (None, format!("{name} is protected already")),
+            Order::Protect if was => return (None, format!("{name} {}", Order::ALREADY)),
             Order::Unprotect if !is_protected => {
-                return (None, format!("{name} was not protected"));
+                return (None, format!("{name} {}", Order::NEVER));
             }
             Order::Protect => "is protected: a graph without it is refused",
             Order::Unprotect => "is not protected any more",

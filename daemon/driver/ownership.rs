@@ -1,14 +1,17 @@
 //! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
 
 use super::departed::Renamed;
-use super::farewell::{Farewell, KeptOwned, Terms, definition_of_removal, take_leave};
-use super::table::{Found, Installed};
+use super::farewell::{
+    Farewell, KeptOwned, Terms, definition_of_removal, is_deletable, take_leave,
+};
+use super::names::Found;
+use super::table::Installed;
 use super::{Driver, News};
 use crate::config::{Loaded, Vertex};
 use crate::store::{Entry, Order, Origin, Owned, Recalled};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use steadfast_engine::{Intent, Outcome, Recall, RunId, VertexId};
+use steadfast_engine::{Intent, Outcome, RunId, VertexId};
 
 /// What is kept of whose things are, as it will be when all that was written is durable.
 #[derive(Debug, Default)]
@@ -26,13 +29,23 @@ pub(super) struct Ownership {
     all_unsettled: bool,
     /// What the graph that waits means for what it leaves out, and who has other names in it.
     farewell: Farewell,
-    renamed: Vec<Renamed>,
+    pub(super) renamed: Vec<Renamed>,
+    /// What was made since that graph was taken: whoever judged what leaves has not known of it.
+    made: BTreeSet<Arc<str>>,
     /// All of it is only looked at: nothing of what is kept changes for it.
     looks_only: bool,
     /// An operator has asked for it: what it leaves out is forgotten.
     forgets: bool,
     /// The name of the graph that runs.
     graph: Arc<str>,
+}
+
+/// What a graph means for what it leaves out, until it is taken.
+#[derive(Debug)]
+pub(super) struct Leave {
+    farewell: Farewell,
+    looks_only: bool,
+    forgets: bool,
 }
 
 impl Ownership {
@@ -85,6 +98,14 @@ impl Ownership {
     /// Whether all of the graph that was taken last is only looked at.
     pub(super) fn looks_only(&self) -> bool {
         self.looks_only
+    }
+
+    /// A graph was taken: what it means for what it leaves out, and who has other names in it.
+    pub(super) fn take(&mut self, leave: Leave, renamed: Vec<Renamed>) {
+        let Leave { farewell, looks_only, forgets } = leave;
+        (self.farewell, self.renamed) = (farewell, renamed);
+        (self.looks_only, self.forgets) = (looks_only, forgets);
+        self.made.clear();
     }
 
     /// The name of the graph that runs.
@@ -172,15 +193,13 @@ impl Context<'_> {
 }
 
 impl Driver {
-    /// What a new graph means for what it leaves out, and who is called otherwise in it. It is refused, with the reason, where
-    /// something protected would leave.
+    /// What a new graph means for what it leaves out. It is refused, with the reason, where something protected would leave.
     pub(super) fn take_leave(
-        &mut self,
+        &self,
         loaded: &mut Loaded,
         found: &[Found],
         operator: bool,
-    ) -> Result<(), String> {
-        let renamed = self.renamed(loaded);
+    ) -> Result<Leave, String> {
         let terms = Terms {
             explicit: operator,
             whole: self.settings.removes,
@@ -197,91 +216,23 @@ impl Driver {
         };
         let kept = (&self.ownership.kept, self.may_leave(loaded, found));
         let farewell = take_leave(loaded, kept, &condemned, terms);
-        let farewell = farewell.map_err(|protected| {
+        let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
             format!(
                 "protected, and not in the new graph: {names}\nhint: declare them again; or first load them with `protect: false`, or `steadfast unprotect` them"
             )
         })?;
-        (self.ownership.farewell, self.ownership.renamed) = (farewell, renamed);
-        self.ownership.looks_only = loaded.usual.noop;
-        self.ownership.forgets = operator && !loaded.usual.noop;
-        let farewell = &mut self.ownership.farewell;
-        if loaded.usual.noop {
+        let looks_only = loaded.usual.noop;
+        let forgets = operator && !looks_only;
+        if looks_only {
             farewell.says.clear();
         }
-        if !self.ownership.forgets {
+        if !forgets {
             // They are as they were when they come back; an operator's reload says what becomes of them.
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
             farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
-        Ok(())
-    }
-
-    /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
-    fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
-        let is_held = |name: &str| {
-            let runs = self.table.number(name).is_some_and(|id| self.table.get(id).is_some());
-            runs || self.ownership.kept.contains_key(name)
-        };
-        let has_run = |name: &str| {
-            let recalled = self.recalled.as_ref();
-            self.departed.contains(name)
-                || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
-        };
-        let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
-        new.filter_map(|vertex| {
-            let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
-            let mut ran = vertex.aliases.iter().filter(|(name, _)| has_run(name));
-            let former = held.next().or_else(|| ran.next().filter(|_| !has_run(&vertex.identity)));
-            let (from, definition) = former?;
-            let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
-            Some(Renamed { from, to, definition: (*definition, vertex.definition) })
-        })
-        .collect()
-    }
-
-    /// Before the first graph: what is kept moves at once, for nothing runs yet.
-    pub(super) fn rename_recalled(&mut self, recalled: &mut Recalled) {
-        for Renamed { from, to, definition } in &self.ownership.renamed {
-            recalled.rename(from, to, Some(*definition));
-        }
-        self.rename();
-    }
-
-    /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
-    /// of who runs already.
-    pub(super) fn recall_renamed(&mut self) -> BTreeMap<VertexId, Recall> {
-        let mut recall = BTreeMap::new();
-        for Renamed { from, to, definition } in &self.ownership.renamed {
-            self.values.copy(from, to, *definition);
-            let runs = self.table.number(from).and_then(|id| Some((id, self.table.get(id)?)));
-            if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
-                recall.insert(id, Recall { done: Some(definition.1), ..Recall::default() });
-            }
-        }
-        recall
-    }
-
-    /// B-18: what is kept moves, before anything is begun under the new name.
-    fn rename(&mut self) {
-        for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
-            let sent = self.values.copy(&from, &to, definition);
-            self.values.forget(&from);
-            self.departed.forget(&from);
-            if let Some(owned) = self.ownership.kept.remove(&from) {
-                self.ownership.kept.insert(Arc::clone(&to), owned);
-            }
-            self.audience
-                .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
-            let Some(keeper) = &mut self.keeper else { continue };
-            let definition = Some(definition);
-            keeper.soon(Entry::Rename { from, to: Arc::clone(&to), definition });
-            if let Some(values) = sent {
-                let values = crate::store::Hidden(values.into());
-                keeper.soon(Entry::Sent { identity: to, values });
-            }
-        }
+        Ok(Leave { farewell, looks_only, forgets })
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
@@ -417,6 +368,9 @@ impl Driver {
             if leftovers {
                 self.ownership.unsettled.insert(*id);
             }
+            if self.table.change().is_some() {
+                self.ownership.made.insert(Arc::clone(&identity));
+            }
             self.ownership.put(&identity, owned.clone());
             self.ownership.marked.insert(*id, before);
             entries.push(Entry::Own { identity, owned });
@@ -424,13 +378,16 @@ impl Driver {
         (entries, urgent)
     }
 
-    /// What was to be recorded was not: it is nobody's yet.
+    /// What was to be recorded was not: it is nobody's yet. It may have been kept, and only its answer is an error.
     pub(super) fn unmark(&mut self, vertex: VertexId) {
         for id in self.table.groups().members(&vertex).to_vec() {
             if let Some(before) = self.ownership.marked.remove(&id) {
                 let identity = self.identity(id);
-                self.ownership.put(&identity, before);
+                self.ownership.put(&identity, before.clone());
                 self.ownership.unsettled.insert(id);
+                if let Some(keeper) = &mut self.keeper {
+                    keeper.other(Entry::Own { identity, owned: before });
+                }
             }
         }
     }
@@ -472,6 +429,18 @@ impl Driver {
             let says = spared.as_deref().unwrap_or("removed, and forgotten");
             self.audience.hear(&News::Left { identity: &identity, says });
         }
+    }
+
+    /// A vertex leaves that was made while the graph without it waited (`realize`, or its first run was under way): what is removed
+    /// was judged before that, so it is removed by the next load.
+    pub(super) fn keep_if_made_since(&mut self, identity: &Arc<str>) {
+        let is_new = self.ownership.made.remove(identity);
+        if !is_new || !self.ownership.of(identity).is_some_and(is_deletable) {
+            return;
+        }
+        self.ownership.farewell.keep.insert(Arc::clone(identity));
+        let says = "was made while the graph without it waited; leaves with the next reload: `steadfast reload` removes it";
+        self.audience.hear(&News::Left { identity, says });
     }
 
     /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.

@@ -51,7 +51,8 @@ impl Parking {
         let parked = self.each.get(&id)?;
         let left = parked.until.saturating_duration_since(Instant::now());
         let until_unix = wall.saturating_add(left).as_secs();
-        Some(PauseRecord { reason: parked.reason.clone(), until_unix })
+        let lasts = Some(left.as_secs());
+        Some(PauseRecord { reason: parked.reason.clone(), until_unix, lasts })
     }
 
     fn holds(&self, id: VertexId) -> bool {
@@ -95,7 +96,8 @@ impl Driver {
         let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
         for id in self.ids_of(names) {
             let reason = reason.to_owned();
-            self.keep_parked(id, Some(PauseRecord { reason: reason.clone(), until_unix }));
+            let lasts = Some(limit.as_secs());
+            self.keep_parked(id, Some(PauseRecord { reason: reason.clone(), until_unix, lasts }));
             let identity = self.table.name(id);
             self.audience.hear(&News::Parked { identity, reason: &reason, limit });
             self.parking.each.insert(id, Parked { until, reason });
@@ -150,15 +152,13 @@ impl Driver {
         if self.settings.one_shot {
             return;
         }
-        let now = self.machinery.wall().as_secs();
+        let now = self.machinery.wall();
         for (identity, remembered) in &recalled.resources {
             let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
             else {
                 continue;
             };
-            // As with a pause of all: a clock that was wrong makes none longer than one may be.
-            let left = Duration::from_secs(record.until_unix.saturating_sub(now));
-            let left = left.min(self.settings.pause_limit);
+            let left = record.left(now, self.settings.pause_limit);
             if left.is_zero() {
                 if let Some(keeper) = &mut self.keeper {
                     let identity = Arc::from(identity.as_str());

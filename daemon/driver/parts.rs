@@ -3,6 +3,7 @@
 use super::runs::{Live, Runs, guarded};
 use super::times::Moment;
 use super::{Driver, Input, News, Ran};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use steadfast_engine::{Holding, RunId, Standing, VertexId};
 use steadfast_resources::{
@@ -239,11 +240,14 @@ impl Driver {
         })
     }
 
-    /// Of several that run as one, the one that was changed last: of a fight over them the engine knows no more.
+    /// Of several that run as one, the one that was changed last, of those in one second the one that was changed most: of a fight over
+    /// them the engine knows no more.
     pub(super) fn changed_last(&self, leader: VertexId) -> VertexId {
         let members = self.table.groups().members(&leader).iter().copied();
-        let youngest =
-            members.min_by_key(|id| self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX));
+        let youngest = members.min_by_key(|id| {
+            let age = self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX);
+            (age, Reverse(self.times.changes(*id)))
+        });
         youngest.unwrap_or(leader)
     }
 

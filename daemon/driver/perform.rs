@@ -5,7 +5,7 @@ use super::values::senders;
 use super::watch::{Hub, Signal};
 use super::{Driver, News};
 use crate::config::Vertex;
-use crate::store::{Ended, Entry, PauseRecord};
+use crate::store::{Ended, Entry, PauseRecord, Verb};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{
@@ -19,10 +19,13 @@ const LAST: Duration = Duration::from_secs(30);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Actions) {
-        if actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. }))) {
+        let loads = actions.iter().any(|a| matches!(a, Action::Tell(Notice::Loaded { .. })));
+        if loads && self.table.install_groups() {
+            self.tell_parked(false);
+        } else if loads {
             let installed = self.table.install();
             self.settle_ownership(&installed);
-            self.graph_change = installed.change;
+            self.graph_change = Some(installed.change);
             for id in installed.dropped {
                 self.forget(id, &Recall::default());
             }
@@ -137,13 +140,31 @@ impl Driver {
         self.is_deed(id) && self.table.get(id).is_some_and(watches)
     }
 
+    /// What a run is about to do to one of those it is for.
+    fn verb(&self, intent: &Intent, id: VertexId) -> Verb {
+        let live = self.runs.0.get(&intent.run);
+        if self.table.get(id).is_some_and(|entry| entry.removes) {
+            Verb::Delete
+        } else if self.is_deed(id) {
+            Verb::Run
+        } else if live.is_some_and(|live| live.creates(id)) {
+            Verb::Create
+        } else if live.is_some_and(|live| live.differences.is_empty() && live.parts.is_empty()) {
+            Verb::Refresh
+        } else {
+            Verb::Update
+        }
+    }
+
     fn begin(&mut self, intent: &Intent) {
+        self.apart.begins(intent.vertex);
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
             live.class = intent.class;
         }
-        let (created, is_lost) = match (&self.keeper, &self.lease) {
-            (Some(_), Ok(())) if self.observing.is_none() => self.mark_created(intent),
+        let unheld = self.without_lease();
+        let (created, is_lost) = match (&self.keeper, &unheld) {
+            (Some(_), None) if self.observing.is_none() => self.mark_created(intent),
             _ => (Vec::new(), false),
         };
         let urgent = is_lost
@@ -157,16 +178,17 @@ impl Driver {
             identity: self.identity(*id),
             definition: self.definition(intent.vertex, *id, intent.definition),
             stamp: intent.stamp.0,
+            verb: self.verb(intent, *id),
             owes: owes.clone(),
         };
         let begins = self.table.groups().members(&intent.vertex).iter().map(entry);
         let entries = created.into_iter().chain(begins).collect();
-        let trouble = match (&self.keeper, &self.lease) {
+        let trouble = match (&self.keeper, &unheld) {
             _ if self.observing.is_some() => {
                 Some(Trouble::new("nothing is applied: observing only"))
             }
             (None, _) => Some(Trouble::new("nothing is applied without a place to keep state")),
-            (_, Err(why)) => Some(
+            (_, Some(why)) => Some(
                 Trouble::new(format!("nothing is begun without the lease: {why}"))
                     .hint("it is tried again when the lease is had again"),
             ),
@@ -234,6 +256,8 @@ impl Driver {
         }
         let remembered = self.remembered(id, recall);
         self.lately.remove(&id);
+        self.apart.forget(id);
+        self.table.apart.remove(&id);
         self.troubles.remove(&id);
         self.watches.forget(id);
         self.times.forget(id);
@@ -241,6 +265,9 @@ impl Driver {
         self.settling.forget(id);
         let buried = self.table.is_buried(id);
         let Some(identity) = self.table.forget(id) else { return };
+        if !buried {
+            self.keep_if_made_since(&identity);
+        }
         if !buried && !self.ownership.forgets() {
             self.ownership.left(id);
             self.departed.note(&identity, &remembered);
@@ -257,6 +284,7 @@ impl Driver {
         let record = left.map(|seconds| PauseRecord {
             reason: self.pause_reason.clone(),
             until_unix: self.machinery.wall().as_secs().saturating_add(seconds),
+            lasts: Some(seconds),
         });
         match &mut self.keeper {
             Some(keeper) => keeper.pause(Entry::Pause(record)),

@@ -4,13 +4,12 @@ use super::Driver;
 use crate::store::{Ended, Entry, Recalled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use steadfast_engine::{Event, Recall, VertexId};
 use steadfast_resources::{OnInterrupt, Repeat};
 
 impl Driver {
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
-    pub(super) fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>) {
+    pub(super) fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>, stamp: u64) {
         let Some(keeper) = &mut self.keeper else { return };
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
             if let Some(entry) = self.table.waiting(id)
@@ -22,7 +21,7 @@ impl Driver {
                     definition: entry.definition,
                     outcome: Ended::Well,
                     begun: None,
-                    stamp: 0,
+                    stamp,
                     owes: Vec::new(),
                     paid: None,
                 });
@@ -52,9 +51,7 @@ impl Driver {
             return;
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.until_unix.saturating_sub(self.machinery.wall().as_secs());
-        // The clock of the wall may have been wrong then, or be wrong now: no pause is longer than one may be.
-        let left = Duration::from_secs(left).min(self.settings.pause_limit);
+        let left = kept.left(self.machinery.wall(), self.settings.pause_limit);
         let until = self.now().after(left);
         (self.pause_reason, self.pause_until) = (kept.reason, until);
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));

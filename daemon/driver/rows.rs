@@ -64,8 +64,9 @@ impl Rows {
         &self.receivers
     }
 
-    /// Who is new there, or said otherwise in anything that is kept of it; and all that removes something.
-    pub(super) fn differences(&self, new: &Self) -> Vec<VertexId> {
+    /// Who is new there, or said otherwise in anything that is kept of it; and all that removes something. Those that have another
+    /// name there are known (ascending): the numbers of all others were found by their names.
+    pub(super) fn differences(&self, new: &Self, renamed: &[VertexId]) -> Vec<VertexId> {
         let is_same = |one: &Vertex, other: &Vertex| {
             one.definition == other.definition
                 && one.delete == other.delete
@@ -74,10 +75,12 @@ impl Rows {
                 && !other.removes
                 && one.after == other.after
                 && (Arc::ptr_eq(&one.meta, &other.meta) || one.meta.noop == other.meta.noop)
-                && one.identity == other.identity
         };
         let differs = |(id, vertex): &(VertexId, &Vertex)| {
-            self.get(*id).is_none_or(|before| !is_same(before, vertex))
+            let is_renamed = renamed.binary_search(id).is_ok();
+            let before = self.get(*id).filter(|_| !is_renamed);
+            debug_assert!(before.is_none_or(|before| before.identity == vertex.identity));
+            before.is_none_or(|before| !is_same(before, vertex))
         };
         new.iter().filter(differs).map(|(id, _)| id).collect()
     }

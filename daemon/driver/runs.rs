@@ -394,6 +394,7 @@ impl Driver {
             self.troubles.entry(*id).or_insert_with(|| trouble.clone());
         }
         self.unmark(live.vertex);
+        self.apart.is_refused(live.vertex);
     }
 
     /// A run that was cancelled for its deadline says so.

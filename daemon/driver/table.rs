@@ -2,6 +2,7 @@
 
 use super::graph_change::GraphChange;
 use super::groups::Groups;
+use super::names::Found;
 use super::natures::{nature_for_engine, renumber};
 use super::rows::Rows;
 use crate::config::{Loaded, Vertex, Window};
@@ -17,21 +18,27 @@ use steadfast_resources::{Repeat, Source};
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// What runs.
-    rows: Rows,
+    pub(super) rows: Rows,
     /// What has left the graph that runs, and is there for the engine still.
     left: BTreeMap<VertexId, Vertex>,
-    numbers: HashMap<Arc<str>, VertexId>,
+    pub(super) numbers: HashMap<Arc<str>, VertexId>,
     /// How many numbers were ever given.
-    given: u32,
+    pub(super) given: u32,
     free: Vec<VertexId>,
     semaphores: HashMap<String, SemaphoreId>,
-    counts: Vec<u32>,
+    pub(super) counts: Vec<u32>,
     /// Windows by number; one that is used no more keeps its own.
     windows: Vec<(String, Window)>,
     /// The graph that waits.
     pending: Option<Pending>,
     /// Which of the running graph are one transaction.
-    groups: Groups,
+    pub(super) groups: Groups,
+    /// The same as it will be when the engine has taken it.
+    pub(super) regrouped: Option<Groups>,
+    /// Its edges between resources, where some of them can be grouped.
+    pub(super) edges: Vec<Edge>,
+    /// Who is in no group for now.
+    pub(super) apart: BTreeSet<VertexId>,
     /// The name of the running graph.
     name: String,
     /// What was removed, and is there no more but for the engine.
@@ -45,6 +52,7 @@ pub(super) struct Table {
 struct Pending {
     rows: Rows,
     groups: Groups,
+    edges: Vec<Edge>,
     change: GraphChange,
     /// Who is new, or said otherwise in anything that is kept of it.
     differs: Vec<VertexId>,
@@ -135,7 +143,8 @@ impl Table {
     /// Under which number the engine would know this resource in the graph that waits.
     #[must_use]
     pub(super) fn waiting_leader(&self, id: VertexId) -> VertexId {
-        self.pending.as_ref().map_or(id, |pending| pending.groups.leader(id))
+        let waiting = self.pending.as_ref().map(|pending| &pending.groups);
+        waiting.or(self.regrouped.as_ref()).map_or(id, |groups| groups.leader(id))
     }
 
     /// Where the events of a vertex come from: for a group, those of all its members.
@@ -192,94 +201,51 @@ impl Table {
         mut loaded: Loaded,
         mut found: Vec<Found>,
     ) -> Result<Graph, GraphError> {
-        found.extend(self.find(loaded.vertices.get(found.len()..).unwrap_or_default()));
-        self.drop_pending();
+        found.extend(self.find(loaded.vertices.get(found.len()..).unwrap_or_default(), &[]));
         let (mut alone, mut renamed) = (Vec::new(), Vec::new());
-        let ids: Vec<VertexId> = loaded
-            .vertices
-            .iter()
-            .zip(found)
-            .map(|(vertex, found)| match found {
-                Found::Known(id) => id,
-                Found::Renamed(id) => {
-                    self.numbers.insert(Arc::clone(&vertex.identity), id);
-                    renamed.push(id);
-                    id
-                }
-                Found::New => {
-                    let id = self.new_number(&vertex.identity);
-                    alone.push(id);
-                    id
-                }
-            })
-            .collect();
-        let graph = self.for_the_engine(&mut loaded, &ids);
-        let rows = Rows::new(std::mem::take(&mut loaded.vertices), ids, self.given as usize);
-        let differs = self.rows.differences(&rows);
-        let change = GraphChange::between(self, &rows, &differs);
-        let (graph, groups) = graph
-            .map_or_else(|e| (Err(e), Groups::default()), |(graph, groups)| (Ok(graph), groups));
-        self.pending = Some(Pending { rows, groups, change, differs, alone, renamed, loaded });
-        if graph.is_err() {
-            self.drop_pending();
-        }
-        graph
-    }
-
-    /// Under which names somebody runs, and nobody would in a graph of what was found so.
-    pub(super) fn missing(&self, found: &[Found]) -> Vec<Arc<str>> {
-        let mut stays = vec![false; self.given as usize];
-        for found in found {
-            if let Found::Known(id) = found
-                && let Some(stays) = stays.get_mut(id.0 as usize)
-            {
-                *stays = true;
+        let number = |found: Found| match found {
+            Found::Known(id) => id,
+            Found::Renamed(id) => {
+                renamed.push(id);
+                id
             }
-        }
-        let stays = |id: VertexId| stays.get(id.0 as usize).copied().unwrap_or_default();
-        let missing = self.rows.iter().filter(|(id, _)| !stays(*id));
-        missing.map(|(_, vertex)| Arc::clone(&vertex.identity)).collect()
-    }
-
-    /// Whether the running graph declares it, or has something that removes it.
-    pub(super) fn runs(&self, identity: &str) -> bool {
-        self.number(identity).is_some_and(|id| self.rows.has(id))
-    }
-
-    /// The number that each has, or that its former name has.
-    pub(super) fn find(&self, vertices: &[Vertex]) -> Vec<Found> {
-        let mut follower = self.rows.follow();
-        let find = |vertex: &Vertex| {
-            if let Some(id) = follower.number(&vertex.identity) {
-                return Found::Known(id);
-            }
-            // A name that only a graph has that waits is none: this graph takes its place.
-            let is_called = |name: &Arc<str>| {
-                let id = self.number(name);
-                id.filter(|id| self.get(*id).is_some_and(|before| before.identity == *name))
-            };
-            if let Some(id) = is_called(&vertex.identity) {
-                follower.found(id);
-                return Found::Known(id);
-            }
-            match vertex.aliases.iter().find_map(|(name, _)| is_called(name)) {
-                Some(id) => {
-                    follower.found(id);
-                    Found::Renamed(id)
-                }
-                None => Found::New,
+            Found::New => {
+                let id = self.new_number();
+                alone.push(id);
+                id
             }
         };
-        vertices.iter().map(find).collect()
+        let ids: Vec<VertexId> = found.into_iter().map(number).collect();
+        // Until this one can be taken, the engine has the one that waits, and so has this table.
+        let (graph, groups, edges) = match self.for_the_engine(&mut loaded, &ids) {
+            Ok(found) => found,
+            Err(error) => {
+                self.free.extend(alone);
+                self.replaced.push((Rows::default(), loaded));
+                return Err(error);
+            }
+        };
+        self.drop_pending();
+        self.regrouped = None;
+        let rows = Rows::new(std::mem::take(&mut loaded.vertices), ids, self.given as usize);
+        for id in alone.iter().chain(&renamed) {
+            if let Some(vertex) = rows.get(*id) {
+                self.numbers.insert(Arc::clone(&vertex.identity), *id);
+            }
+        }
+        renamed.sort_unstable();
+        let differs = self.rows.differences(&rows, &renamed);
+        let change = GraphChange::between(self, &rows, &differs);
+        let new = Pending { rows, groups, edges, change, differs, alone, renamed, loaded };
+        self.pending = Some(new);
+        Ok(graph)
     }
 
-    fn new_number(&mut self, identity: &Arc<str>) -> VertexId {
-        let id = self.free.pop().unwrap_or_else(|| {
+    fn new_number(&mut self) -> VertexId {
+        self.free.pop().unwrap_or_else(|| {
             self.given += 1;
             VertexId(self.given - 1)
-        });
-        self.numbers.insert(Arc::clone(identity), id);
-        id
+        })
     }
 
     /// What the engine is to know of a graph. Semaphores and windows have the numbers of this table from now on.
@@ -287,7 +253,7 @@ impl Table {
         &mut self,
         loaded: &mut Loaded,
         ids: &[VertexId],
-    ) -> Result<(Graph, Groups), GraphError> {
+    ) -> Result<(Graph, Groups, Vec<Edge>), GraphError> {
         let semaphores: Vec<SemaphoreId> =
             loaded.semaphores.iter().map(|(name, count)| self.semaphore(name, *count)).collect();
         let windows: Vec<WindowId> =
@@ -303,24 +269,20 @@ impl Table {
                 });
                 vertex.meta = Arc::clone(meta);
             }
-            declared.push(Declared {
-                id: *id,
-                definition: vertex.definition,
-                meta: Arc::clone(&vertex.meta),
-                nature: nature_for_engine(vertex.resource.nature()),
-            });
+            declared.push(declare(*id, vertex));
         }
-        let mut edges = loaded
-            .edges
-            .iter()
-            .map(|link| Edge {
-                from: declared[link.from].id,
-                to: declared[link.to].id,
-                notify: link.notify,
-            })
-            .collect();
-        let groups = Groups::find(loaded, &mut declared, &mut edges, &self.groups);
-        Ok((Graph::new(declared, edges, self.counts.clone())?, groups))
+        let links = loaded.edges.iter().map(|link| Edge {
+            from: declared[link.from].id,
+            to: declared[link.to].id,
+            notify: link.notify,
+        });
+        let all: Vec<Edge> = links.collect();
+        let mut edges = all.clone();
+        let vertices = loaded.vertices.iter();
+        let groups = Groups::find(vertices, &mut declared, &mut edges, &self.groups, &self.apart);
+        let graph = Graph::new(declared, edges, self.counts.clone())?;
+        let all = if groups.are_possible { all } else { Vec::new() };
+        Ok((graph, groups, all))
     }
 
     fn semaphore(&mut self, name: &str, count: u32) -> SemaphoreId {
@@ -376,6 +338,7 @@ impl Table {
         }
         let rows = std::mem::replace(&mut self.rows, pending.rows);
         let groups = std::mem::replace(&mut self.groups, pending.groups);
+        self.edges = pending.edges;
         self.left.retain(|id, _| !self.rows.has(*id));
         self.buried.retain(|id| !self.rows.has(*id));
         let mut dropped = Vec::new();
@@ -471,15 +434,10 @@ impl Pending {
     }
 }
 
-/// The number of a vertex of a new graph.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Found {
-    /// It has this one.
-    Known(VertexId),
-    /// It has had another name, and this number.
-    Renamed(VertexId),
-    /// Nobody knows it.
-    New,
+/// A vertex as the engine is to have it.
+pub(super) fn declare(id: VertexId, vertex: &Vertex) -> Declared {
+    let (definition, meta) = (vertex.definition, Arc::clone(&vertex.meta));
+    Declared { id, definition, meta, nature: nature_for_engine(vertex.resource.nature()) }
 }
 
 impl Vertex {

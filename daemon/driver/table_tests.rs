@@ -1,5 +1,7 @@
 //! Numbers over many graphs, by a rule that looks everything up: what only looks at what comes next must find the same.
 
+use super::departed::Renamed;
+use super::names::Found;
 use super::table::Table;
 use crate::config::{Loaded, Vertex};
 use proptest::prelude::*;
@@ -74,6 +76,18 @@ fn running(table: &Table) -> BTreeMap<VertexId, Vertex> {
     table.ids().filter_map(|id| Some((id, table.get(id)?.clone()))).collect()
 }
 
+/// Who runs under a former name; each new name has one at most.
+fn renamed(running: &BTreeMap<VertexId, Vertex>, new: &[Vertex]) -> Vec<Renamed> {
+    let runs = |name: &str| running.values().any(|other| *other.identity == *name);
+    let new = new.iter().filter(|vertex| !runs(&vertex.identity));
+    let former = new.filter_map(|vertex| {
+        let (from, _) = vertex.aliases.iter().find(|(name, _)| runs(name))?;
+        let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
+        Some(Renamed { from, to, definition: (vertex.definition, vertex.definition) })
+    });
+    former.collect()
+}
+
 /// The number of what runs under its name, or else under its former one.
 fn expected(running: &BTreeMap<VertexId, Vertex>, vertex: &Vertex) -> Option<VertexId> {
     let by_name = |name: &str| {
@@ -110,7 +124,7 @@ proptest! {
             let before = running(&table);
             let loaded = loaded(&declared);
             let vertices = loaded.vertices.clone();
-            let found = table.find(&loaded.vertices);
+            let found = table.find(&loaded.vertices, &renamed(&before, &vertices));
             prop_assert!(table.prepare(loaded, found).is_ok());
             let mut ids = BTreeSet::new();
             let (mut differs, mut added, mut changed) = (Vec::new(), 0, 0);
@@ -152,4 +166,39 @@ proptest! {
             }
         }
     }
+}
+
+/// E-17: a graph that the engine would not take leaves the one that waits as it is, names and numbers too; that one runs in its turn.
+#[test]
+fn a_graph_that_is_refused_leaves_the_one_that_waits() {
+    let plain = |name| (name, 0, false, None);
+    let mut table = Table::default();
+    let found = table.find(&loaded(&[plain(0)]).vertices, &[]);
+    assert!(table.prepare(loaded(&[plain(0)]), found).is_ok());
+    assert_eq!(table.install().differs.len(), 1);
+    let mut load = |declared: &[Declared], found: Option<Vec<Found>>| {
+        let loaded = loaded(declared);
+        let former = renamed(&running(&table), &loaded.vertices);
+        let found = found.unwrap_or_else(|| table.find(&loaded.vertices, &former));
+        let taken = table.prepare(loaded, found).is_ok();
+        let number = |table: &Table, name: u8| table.number(&format!("thing[{name}]"));
+        (taken, table.change().is_some(), [0, 1, 2, 3].map(|name| number(&table, name)))
+    };
+    let waits = load(&[plain(1), (2, 0, false, Some(0))], None);
+    let twice = vec![Found::New, Found::Known(VertexId(0)), Found::Known(VertexId(0))];
+    let refused = load(&[plain(3), plain(0), plain(1)], Some(twice));
+    assert_eq!(refused, (false, true, waits.2));
+    let installed = table.install();
+    assert_eq!(installed.differs.len(), 2);
+    let names: Vec<_> = running(&table).values().map(|it| it.identity.to_string()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let next = loaded(&[plain(1), plain(2), plain(3)]);
+    let found = table.find(&next.vertices, &[]);
+    assert!(table.prepare(next, found).is_ok());
+    let numbers: BTreeSet<_> = table.install().differs.into_iter().collect();
+    assert_eq!(
+        (numbers.len(), running(&table).len()),
+        (1, 3),
+        "one is new, with a number of its own"
+    );
 }

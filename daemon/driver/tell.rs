@@ -13,17 +13,8 @@ const NAMED: usize = 5;
 impl Driver {
     pub(super) fn tell(&mut self, notice: Notice) {
         match notice {
-            Notice::Loaded { .. } => {
-                if let Some(hub) = &self.hub {
-                    // A mount makes no event: who loads a graph need not wait for the sweep.
-                    if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
-                }
-                // It is not the one any more that converges next.
-                self.skirmish = false;
-                let graph = self.table.graph();
-                let change = std::mem::take(&mut self.graph_change);
-                self.audience.hear(&News::Loaded { graph, change: &change });
-            }
+            Notice::Loaded { .. } => self.tell_loaded(),
+            Notice::SwapWaits(_) if self.table.is_regrouping() => {}
             Notice::SwapWaits(ids) => {
                 self.note_taken(&ids);
                 let ids = self.all_concerned(&ids);
@@ -33,6 +24,9 @@ impl Driver {
                 }
             }
             Notice::SwapRefused => {
+                if self.table.drop_groups() {
+                    return;
+                }
                 self.table.drop_pending();
                 self.refuse("the daemon is stopping".to_owned());
             }
@@ -83,6 +77,19 @@ impl Driver {
         }
     }
 
+    fn tell_loaded(&mut self) {
+        // Where there is none, it is the same graph with other groups: who came or went was told.
+        let Some(change) = self.graph_change.take() else { return };
+        if let Some(hub) = &self.hub {
+            // A mount makes no event: who loads a graph need not wait for the sweep.
+            if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
+        }
+        // It is not the one any more that converges next.
+        self.skirmish = false;
+        let graph = self.table.graph();
+        self.audience.hear(&News::Loaded { graph, change: &change });
+    }
+
     /// Who is fought over moves for each repair: the fight itself was told.
     fn tell_diverged(&mut self, id: VertexId) {
         self.times.converged = None;
@@ -103,6 +110,7 @@ impl Driver {
                 };
                 let identity = self.table.name(self.changed_last(vertex));
                 self.audience.hear(&News::Contended { identity, by, repairs });
+                self.part_who_is_fought_over(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
                 let next = match self.engine.standing(vertex) {
@@ -136,6 +144,7 @@ impl Driver {
 
     fn tell_recovered(&mut self, id: VertexId) {
         self.times.note_right(id);
+        self.apart.recovered(id);
         for id in self.table.groups().members(&id) {
             self.troubles.remove(id);
             self.audience.hear(&News::Recovered(self.table.name(*id)));
@@ -148,6 +157,7 @@ impl Driver {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
             self.audience.hear(&News::Retrying { identity, trouble, after, run });
         }
+        self.note_retry(id);
     }
 
     pub(super) fn tell_started(&mut self, id: VertexId) {
@@ -243,6 +253,7 @@ impl Driver {
             let waiting = waiting.clone();
             self.audience.hear(&News::Failed { identity, trouble, waiting, run });
         }
+        self.part_who_failed(id);
     }
 
     /// What runs and who waits for whom: a few names of each.

@@ -3,15 +3,27 @@
 
 use super::Driver;
 use crate::history::{History, HistoryError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Standing;
 use steadfast_resources::host::files::printable;
-use steadfast_resources::{Host, MintKey, Trouble};
+use steadfast_resources::{Former, Host, MintKey, Trouble};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// What was put back, a line for each path; or why not.
 pub type Undone = Result<Vec<String>, Trouble>;
+
+/// What there is to be put back, in its order.
+type Steps = Vec<(PathBuf, Former)>;
+
+/// What would be put back by [`undo`]; or why that cannot be done. Changes nothing.
+pub fn to_undo(history: &History, (resource, to): (&str, Option<u64>)) -> Result<Steps, Trouble> {
+    let unknown = |error: HistoryError| Trouble::new(error.to_string());
+    let nothing = || Trouble::new(format!("nothing is kept of {resource}"));
+    let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
+    reader.undo(resource, to).map_err(unknown)
+}
 
 /// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
 /// undo is a change like others: it is in the history too.
@@ -21,10 +33,7 @@ pub fn undo(
     history: &Arc<History>,
     (resource, to): (&str, Option<u64>),
 ) -> Undone {
-    let unknown = |error: HistoryError| Trouble::new(error.to_string());
-    let nothing = || Trouble::new(format!("nothing is kept of {resource}"));
-    let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
-    let steps = reader.undo(resource, to).map_err(unknown)?;
+    let steps = to_undo(history, (resource, to))?;
     let keeper = history.keeper(resource, "undo");
     let permit = key.mint(CancellationToken::new()).kept_by(keeper);
     let mut lines = Vec::new();
@@ -67,7 +76,7 @@ impl Driver {
         if let Some(why) = &self.observing {
             return Err(format!("observing only, nothing is changed: {why}"));
         }
-        if let Err(why) = &self.lease {
+        if let Some(why) = self.without_lease() {
             return Err(format!("nothing is changed without the lease: {why}"));
         }
         if let Some(id) = self.table.number(resource).filter(|id| self.table.get(*id).is_some()) {

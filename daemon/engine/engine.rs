@@ -83,6 +83,13 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// The same that counts on from here: what an earlier one has stamped is older than all that this one stamps.
+    #[must_use]
+    pub fn counting_from(mut self, stamp: Stamp) -> Self {
+        self.stamp = self.stamp.max(stamp);
+        self
+    }
+
     /// An engine with the empty graph. `one_shot` (for `apply` and `plan`) asks for no watches and no polls (E-1).
     #[must_use]
     pub fn new(slots: Slots, one_shot: bool) -> Self {

@@ -2,10 +2,11 @@
 //!
 //! Who tells an event hands it over and goes on ([`Teller`]). One thread records what waits and then tells it to whoever follows
 //! ([`Scribe`], [`Stream`]). Whoever follows too slowly loses the oldest events and is told how many; nobody else notices.
-//! In reading order: `event`, `aside`, `stream`, `alike`, `log`, `scribe`, `recorder`.
+//! In reading order: `event`, `deeds`, `aside`, `stream`, `alike`, `log`, `scribe`, `recorder`.
 
 mod alike;
 mod aside;
+mod deeds;
 mod event;
 mod log;
 pub mod recorder;
@@ -13,6 +14,7 @@ mod scribe;
 mod stream;
 
 pub use aside::{Aside, PutAside};
+pub use deeds::{mended, ordered, undone};
 pub use event::{Event, Happening, Level, what};
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,

@@ -18,9 +18,6 @@ pub(super) const AHEAD: usize = 4096;
 /// So many may wait to be recorded. What more there is is dropped, and counted.
 pub(super) const WAITING: usize = 65_536;
 
-/// How long what is told at the end waits for what is told after it.
-const GATHER: Duration = Duration::from_millis(20);
-
 /// Where events are handed over. Handing over never waits.
 #[derive(Clone, Debug)]
 pub struct Teller {
@@ -57,8 +54,8 @@ pub(super) struct Shared {
     beats: watch::Sender<()>,
     /// Nobody records any more, nor will.
     pub(super) closed: AtomicBool,
-    /// The end is near: what is told until then is recorded with it.
-    gathering: AtomicBool,
+    /// What is told waits so many milliseconds for what is told after it.
+    gathering: AtomicU64,
     /// The last event was handed over.
     ended: AtomicBool,
     /// Told after the end.
@@ -124,7 +121,7 @@ pub fn stream() -> (Teller, Stream) {
         standing: watch::Sender::default(),
         beats: watch::Sender::default(),
         closed: AtomicBool::new(false),
-        gathering: AtomicBool::new(false),
+        gathering: AtomicU64::new(0),
         ended: AtomicBool::new(false),
         late: AtomicU64::new(0),
         aside: PutAside::default(),
@@ -196,10 +193,11 @@ impl Shared {
             }
             None => self.more.wait_while(queue, nothing).unwrap_or_else(PoisonError::into_inner),
         };
-        if self.gathering.load(Ordering::SeqCst) && !queue.told.is_empty() {
+        let gathers = Duration::from_millis(self.gathering.load(Ordering::SeqCst));
+        if !gathers.is_zero() && !queue.told.is_empty() {
             let only_told =
                 |queue: &mut Queue| queue.end.is_none() && queue.marks.is_empty() && !queue.leave;
-            let gathered = self.more.wait_timeout_while(queue, GATHER, only_told);
+            let gathered = self.more.wait_timeout_while(queue, gathers, only_told);
             queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
         }
         // Seen with the lock held: what is told later would stand behind the last event.
@@ -253,10 +251,11 @@ impl Stream {
         self.shared.beats.send_replace(());
     }
 
-    /// The end is near: what is told from now on is recorded together with it where it comes soon, so that an end does not take as many
+    /// What is told from now on waits so long for what is told after it, and is recorded together with it: so the end of a daemon does not take as many
     /// syncs as there are workers that stop.
-    pub fn gather(&self) {
-        self.shared.gathering.store(true, Ordering::SeqCst);
+    pub fn gather(&self, within: Duration) {
+        let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        self.shared.gathering.store(within, Ordering::SeqCst);
     }
 
     /// How far the log has come, from now on.

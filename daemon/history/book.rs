@@ -1,10 +1,11 @@
 //! The database that is written: entries go in together, and what is too old or too much goes out with them.
 
-use super::row::{Stored, TABLES, content_seal};
+use super::row::{self, Stored, TABLES, content_seal};
 use super::{HistoryError, Limits, database, pack};
 use crate::store::SqliteStore;
-use crate::store::database::{self as store, Fault};
+use crate::store::database::{self as store, Fault, Layout};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,9 @@ use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, U
 
 /// What this program writes, and the newest that it reads.
 pub(super) const SCHEMA: i64 = 1;
+
+/// By this a history of ours is known.
+const LAYOUT: Layout = Layout { schema: SCHEMA, asks: row::asks };
 
 /// So many free pages (4 KiB each) are given back together.
 const FREE_PAGES: u64 = 1024;
@@ -46,6 +50,27 @@ impl Kept {
     }
 }
 
+/// Why nothing of what was to be written is.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// It is more than all that may be kept. The database is as it was.
+    Beyond,
+    /// The database.
+    Fault(Fault),
+}
+
+impl From<Fault> for Unwritten {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<rusqlite::Error> for Unwritten {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
 /// The database, open for writing.
 pub(super) struct Book {
     connection: Connection,
@@ -68,6 +93,10 @@ impl Book {
         match Self::connect(&path, key.clone(), limits) {
             Ok(book) => Ok(book),
             Err(Fault::Refused(why)) => Err(refuse(why)),
+            Err(newer @ Fault::Newer { .. }) => Err(HistoryError::Newer {
+                path: path.display().to_string(),
+                why: newer.to_string(),
+            }),
             Err(Fault::Damaged(why)) => {
                 let aside = store::move_aside(&path).map_err(|error| refuse(error.to_string()))?;
                 tracing::warn!(
@@ -81,10 +110,7 @@ impl Book {
     }
 
     fn connect(path: &Path, key: SealKey, limits: Limits) -> Result<Self, Fault> {
-        let (mut connection, version) = store::open(path)?;
-        if version > SCHEMA {
-            return Err(Fault::Refused(store::newer(version, SCHEMA)));
-        }
+        let (mut connection, version) = store::open(path, &LAYOUT)?;
         connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
         store::hold(&connection)?;
         if version == 0 {
@@ -102,16 +128,24 @@ impl Book {
     }
 
     /// Writes all of these, or nothing; durable when it returns.
-    pub(super) fn commit(&mut self, jobs: &[Job], now: Duration) -> Result<(), Fault> {
+    /// Nothing is let go of that these runs have kept.
+    pub(super) fn commit(
+        &mut self,
+        jobs: &[Job],
+        now: Duration,
+        live: &BTreeSet<u64>,
+    ) -> Result<(), Unwritten> {
         let (key, limits) = (&self.key, self.limits);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior)?;
         let mut work = Work { transaction: &transaction, key, total: self.total, freed: false };
-        let mut next = self.next;
+        work.drop_older_than(now.saturating_sub(limits.age))?;
+        let (mut next, mut runs) = (self.next, live.clone());
         for job in jobs {
             match job {
                 Job::Keep(kept) => {
                     work.keep(kept)?;
+                    runs.insert(kept.stored.run);
                     next = next.max(kept.stored.number + 1);
                 }
                 Job::Settle(number, true) => work.made(*number)?,
@@ -121,8 +155,9 @@ impl Book {
         if next != self.next {
             transaction.prepare_cached("UPDATE whole SET next = ?1")?.execute([next])?;
         }
-        work.drop_older_than(now.saturating_sub(limits.age))?;
-        work.drop_beyond(limits.total)?;
+        if !work.drop_beyond(limits.total, &runs)? {
+            return Err(Unwritten::Beyond);
+        }
         let (total, freed) = (work.total, work.freed);
         transaction.commit()?;
         (self.total, self.next) = (total, next);
@@ -233,24 +268,41 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Whoever has most gives up its oldest, so that nobody who changes one file again and again drives out all others.
-    fn drop_beyond(&mut self, most: u64) -> Result<(), Fault> {
+    /// Makes room, and says whether there is enough. What these runs keep stays: else what was kept for a change would be gone before the
+    /// change is made. Where they keep nothing, there is nothing that must stay.
+    fn drop_beyond(&mut self, most: u64, runs: &BTreeSet<u64>) -> Result<bool, Fault> {
+        let held = format!("{:?}", runs.iter().collect::<Vec<_>>());
         while self.total > most {
-            let sql = "SELECT min(number), sum(weight + coalesce(stored, 0)) AS weighs
-                FROM entry LEFT JOIN content ON content.seal = entry.content
-                GROUP BY resource ORDER BY weighs DESC LIMIT 1";
-            let oldest: Option<u64> = self
-                .transaction
-                .prepare_cached(sql)?
-                .query_row((), |row| row.get(0))
-                .optional()?
-                .flatten();
-            let Some(oldest) = oldest else { return Ok(()) };
-            if !self.drop_where("number = ?1", oldest)? {
-                return Ok(());
+            let dropped = match self.next_to_go(&held)? {
+                Some(number) => self.drop_where("number = ?1", number)?,
+                None => false,
+            };
+            if !dropped {
+                return Ok(runs.is_empty());
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whoever has most gives up its oldest, so that nobody who changes one file again and again drives out all others. What the last run of
+    /// somebody keeps goes only when nobody has anything else, and then the oldest of all. `held` are runs, as a JSON array.
+    fn next_to_go(&self, held: &str) -> Result<Option<u64>, Fault> {
+        let past = "SELECT oldest FROM (
+                SELECT min(number) FILTER (WHERE run NOT IN (SELECT value FROM json_each(?1)))
+                    AS oldest, max(run) AS last, sum(weight + coalesce(stored, 0)) AS weighs
+                FROM entry LEFT JOIN content ON content.seal = entry.content GROUP BY resource)
+            WHERE oldest < last ORDER BY weighs DESC LIMIT 1";
+        let oldest = "SELECT min(number) FROM entry
+            WHERE run NOT IN (SELECT value FROM json_each(?1))";
+        for sql in [past, oldest] {
+            let mut select = self.transaction.prepare_cached(sql)?;
+            let found: Option<Option<u64>> =
+                select.query_row([held], |row| row.get(0)).optional()?;
+            if let Some(number) = found.flatten() {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     /// Drops one entry, and its content where nobody else has it.

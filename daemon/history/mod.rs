@@ -37,7 +37,7 @@ impl Default for Limits {
 }
 
 /// Why the history cannot be used.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum HistoryError {
     /// The database.
     #[error("cannot use the history in {path}: {why}")]
@@ -47,12 +47,41 @@ pub enum HistoryError {
         /// What it said.
         why: String,
     },
+    /// A newer program has made it; it was left as it is.
+    #[error("cannot use the history in {path}: {why}")]
+    Newer {
+        /// Its file.
+        path: String,
+        /// Which schemas there are.
+        why: String,
+    },
+    /// What is to be kept is more than all that may be kept, in bytes.
+    #[error("it is more than all that the history may keep (max_total, {0} bytes)")]
+    Beyond(u64),
     /// Asked for something that is not kept.
     #[error("{0}")]
     Unknown(String),
     /// What was asked for is known, and cannot be put back: nothing of it is.
     #[error("nothing is put back, because not all of it can be\n{}", .0.join("\n"))]
     Unrestorable(Vec<String>),
+}
+
+impl HistoryError {
+    /// What to do, so that it can be kept what was there before a change.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Newer { .. } => {
+                "install the steadfast that made it, or move `history` out of the state directory"
+            }
+            Self::Beyond(_) => {
+                "raise `max_total` in the settings, or turn it off: history: {max_total: 0}"
+            }
+            Self::Database { .. } | Self::Unknown(_) | Self::Unrestorable(_) => {
+                "make room for the history, or turn it off: history: {max_total: 0}"
+            }
+        }
+    }
 }
 
 /// The database of a state directory.

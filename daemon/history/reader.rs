@@ -4,6 +4,7 @@ use super::book::SCHEMA;
 use super::row::{COLUMNS, Stored, content_seal};
 use super::{HistoryError, database, pack};
 use crate::store::SqliteStore;
+use crate::store::database::Fault;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,13 @@ impl Reader {
         match version {
             SCHEMA => Ok(Some(Self { connection, key: SealKey::new(key.0), path })),
             0 => Ok(None),
-            other => Err(refuse(format!("schema {other}, and this program knows {SCHEMA}"))),
+            version => {
+                let newer = Fault::Newer { version, known: SCHEMA };
+                Err(HistoryError::Newer {
+                    path: path.display().to_string(),
+                    why: newer.to_string(),
+                })
+            }
         }
     }
 

@@ -66,6 +66,17 @@ INSERT INTO whole VALUES (1, 1);
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
      target, extended, unkept, content, seal";
 
+/// What can be asked of a history of any schema that there has been.
+pub(super) fn asks(_version: i64) -> Vec<String> {
+    let others = [
+        "SELECT seal, size, stored, packed FROM content",
+        "SELECT path, number FROM secret",
+        "SELECT id, next FROM whole",
+    ];
+    let entries = format!("SELECT {COLUMNS}, weight FROM entry");
+    others.into_iter().map(str::to_owned).chain([entries]).collect()
+}
+
 /// The parts of a former state as columns.
 struct Parts<'a> {
     shape: &'static str,

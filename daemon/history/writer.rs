@@ -1,8 +1,9 @@
 //! The one writer: runs hand in what they are about to change, a thread commits together what waits.
 
-use super::book::{Book, Job, Kept, milliseconds};
+use super::book::{Book, Job, Kept, Unwritten, milliseconds};
 use super::row::Stored;
 use super::{HistoryError, Limits, Reader, database};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -33,7 +34,11 @@ pub struct History {
     trouble: Unkept,
     /// Told when the thread has ended though nobody asked it to.
     broken: Arc<Notify>,
+    live: Live,
 }
+
+/// The runs that have kept something and go on: none of it is let go of.
+type Live = Arc<Mutex<BTreeSet<u64>>>;
 
 #[derive(Clone, Debug, Default)]
 struct Unkept(Arc<Mutex<Option<String>>>);
@@ -44,7 +49,7 @@ impl Unkept {
     }
 
     /// What came of an attempt.
-    fn note<T, E: std::fmt::Display>(&self, result: &Result<T, E>) {
+    fn note<T>(&self, result: &Result<T, HistoryError>) {
         let why = result.as_ref().err().map(ToString::to_string);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
@@ -59,7 +64,9 @@ struct Front {
     has_warned: bool,
 }
 
-type Reply = SyncSender<Result<(), String>>;
+type Written = Result<(), HistoryError>;
+
+type Reply = SyncSender<Written>;
 
 /// What a run hands in, and who waits for it.
 enum Handed {
@@ -92,6 +99,7 @@ impl History {
             front: Mutex::default(),
             trouble: Unkept::default(),
             broken: Arc::default(),
+            live: Live::default(),
         })
     }
 
@@ -179,12 +187,9 @@ impl History {
             clock: Arc::clone(&self.clock),
             book: None,
             trouble: self.trouble.clone(),
+            live: Arc::clone(&self.live),
         };
         let broken = Arc::clone(&self.broken);
-        let refuse = |why: String| {
-            let path = database(&self.state_directory).display().to_string();
-            HistoryError::Database { path, why }
-        };
         let thread = std::thread::Builder::new().name("history".to_owned());
         let thread =
             thread.spawn(move || match Book::open(&writer.state_directory, writer.limits) {
@@ -196,17 +201,18 @@ impl History {
                 }
                 Err(error) => told.send(Err(error)).unwrap_or_default(),
             });
-        let thread = thread.map_err(|error| refuse(error.to_string()))?;
-        let next = opened.recv().map_err(|_ended| refuse("its thread has ended".to_owned()))??;
+        let thread = thread.map_err(|error| self.refuse(error.to_string()))?;
+        let ended = |_ended| self.refuse("its thread has ended".to_owned());
+        let next = opened.recv().map_err(ended)??;
         front.next = next.max(front.next);
         front.writer = Some((sender, thread));
         Ok(())
     }
 
     /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
-    fn hand_in(&self, mut kept: Kept, run: &AtomicU64, wait: bool) -> Result<u64, String> {
+    fn hand_in(&self, mut kept: Kept, run: &AtomicU64, wait: bool) -> Result<u64, HistoryError> {
         let mut front = self.lock();
-        self.open(&mut front).map_err(|error| error.to_string())?;
+        self.open(&mut front)?;
         let number = front.next;
         front.next += 1;
         kept.stored.number = number;
@@ -214,10 +220,11 @@ impl History {
         kept.stored.run = run
             .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst)
             .map_or_else(|first| first, |_| number);
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).insert(kept.stored.run);
         let (reply, answer) = sync_channel(1);
         let job = Handed::Job(Job::Keep(Box::new(kept)), wait.then_some(reply));
         let sender = front.writer.as_ref().map(|(sender, _)| sender);
-        let ended = || "the thread that keeps the history has ended".to_owned();
+        let ended = || self.refuse("the thread that keeps the history has ended".to_owned());
         sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
         drop(front);
         if wait {
@@ -234,7 +241,11 @@ impl History {
         }
     }
 
-    fn warn(&self, why: &str) {
+    fn refuse(&self, why: String) -> HistoryError {
+        HistoryError::Database { path: database(&self.state_directory).display().to_string(), why }
+    }
+
+    fn warn(&self, why: &HistoryError) {
         let first = !std::mem::replace(&mut self.lock().has_warned, true);
         if first {
             tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
@@ -296,6 +307,13 @@ impl Keeper for OfRun {
     }
 }
 
+impl Drop for OfRun {
+    fn drop(&mut self) {
+        let run = self.run.load(Ordering::SeqCst);
+        self.history.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+    }
+}
+
 /// Whether something would be gone that is nowhere else.
 fn loses(former: &Former) -> bool {
     match former {
@@ -308,10 +326,10 @@ fn loses(former: &Former) -> bool {
     }
 }
 
-fn refused(path: &Path, why: &str) -> Trouble {
+fn refused(path: &Path, why: &HistoryError) -> Trouble {
     let path = printable(&path.to_string_lossy()).into_owned();
     let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
-    Trouble::new(what).hint("make room for the history, or turn it off: history: {max_total: 0}")
+    Trouble::new(what).hint(why.hint())
 }
 
 /// However the thread ends, it is known, unless it was asked to.
@@ -336,12 +354,13 @@ struct Writer {
     /// None after it has failed.
     book: Option<Book>,
     trouble: Unkept,
+    live: Live,
 }
 
 impl Writer {
     /// True where it ends since nobody will hand in anything more.
     fn run(mut self, handed: &Receiver<Handed>) -> bool {
-        self.write(&[]).unwrap_or_else(|why| tracing::debug!(why, "the history is not tidied"));
+        self.write(&[]).unwrap_or_else(|why| tracing::debug!(%why, "the history is not tidied"));
         loop {
             let first = match handed.recv_timeout(TIDY) {
                 Ok(first) => Some(first),
@@ -387,21 +406,27 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, jobs: &[Job]) -> Result<(), String> {
+    fn write(&mut self, jobs: &[Job]) -> Written {
         let now = (self.clock)();
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(book) = &mut self.book {
-            match book.commit(jobs, now) {
+            match book.commit(jobs, now, &live) {
                 Ok(()) => return Ok(()),
-                Err(error) => tracing::debug!(%error, "the history is opened anew"),
+                Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(self.limits.total)),
+                Err(Unwritten::Fault(error)) => {
+                    tracing::debug!(%error, "the history is opened anew");
+                }
             }
         }
         // After a failed sync nothing is asked of the old handle again; a damaged one is moved aside.
         self.book = None;
-        let mut book =
-            Book::open(&self.state_directory, self.limits).map_err(|error| error.to_string())?;
-        let written = book.commit(jobs, now).map_err(|error| {
-            let path = database(&self.state_directory).display().to_string();
-            HistoryError::Database { path, why: error.to_string() }.to_string()
+        let mut book = Book::open(&self.state_directory, self.limits)?;
+        let written = book.commit(jobs, now, &live).map_err(|why| match why {
+            Unwritten::Beyond => HistoryError::Beyond(self.limits.total),
+            Unwritten::Fault(error) => {
+                let path = database(&self.state_directory).display().to_string();
+                HistoryError::Database { path, why: error.to_string() }
+            }
         });
         self.book = Some(book);
         written

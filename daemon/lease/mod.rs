@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The proof that the lease is held.
@@ -53,13 +54,25 @@ pub trait Lease: Send {
 
     /// The time by which it ends: on a clock that goes on while the machine sleeps (C-6).
     fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Duration::new(
-            u64::try_from(now.tv_sec).unwrap_or_default(),
-            u32::try_from(now.tv_nsec).unwrap_or_default(),
-        )
+        boottime()
     }
 }
+
+/// Since the machine was booted, with all the time that it slept.
+#[must_use]
+pub fn boottime() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or_default(),
+        u32::try_from(now.tv_nsec).unwrap_or_default(),
+    )
+}
+
+/// Why it is lost where the machine slept, or nobody let us go on.
+const TOO_LATE: &str = "its time was over before it could be renewed";
+
+/// How long giving it back may take, where it does not end sooner by itself.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// How the lease stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,8 +80,14 @@ pub enum Standing {
     /// It was not had yet.
     #[default]
     Wanted,
-    /// It is held, as the holder of this epoch.
-    Held(u64),
+    /// It is held.
+    Held {
+        /// As the holder of this epoch.
+        epoch: u64,
+        /// Until then by [`Lease::now`], unless it is renewed; none where it holds until it is given back. Who begins something
+        /// judges by it: when the machine has slept, nobody has renewed it, and nobody has said so yet (C-6).
+        until: Option<Duration>,
+    },
     /// It was held, and is not any more.
     Lost(String),
 }
@@ -98,43 +117,45 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
     let answer = beating(stop.run_until_cancelled(lease.acquire()), &beat).await;
     let Some(answer) = answer else { return Ok(()) };
     let mut token = answer.map_err(Gone::Refused)?;
-    standing.send_replace(Standing::Held(token.epoch));
+    standing.send_replace(held(token, asked));
+    let (mut looked, mut late) = (Instant::now(), TOO_LATE.to_owned());
     loop {
         let Some(lifetime) = token.lifetime else {
             beating(stop.cancelled(), &beat).await;
             break;
         };
-        // C-3, C-5: several tries fit before the end, and none is made sooner.
-        let rest = stop.run_until_cancelled(tokio::time::sleep(lifetime / 8));
-        let rest = beating(rest, &beat).await;
-        if rest.is_none() {
+        // C-3, C-5: several tries fit before the end, also where each of them takes its time, and none is made sooner.
+        let rest = stop.run_until_cancelled(tokio::time::sleep_until(looked + lifetime / 8));
+        if beating(rest, &beat).await.is_none() {
             break;
         }
+        looked = Instant::now();
         let since = lease.now().saturating_sub(asked);
         if since < lifetime / 2 {
             continue;
         }
         let left = lifetime.saturating_sub(since);
         let at = lease.now();
-        // C-7: it never waits for longer than it may matter.
-        let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
-        let renewal = match beating(stop.run_until_cancelled(asking), &beat).await {
-            Some(Ok(renewal)) => renewal,
-            Some(Err(_)) => Renewal::Later("no answer came in time".to_owned()),
-            None => break,
+        let renewal = if left.is_zero() {
+            // C-4: whoever had it since is not asked.
+            Renewal::Lost(late.clone())
+        } else {
+            // C-7: it never waits for longer than it may matter.
+            let asking = tokio::time::timeout(left.min(lifetime / 8), lease.renew(token));
+            match beating(stop.run_until_cancelled(asking), &beat).await {
+                Some(Ok(renewal)) => renewal,
+                Some(Err(_)) => Renewal::Later("no answer came in time".to_owned()),
+                None => break,
+            }
         };
         match renewal {
             Renewal::Renewed(new) => {
-                (asked, token) = (at, new);
-                standing.send_if_modified(|now| {
-                    let held = Standing::Held(new.epoch);
-                    let changed = *now != held;
-                    *now = held;
-                    changed
-                });
+                (asked, token, late) = (at, new, TOO_LATE.to_owned());
+                standing.send_replace(held(token, asked));
             }
             Renewal::Later(why) if lease.now().saturating_sub(asked) < lifetime => {
                 tracing::warn!(event = "lease", "the lease is not renewed yet: {why}");
+                late = why;
             }
             Renewal::Later(why) | Renewal::Lost(why) => {
                 standing.send_replace(Standing::Lost(why.clone()));
@@ -142,11 +163,31 @@ pub async fn keep<L: Lease, B: Future<Output = ()>>(
             }
         }
     }
-    // C-8: said, not hidden; who comes next waits for its end.
-    if let Err(why) = lease.release(token).await {
+    give_back(lease, (token, asked), &beat).await;
+    Ok(())
+}
+
+/// It was asked for at that moment: from then on its life is counted.
+fn held(token: Token, asked: Duration) -> Standing {
+    let until = token.lifetime.map(|lifetime| asked.saturating_add(lifetime));
+    Standing::Held { epoch: token.epoch, until }
+}
+
+/// Gives it back, without waiting for longer than it may matter (C-7). Where that fails it is said, not hidden: who comes next waits
+/// for its end (C-8).
+async fn give_back<L: Lease, B: Future<Output = ()>>(
+    lease: &mut L,
+    (token, asked): (Token, Duration),
+    beat: &impl Fn() -> B,
+) {
+    let since = lease.now().saturating_sub(asked);
+    let left = token.lifetime.map_or(RELEASE, |lifetime| lifetime.saturating_sub(since));
+    let releasing = tokio::time::timeout(left.min(RELEASE), lease.release(token));
+    let released = beating(releasing, beat).await;
+    let released = released.unwrap_or_else(|_late| Err("no answer came in time".to_owned()));
+    if let Err(why) = released {
         tracing::warn!(event = "lease", "the lease could not be given back: {why}");
     }
-    Ok(())
 }
 
 /// Waits for something, and beats meanwhile.

@@ -34,6 +34,17 @@ pub struct Step {
     pub seal: u64,
 }
 
+impl Step {
+    /// Notes whether its resource has left the graph: what is changed of it then is gone, also where nothing is deleted (a service
+    /// that is stopped).
+    pub fn note_leaving(&mut self, leaves: bool) {
+        self.leaves = leaves;
+        if leaves && self.action == Action::Change {
+            self.action = Action::Remove;
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
 fn is_zero(number: &u64) -> bool {
     *number == 0

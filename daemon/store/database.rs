@@ -15,6 +15,14 @@ pub(crate) enum Fault {
     /// What is in it is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// It is left as it is: we cannot know what stands in it.
+    #[error("it was made by a newer steadfast (schema {version}, this one knows {known})")]
+    Newer {
+        /// Its schema.
+        version: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
     /// It cannot be read or written now.
     #[error("{0}")]
     Refused(String),
@@ -41,6 +49,7 @@ impl From<rusqlite::Error> for Fault {
                 | rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)
                 | rusqlite::Error::Utf8Error(..)
+                | rusqlite::Error::SqlInputError { .. }
         );
         // An unknown error is what a missing table or column gives.
         let bad = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase, ErrorCode::Unknown];
@@ -52,29 +61,117 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// Opens the file, which is made where there is none, for us alone. Also answers the version of its schema; nothing of it is
-/// changed yet.
-pub(crate) fn open(path: &Path) -> Result<(Connection, i64), Fault> {
-    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
-    let new = !path.exists();
-    let length = private(path).and_then(|file| file.metadata()).map_err(refused)?.len();
-    // SQLite takes a file of one byte for a new database.
-    if (1..512).contains(&length) {
-        return Err(Fault::Damaged(format!("it has only {length} bytes")));
+/// How a database of ours is laid out: by this it is told from one of another program.
+pub(crate) struct Layout {
+    /// The newest schema that this program knows.
+    pub(crate) schema: i64,
+    /// What can be asked of each database of a schema: tables and columns.
+    pub(crate) asks: fn(version: i64) -> Vec<String>,
+}
+
+impl Layout {
+    /// The schema of a database; 0 of one in which nothing is yet. Only reads.
+    pub(crate) fn version(&self, connection: &Connection) -> Result<i64, Fault> {
+        let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+        match version {
+            0 => is_new(connection)?,
+            known if (1..=self.schema).contains(&known) => {
+                for ask in (self.asks)(known) {
+                    connection.prepare(&ask).map_err(foreign)?;
+                }
+            }
+            older if older < 0 => return Err(not_ours(&format!("schema {older}"))),
+            newer => return Err(Fault::Newer { version: newer, known: self.schema }),
+        }
+        Ok(version)
     }
-    if new && let Some(parent) = path.parent() {
+}
+
+/// What of ours is not in it is said by the question that has no answer.
+fn foreign(error: rusqlite::Error) -> Fault {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => not_ours(&msg),
+        rusqlite::Error::SqliteFailure(failure, Some(said))
+            if failure.code == ErrorCode::Unknown =>
+        {
+            not_ours(&said)
+        }
+        other => other.into(),
+    }
+}
+
+fn not_ours(why: &str) -> Fault {
+    Fault::Damaged(format!("it is of another program: {why}"))
+}
+
+/// Reads a database at one moment, without a lock of ours and with as little as can be opened for writing; nothing of it is changed.
+pub(crate) fn read<T>(
+    path: &Path,
+    work: impl Fn(&Connection) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let read = |name: &Path, flags| {
+        let connection = Connection::open_with_flags(name, flags)?;
+        connection.busy_timeout(Duration::from_secs(2))?;
+        // What follows is of one generation, whatever a daemon commits meanwhile (B-25).
+        connection.execute_batch("BEGIN")?;
+        work(&connection)
+    };
+    let with_uri = flags | OpenFlags::SQLITE_OPEN_URI;
+    // Somebody may take it into use meanwhile: what cannot be read is looked at once more.
+    for is_last in [false, true] {
+        let Some(name) = unused(path) else { break };
+        match read(&name, with_uri) {
+            Err(fault) if !is_last || matches!(fault, Fault::Refused(_)) => {
+                tracing::debug!(%fault, "the database is looked at again");
+            }
+            decided => return decided,
+        }
+    }
+    // As a reader of a log in use it would write into the file that readers and writers share: that is the last resort.
+    if let Some(name) = shared(path) {
+        match read(&name, with_uri) {
+            Ok(found) => return Ok(found),
+            Err(fault) => tracing::debug!(%fault, "the database is in use, or was taken into use"),
+        }
+    }
+    read(path, flags)
+}
+
+/// Opens the file, which is made where there is none, for us alone. Also answers the version of its schema. What is not ours, or of a
+/// newer program, is refused before anything is opened for writing; of the rest nothing is changed yet.
+pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fault> {
+    let refused = |error: std::io::Error| Fault::Refused(error.to_string());
+    let length = match std::fs::metadata(path) {
+        Ok(found) => Some(found.len()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(refused(error)),
+    };
+    // SQLite takes a file of one byte for a new database.
+    match length {
+        Some(length @ 1..512) => {
+            return Err(Fault::Damaged(format!("it has only {length} bytes")));
+        }
+        // What was cut off with a journal beside it can only be read by one who also writes.
+        Some(512..) if !with_suffix(path, "-journal").exists() => {
+            match read(path, |connection| layout.version(connection)) {
+                Ok(_) | Err(Fault::Refused(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        _ => {}
+    }
+    drop(private(path).map_err(refused)?);
+    if length.is_none()
+        && let Some(parent) = path.parent()
+    {
         sync(parent).map_err(refused)?;
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(2))?;
-    let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    let version = layout.version(&connection)?;
     Ok((connection, version))
-}
-
-/// What it was made by, where that is not known here.
-pub(crate) fn newer(version: i64, known: i64) -> String {
-    format!("it was made by a newer steadfast (schema {version}, this one knows {known})")
 }
 
 /// From now on what is committed is on the disk.
@@ -104,7 +201,7 @@ pub(crate) fn is_new(connection: &Connection) -> Result<(), Fault> {
     if count == 0 {
         return Ok(());
     }
-    Err(Fault::Damaged("it has tables but no version".to_owned()))
+    Err(not_ours("it has tables but no version"))
 }
 
 /// Whether its pages are whole.
@@ -113,10 +210,14 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     if answer == "ok" { Ok(()) } else { Err(Fault::Damaged(answer)) }
 }
 
-/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: its log is empty or gone.
+/// A log of no more bytes than its header has holds nothing. One that only reads, and finds a header alone, waits ten seconds for
+/// what could follow: `SQLite` takes it for one that is begun anew just then.
+const LOG_HEADER: u64 = 32;
+
+/// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: nothing is in its log.
 pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     let log = PathBuf::from(format!("{}-wal", path.to_str()?));
-    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_HEADER) {
         return None;
     }
     named(path, "immutable=1")
@@ -189,7 +290,7 @@ pub(crate) fn copy_aside(
         drop(std::fs::remove_file(&aside));
         return Err(match Fault::from(error) {
             Fault::Refused(why) => Fault::Refused(format!("no copy can be kept: {why}")),
-            damaged @ Fault::Damaged(_) => damaged,
+            other => other,
         });
     }
     std::fs::File::open(&aside).and_then(|copy| copy.sync_all()).map_err(refused)?;
@@ -252,4 +353,33 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a kill leaves between the header of the log and what was to follow holds up nobody who reads.
+    #[test]
+    fn a_log_that_has_only_its_header_is_empty() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("some.db");
+        let open = Connection::open(&path).expect("opened");
+        hold(&open).expect("held");
+        open.execute_batch("CREATE TABLE t (n)").expect("written");
+        let log = with_suffix(&path, "-wal");
+        let whole = std::fs::read(&log).expect("a log");
+        assert!(unused(&path).is_none());
+        drop(open);
+        for length in [0, 32] {
+            std::fs::write(&log, &whole[..length]).expect("cut off");
+            std::fs::write(with_suffix(&path, "-shm"), vec![0; 1 << 15]).expect("written");
+            let name = unused(&path).expect("nothing is in its log");
+            assert!(name.to_string_lossy().ends_with("?immutable=1"));
+            let count = read(&path, |open| {
+                Ok(open.query_row("SELECT count(*) FROM t", (), |row| row.get::<_, i64>(0))?)
+            });
+            assert_eq!(count.expect("read"), 0);
+        }
+    }
 }

@@ -206,7 +206,8 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
         }
         let holder = Holder::read(&mut file).map_err(refuse)?;
         if !holder.is_gone() || began.elapsed() > ORPHANS {
-            return Err(StoreError::Locked { dir, pid: holder.pid, since: holder.since });
+            let Holder { pid, host, since, .. } = holder;
+            return Err(StoreError::Locked { dir, pid, host, since });
         }
         std::thread::sleep(ORPHANS / 100);
     }
@@ -224,11 +225,12 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
     })
 }
 
-/// What the lock file says of its holder: process, epoch, since when (in seconds since 1970).
+/// What the lock file says of its holder: process, epoch, since when (in seconds since 1970), on which host.
 struct Holder {
     pid: String,
     epoch: u64,
     since: Option<u64>,
+    host: Option<String>,
 }
 
 impl Holder {
@@ -239,7 +241,9 @@ impl Holder {
         let mut lines = text.lines().map(str::trim);
         let pid = lines.next().filter(|pid| !pid.is_empty()).unwrap_or("unknown").to_owned();
         let mut number = || lines.next().and_then(|line| line.parse().ok());
-        Ok(Self { pid, epoch: number().unwrap_or_default(), since: number() })
+        let (epoch, since) = (number().unwrap_or_default(), number());
+        let host = lines.next().filter(|host| !host.is_empty()).map(str::to_owned);
+        Ok(Self { pid, epoch, since, host })
     }
 
     /// Killed a moment ago: a child that it was starting has the file open until its exec.
@@ -251,7 +255,9 @@ impl Holder {
 fn name_holder(mut file: &File, epoch: u64) -> std::io::Result<()> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let since = since.map_or(0, |since| since.as_secs());
-    let text = format!("{}\n{epoch}\n{since}\n", std::process::id());
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    let text = format!("{}\n{epoch}\n{since}\n{host}\n", std::process::id());
     // In one piece, and cut afterwards: whoever reads meanwhile finds a holder.
     file.rewind()?;
     file.write_all(text.as_bytes())?;

@@ -3,7 +3,7 @@
 //! Definitions, and what a thing is, are hashes of 64 bits, written as 16 hexadecimal digits; times are seconds since 1970.
 
 use super::rules::{Readers, violations};
-use super::{Hidden, Imported, Origin, Owned, PauseRecord, Recalled, Remembered};
+use super::{Hidden, Imported, Origin, Owned, PauseRecord, Recalled, Remembered, Verb};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,8 @@ struct Document {
 struct Pause {
     reason: String,
     until: u64,
+    /// In seconds; documents of before do not say it.
+    lasts: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -37,6 +39,8 @@ struct Pause {
 struct One {
     done: Option<String>,
     interrupted: Option<String>,
+    /// What was cut off; documents of before do not say it.
+    cut: Option<String>,
     owed: Option<Owed>,
     sent: Option<String>,
     received: Option<String>,
@@ -78,6 +82,7 @@ pub fn write(exported: &Imported, hide: impl Fn(&Hidden) -> Option<Hidden>) -> S
     let one = |kept: &Remembered| One {
         done: kept.done.map(hex),
         interrupted: kept.interrupted.map(hex),
+        cut: kept.cut.map(|verb| verb.word().to_owned()),
         owed: kept.owed.clone().map(|(stamp, by)| Owed { stamp, by }),
         sent: kept.sent.as_ref().and_then(&hide).map(|Hidden(text)| text.to_string()),
         received: kept.taken.as_ref().map(ToString::to_string),
@@ -128,6 +133,7 @@ fn remembered(one: One) -> Result<Remembered, String> {
         done: one.done.as_deref().map(number).transpose()?,
         owed: one.owed.map(|owed| (owed.stamp, owed.by)),
         interrupted: one.interrupted.as_deref().map(number).transpose()?,
+        cut: one.cut.as_deref().filter(|_| one.interrupted.is_some()).map(verb).transpose()?,
         sent: one.sent.map(|text| Hidden(text.into())),
         taken: one.received.map(Into::into),
         parked: one.pause.map(pause_record),
@@ -168,11 +174,16 @@ fn owned(whose: Whose) -> Result<Owned, String> {
 }
 
 fn pause(pause: &PauseRecord) -> Pause {
-    Pause { reason: pause.reason.clone(), until: pause.until_unix }
+    Pause { reason: pause.reason.clone(), until: pause.until_unix, lasts: pause.lasts }
 }
 
 fn pause_record(pause: Pause) -> PauseRecord {
-    PauseRecord { reason: pause.reason, until_unix: pause.until }
+    PauseRecord { reason: pause.reason, until_unix: pause.until, lasts: pause.lasts }
+}
+
+fn verb(word: &str) -> Result<Verb, String> {
+    Verb::of(word)
+        .ok_or_else(|| format!("expected create, update, delete, refresh or run, found `{word}`"))
 }
 
 fn hex(number: u64) -> String {

@@ -1,6 +1,6 @@
 //! The meaning of each entry, in one place: both stores keep what this says.
 
-use super::{Ended, Entry, Hidden, Owned, PauseRecord, Recalled, Remembered, StoreError};
+use super::{Ended, Entry, Hidden, Owned, PauseRecord, Recalled, Remembered, StoreError, Verb};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub(super) struct Record {
     pub(super) owed: Option<(u64, String)>,
     /// The definition under which a run was cut off.
     pub(super) interrupted: Option<u64>,
+    /// What that run was about to do.
+    pub(super) cut: Option<Verb>,
     pub(super) flight: Option<Flight>,
     pub(super) sent: Option<Hidden>,
     pub(super) taken: Option<Arc<str>>,
@@ -23,6 +25,10 @@ pub(super) struct Record {
 pub(super) struct Flight {
     pub(super) definition: u64,
     pub(super) stamp: u64,
+    /// None in what older programs have begun.
+    pub(super) verb: Option<Verb>,
+    /// The epoch of who began it; 0 where there is none.
+    pub(super) epoch: u64,
     pub(super) owes: Vec<String>,
 }
 
@@ -38,6 +44,8 @@ pub(super) trait Rows {
     fn load(&mut self, identity: &str) -> Result<Record, StoreError>;
     fn save(&mut self, identity: &str, record: Record);
     fn whole(&mut self) -> &mut Whole;
+    /// The epoch of who writes; 0 where there is none.
+    fn epoch(&self) -> u64;
 }
 
 /// Everything, in memory.
@@ -63,6 +71,10 @@ impl Rows for Kept {
     fn whole(&mut self) -> &mut Whole {
         &mut self.whole
     }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
 }
 
 impl Kept {
@@ -71,6 +83,7 @@ impl Kept {
         let tell = |record: Record| Remembered {
             done: record.done,
             owed: record.owed,
+            cut: record.flight.as_ref().map_or(record.cut, |flight| flight.verb),
             interrupted: record.flight.map(|f| f.definition).or(record.interrupted),
             sent: record.sent,
             taken: record.taken,
@@ -99,6 +112,7 @@ impl From<Recalled> for Kept {
             done: kept.done,
             owed: kept.owed,
             interrupted: kept.interrupted,
+            cut: kept.cut,
             flight: None,
             sent: kept.sent,
             taken: kept.taken,
@@ -115,24 +129,25 @@ impl From<Recalled> for Kept {
 /// Folds one entry in.
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
-        Entry::Begin { identity, definition, stamp, owes } => {
-            reach(*stamp, rows);
-            settle(identity, rows)?;
+        Entry::Begin { identity, definition, stamp, verb, owes } => {
+            let flight = Flight {
+                definition: *definition,
+                stamp: *stamp,
+                verb: Some(*verb),
+                epoch: rows.epoch(),
+                owes: owes.iter().map(ToString::to_string).collect(),
+            };
+            begin(identity, flight, rows)?;
+        }
+        Entry::Withdraw { identity, stamp } => {
             let mut record = rows.load(identity)?;
-            let owes = owes.iter().map(ToString::to_string).collect();
-            record.flight = Some(Flight { definition: *definition, stamp: *stamp, owes });
+            record.flight = record.flight.filter(|flight| flight.stamp != *stamp);
             rows.save(identity, record);
         }
         Entry::End { identity, definition, outcome, begun, stamp, owes, paid } => {
             reach(*stamp, rows);
-            end(identity, *begun, (*outcome, *definition), rows)?;
-            let mut record = rows.load(identity)?;
-            if *outcome == Ended::Well {
-                record.done = Some(*definition);
-            }
-            let covered = |(owed, _): &(u64, String)| paid.is_some_and(|paid| *owed <= paid);
-            record.owed = record.owed.filter(|owed| !covered(owed));
-            rows.save(identity, record);
+            end(identity, (*begun, *stamp), (*outcome, *definition), rows)?;
+            ended(identity, (*outcome, *definition), *paid, rows)?;
             let owes: Vec<&str> = owes.iter().map(Arc::as_ref).collect();
             raise(&owes, *stamp, identity, rows)?;
         }
@@ -153,7 +168,10 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::Anew(identity) => {
             let record = rows.load(identity)?;
-            rows.save(identity, Record { done: None, interrupted: None, owned: None, ..record });
+            rows.save(
+                identity,
+                Record { done: None, interrupted: None, cut: None, owned: None, ..record },
+            );
         }
         Entry::Redo(identity) => {
             let record = rows.load(identity)?;
@@ -194,10 +212,13 @@ fn rename(
     let owed = old.owed.take().max(new.owed.take());
     if new == Record::default() || (new.owned.is_none() && old.owned.is_some()) {
         let called = |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
-        let cut_off = new.interrupted;
+        let cut_off = (new.interrupted, new.cut);
         new = std::mem::take(&mut old);
         new.done = new.done.map(called);
-        new.interrupted = new.interrupted.map(called).or(cut_off);
+        new.interrupted = new.interrupted.map(called);
+        if new.interrupted.is_none() {
+            (new.interrupted, new.cut) = cut_off;
+        }
     }
     new.owed = owed;
     rows.save(from, old);
@@ -205,20 +226,58 @@ fn rename(
     Ok(())
 }
 
-/// Ends what is in flight. A begin with another stamp is not the one that ends here: it was cut off, and owes.
+/// What was in flight before was cut off. One that is written again, for nobody knew whether it was kept, is the same run, or one of before.
+fn begin(identity: &str, flight: Flight, rows: &mut impl Rows) -> Result<(), StoreError> {
+    reach(flight.stamp, rows);
+    let mut record = rows.load(identity)?;
+    if record.flight.as_ref().is_some_and(|other| other.stamp > flight.stamp) {
+        return Ok(());
+    }
+    if record.flight.as_ref().is_some_and(|other| other.stamp != flight.stamp) {
+        settle(identity, rows)?;
+        record = rows.load(identity)?;
+    }
+    record.flight = Some(flight);
+    rows.save(identity, record);
+    Ok(())
+}
+
+/// What has ended well has run; what it paid is not owed any more.
+fn ended(
+    identity: &str,
+    (outcome, definition): (Ended, u64),
+    paid: Option<u64>,
+    rows: &mut impl Rows,
+) -> Result<(), StoreError> {
+    let mut record = rows.load(identity)?;
+    if outcome == Ended::Well {
+        record.done = Some(definition);
+    }
+    let covered = |(owed, _): &(u64, String)| paid.is_some_and(|paid| *owed <= paid);
+    record.owed = record.owed.filter(|owed| !covered(owed));
+    rows.save(identity, record);
+    Ok(())
+}
+
+/// Ends what is in flight. A begin with another stamp is not the one that ends here: it was cut off, and owes. One that is newer than
+/// the end has begun since: the end is written again, for nobody knew whether it was kept.
 fn end(
     identity: &str,
-    begun: Option<u64>,
+    (begun, stamp): (Option<u64>, u64),
     (outcome, definition): (Ended, u64),
     rows: &mut impl Rows,
 ) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
+    if record.flight.as_ref().is_some_and(|flight| flight.stamp > stamp) {
+        return Ok(());
+    }
     let own = record.flight.as_ref().is_none_or(|flight| Some(flight.stamp) == begun);
     if outcome == Ended::Interrupted || !own {
         settle(identity, rows)?;
         record = rows.load(identity)?;
     }
-    record.flight = None;
+    let verb = record.flight.take().map_or(record.cut, |flight| flight.verb);
+    record.cut = verb.filter(|_| outcome == Ended::Interrupted);
     record.interrupted = (outcome == Ended::Interrupted).then_some(definition);
     rows.save(identity, record);
     Ok(())
@@ -228,7 +287,7 @@ fn end(
 pub(super) fn settle(identity: &str, rows: &mut impl Rows) -> Result<(), StoreError> {
     let mut record = rows.load(identity)?;
     let Some(flight) = record.flight.take() else { return Ok(()) };
-    record.interrupted = Some(flight.definition);
+    (record.interrupted, record.cut) = (Some(flight.definition), flight.verb);
     rows.save(identity, record);
     let owes: Vec<&str> = flight.owes.iter().map(String::as_str).collect();
     raise(&owes, flight.stamp, identity, rows)

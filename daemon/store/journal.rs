@@ -70,8 +70,18 @@ struct Queue {
     flushing: usize,
     committing: bool,
     closed: bool,
+    takes: Takes,
+}
+
+/// Whether entries are taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Takes {
+    #[default]
+    All,
+    /// Something could not be kept, for this reason, and who wrote it has not said yet that it knows: what comes now must not pass it.
+    NothingNew(String),
     /// The thread is gone: whatever comes is refused.
-    dead: bool,
+    Nothing,
 }
 
 struct Waiting {
@@ -106,13 +116,23 @@ impl Journal {
         let mut attached = self.0.shared.attached();
         attached.0 += 1;
         attached.1 = Some(Box::new(on_done));
+        drop(attached);
+        self.go_on();
+    }
+
+    /// After an error all is refused, in its order, until this is called: by who has heard of it, and now tries again in the old order.
+    pub fn go_on(&self) {
+        let mut queue = self.0.shared.lock();
+        if matches!(queue.takes, Takes::NothingNew(_)) {
+            queue.takes = Takes::All;
+        }
     }
 
     /// All that is kept, after everything that was written so far. Blocks.
     pub fn recall(&self) -> Result<Recalled, StoreError> {
         let (recall, recalled) = mpsc::channel();
         let mut queue = self.0.shared.lock();
-        if !queue.dead {
+        if queue.takes != Takes::Nothing {
             queue.recalls.push(recall);
         }
         drop(queue);
@@ -125,7 +145,7 @@ impl Journal {
     pub fn ping(&self) -> oneshot::Receiver<()> {
         let (ping, answer) = oneshot::channel();
         let mut queue = self.0.shared.lock();
-        if !queue.dead {
+        if queue.takes != Takes::Nothing {
             queue.pings.push(ping);
         }
         drop(queue);
@@ -139,7 +159,8 @@ impl Journal {
         &self.0.shared.ended
     }
 
-    /// Puts an entry at the end of the log; its ticket is answered when it is durable, or could not be made so.
+    /// Puts an entry at the end of the log; its ticket is answered when it is durable, or could not be made so. One that comes after
+    /// a refused one is refused as well, before [`Self::go_on`].
     ///
     /// An entry that is not `urgent` starts no sync of its own at once: it waits up to 5 ms for another to share one with. Not
     /// urgent is what could be lost without losing anything: the begin of a run that owes nothing and may run again, the
@@ -148,9 +169,14 @@ impl Journal {
         let shared = &self.0.shared;
         let writer = shared.attached().0;
         let mut queue = shared.lock();
-        if queue.dead {
+        let refused = match &queue.takes {
+            Takes::All => None,
+            Takes::NothingNew(why) => Some(StoreError::Behind(why.clone())),
+            Takes::Nothing => Some(StoreError::Ended),
+        };
+        if let Some(refused) = refused {
             drop(queue);
-            shared.answer(&[(writer, ticket)], Err(&StoreError::Ended));
+            shared.answer(&[(writer, ticket)], Err(&refused));
             return;
         }
         let since = Instant::now();
@@ -169,7 +195,7 @@ impl Journal {
         let mut queue = shared.lock();
         queue.flushing += 1;
         shared.work.notify_one();
-        while !queue.dead && (!queue.waiting.is_empty() || queue.committing) {
+        while queue.takes != Takes::Nothing && (!queue.waiting.is_empty() || queue.committing) {
             queue = shared.idle.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.flushing -= 1;
@@ -254,7 +280,7 @@ impl Committed {
 impl Drop for Writer {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
-        queue.dead = true;
+        queue.takes = Takes::Nothing;
         queue.recalls.clear();
         queue.pings.clear();
         let mut left = std::mem::take(&mut queue.under_way);
@@ -331,6 +357,7 @@ impl Writer {
             // What waits behind them is refused too: whoever tries again does so in the old order.
             tickets.extend(queue.waiting.drain(..).map(|w| (w.writer, w.ticket)));
             queue.urgent = 0;
+            queue.takes = Takes::NothingNew(error.to_string());
         }
         drop(queue);
         self.shared.answer(&tickets, result.as_ref().copied());
@@ -377,7 +404,9 @@ impl Writer {
 
     fn recall(&mut self, recalls: Vec<Recall>) {
         for recall in recalls {
-            let recalled = self.regain().and_then(|()| self.store.recall());
+            let recalled = self.regain().and_then(|()| {
+                self.store.recall().inspect_err(|_| self.lost = Some(Instant::now()))
+            });
             // Who asked may have gone.
             let _gone = recall.send(recalled);
         }

@@ -7,6 +7,7 @@
 pub(crate) mod database;
 mod directory;
 pub mod document;
+mod faulty;
 mod fold;
 mod journal;
 mod memory;
@@ -17,6 +18,7 @@ mod rules;
 mod sqlite;
 
 pub use directory::Hold;
+pub use faulty::{Call, Fault, Faulty};
 pub use journal::{Committed, Journal, Writer};
 pub use memory::MemoryStore;
 pub use mend::{Mend, inbox, mend};
@@ -27,6 +29,7 @@ pub use sqlite::{Imported, Mended, SqliteStore, Verified};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// One thing to be kept. Identities are `kind[name]`.
@@ -40,8 +43,17 @@ pub enum Entry {
         definition: u64,
         /// The engine's stamp of the run.
         stamp: u64,
+        /// What it is about to do.
+        verb: Verb,
         /// The identities that will be owed a refresh.
         owes: Vec<Arc<str>>,
+    },
+    /// The begin with this stamp was refused, and nothing was done: where it was kept all the same, it is nothing.
+    Withdraw {
+        /// Whose.
+        identity: Arc<str>,
+        /// The stamp of the begin.
+        stamp: u64,
     },
     /// A run is over. It ends the begin of the same identity, if there was one.
     End {
@@ -116,6 +128,53 @@ pub enum Entry {
     },
 }
 
+/// What a run is about to do. Where it was cut off, an operator reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// To make what is not there.
+    Create,
+    /// To change what is there.
+    Update,
+    /// To remove what has left the graph.
+    Delete,
+    /// To heed a refresh, where nothing differs.
+    Refresh,
+    /// To do what no look can tell whether it is done (a command).
+    Run,
+}
+
+impl Verb {
+    const ALL: [Self; 5] = [Self::Create, Self::Update, Self::Delete, Self::Refresh, Self::Run];
+
+    /// In a word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Refresh => "refresh",
+            Self::Run => "run",
+        }
+    }
+
+    /// With its article, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Create => "its creation",
+            Self::Update => "a change of it",
+            Self::Delete => "its removal",
+            Self::Refresh => "a refresh of it",
+            Self::Run => "a run of it",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.word() == word)
+    }
+}
+
 /// A text that is kept and never shown: it may hold a secret that is declared as `saved`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden(pub Arc<str>);
@@ -154,6 +213,20 @@ pub struct PauseRecord {
     pub reason: String,
     /// When it ends by itself, in seconds of the wall clock since 1970.
     pub until_unix: u64,
+    /// How long that was from when it was kept, in seconds: a clock that is wrong makes it no longer. None where that is not known.
+    pub lasts: Option<u64>,
+}
+
+/// No pause is longer: a year.
+pub const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+impl PauseRecord {
+    /// How much of it is left at this time of the wall clock; of one that does not say how long it lasts, at most so much.
+    #[must_use]
+    pub fn left(&self, wall: Duration, most: Duration) -> Duration {
+        let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
+        left.min(self.lasts.map_or(most, Duration::from_secs)).min(LONGEST)
+    }
 }
 
 /// All that is kept, as told back at a start.
@@ -179,6 +252,8 @@ pub struct Remembered {
     /// A run under this definition has begun and not ended, or was cut off. What its begin owed is owed (it stands in `owed` of
     /// the others).
     pub interrupted: Option<u64>,
+    /// What that run was about to do, where that is known.
+    pub cut: Option<Verb>,
     /// What it has sent.
     pub sent: Option<Hidden>,
     /// What it has received by its last good run.
@@ -192,7 +267,7 @@ pub struct Remembered {
 impl Remembered {
     /// The same after [`Entry::Anew`].
     pub fn anew(&mut self) {
-        (self.done, self.interrupted, self.owned) = (None, None, None);
+        (self.done, self.interrupted, self.cut, self.owned) = (None, None, None, None);
     }
 }
 
@@ -205,9 +280,12 @@ impl Recalled {
         if *new == Remembered::default() || (new.owned.is_none() && record.owned.is_some()) {
             let called =
                 |old: u64| definition.filter(|(of, _)| *of == old).map_or(old, |(_, new)| new);
+            let cut_off = record.interrupted.map(called).map(|was| (was, record.cut));
+            let cut_off = cut_off.or_else(|| new.interrupted.map(|was| (was, new.cut)));
             *new = Remembered {
                 done: record.done.map(called),
-                interrupted: record.interrupted.map(called).or(new.interrupted),
+                interrupted: cut_off.map(|(definition, _)| definition),
+                cut: cut_off.and_then(|(_, verb)| verb),
                 ..std::mem::take(&mut record)
             };
         }
@@ -225,12 +303,14 @@ impl Recalled {
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another daemon holds the state directory.
-    #[error("another steadfast is running on {dir} (pid {pid}{})", since_words(*since))]
+    #[error("another steadfast is running on {dir} (pid {pid}{})", place_words(host.as_deref(), *since))]
     Locked {
         /// The state directory.
         dir: String,
         /// Its process, as far as known.
         pid: String,
+        /// The name of its host, as far as known.
+        host: Option<String>,
         /// Since when it has it, in seconds since 1970, as far as known.
         since: Option<u64>,
     },
@@ -262,6 +342,14 @@ pub enum StoreError {
         /// What it said.
         why: String,
     },
+    /// A newer program has made it; it was left as it is.
+    #[error("cannot keep state in {path}: {why}")]
+    Newer {
+        /// Its file.
+        path: String,
+        /// Which schemas there are.
+        why: String,
+    },
     /// What is kept cannot be read; it was left as it is.
     #[error("the state in {path} is damaged: {why}")]
     Damaged {
@@ -270,15 +358,19 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// Something before it could not be kept, and comes first.
+    #[error("what comes before it could not be kept: {0}")]
+    Behind(String),
     /// The thread that keeps state has ended.
     #[error("state is not kept any more: its thread has ended")]
     Ended,
 }
 
-fn since_words(since: Option<u64>) -> String {
+fn place_words(host: Option<&str>, since: Option<u64>) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let age = since.zip(now.ok()).map(|(since, now)| now.as_secs().saturating_sub(since));
-    age.map(|age| format!(", for {age} s")).unwrap_or_default()
+    let host = host.map(|host| format!(" on {host}")).unwrap_or_default();
+    host + &age.map(|age| format!(", for {age} s")).unwrap_or_default()
 }
 
 /// A place that keeps entries.

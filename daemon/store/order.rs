@@ -19,6 +19,26 @@ pub enum Order {
 }
 
 impl Order {
+    /// What is said of a thing of which nothing was to be done.
+    pub const NOTHING_DONE: [&str; 2] = [Self::ALREADY, Self::NEVER];
+
+    /// It is protected, and was before.
+    pub const ALREADY: &str = "is protected already";
+
+    /// It is not protected, and was not before.
+    pub const NEVER: &str = "was not protected";
+
+    /// The command by which it is given.
+    #[must_use]
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::Protect => "protect",
+            Self::Unprotect => "unprotect",
+            Self::Forget => "forget",
+            Self::Redo => "redo",
+        }
+    }
+
     /// What is kept of whose a thing is after this order. Of what nothing was kept, nothing is known but the graph that declares it.
     #[must_use]
     pub fn owned(self, before: Option<&Owned>, graph: &Arc<str>) -> Option<Owned> {

@@ -9,8 +9,8 @@ use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
-use crate::events::Wanted;
-use crate::store::{Mend, Order};
+use crate::events::{self, Wanted};
+use crate::store::{LONGEST, Mend, Order};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -39,6 +39,15 @@ const STEPS: usize = 100;
 
 /// Changes how much is logged, or says why not.
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// How long a pause lasts that is asked for.
+fn span(seconds: u64) -> Result<Duration, Reply> {
+    let most = LONGEST.as_secs();
+    if (1..=most).contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    Err(Reply::Refused(format!("seconds: expected 1 to {most} (a year), found {seconds}")))
+}
 
 /// All who know answers.
 pub(super) struct Clerk {
@@ -98,20 +107,15 @@ impl Clerk {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
             Ask::Pause { seconds, reason, resources } => {
-                let limit = seconds.map(Duration::from_secs);
-                if resources.is_empty() {
-                    self.shared.requests.put(Input::Pause { reason, limit });
-                } else {
-                    let park = |names, to| Question::Park { names, limit, reason, to };
-                    self.order(resources, park).await?;
-                }
+                self.pause(seconds, reason, resources).await?;
             }
             Ask::Resume { resources } if resources.is_empty() => {
-                self.shared.requests.put(Input::Resume);
+                self.of_next_driver(Input::Resume)?;
             }
             Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
             Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
             Ask::Undo { resource, to, seconds } => {
+                span(seconds)?;
                 replies.data(&self.undo(resource, to, seconds).await?).await;
             }
             Ask::Mend { what } => {
@@ -182,6 +186,29 @@ impl Clerk {
             Ok(Err(_)) => Err(self.no_driver()),
             Err(_) => Err(Reply::Unavailable(self.busy())),
         }
+    }
+
+    async fn pause(
+        &self,
+        seconds: Option<u64>,
+        reason: String,
+        resources: Vec<String>,
+    ) -> Result<(), Reply> {
+        let limit = seconds.map(span).transpose()?;
+        if resources.is_empty() {
+            return self.of_next_driver(Input::Pause { reason, limit });
+        }
+        let park = |names, to| Question::Park { names, limit, reason, to };
+        self.order(resources, park).await
+    }
+
+    /// Asks the driver, or the one that follows where none runs: unless none will.
+    fn of_next_driver(&self, request: Input) -> Result<(), Reply> {
+        if self.shared.ending.is_begun() {
+            return Err(self.no_driver());
+        }
+        self.shared.requests.put(request);
+        Ok(())
     }
 
     /// Why a driver that runs has not answered.
@@ -284,6 +311,7 @@ impl Clerk {
         match put_back.await {
             Ok(lines) => {
                 tracing::info!(event = "undone", resource, "{}", lines.join("; "));
+                self.shared.teller.tell(events::undone(&resource, &lines));
                 Ok(Undone { lines, paused: before.is_some() })
             }
             Err(refused) => {
@@ -323,7 +351,11 @@ impl Clerk {
 
     /// Orders something about what is kept: answered when it is durable.
     async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
+        let names = resources.clone();
         let ordered = self.of_driver(|to| Question::Order(order, resources, to)).await?;
+        for deed in ordered.iter().flat_map(|lines| events::ordered(order, &names, lines)) {
+            self.shared.teller.tell(deed);
+        }
         ordered.map_err(|declined| match declined {
             Declined::Unknown { names, known } => {
                 let all = || known.iter().map(String::as_str);

@@ -4,7 +4,6 @@ use super::Shared;
 use super::ending::Ending;
 use super::store::Kept;
 use crate::driver::{Answer, Driver, Inbox, Input, Parts};
-use crate::lease::Standing;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::convert::Infallible;
 use std::io;
@@ -38,19 +37,17 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
     let worker = shared.worker("driver", move |inputs, life: Life| {
         let shared = Arc::clone(&own);
         async move {
-            leftovers(&shared).await?;
-            let kept: Kept = inputs.get("store")?;
-            let mut running = Running::start(&shared, kept)?;
-            let Ok((inbox, presence)) = (&mut running.began).await else {
-                return running.broken();
+            let begun = tokio::select! {
+                begun = begin(&shared, inputs.get("store")?) => begun?,
+                // Nothing is driven yet: there is nothing to wait for.
+                () = life.stopping().cancelled() => return Ok(()),
             };
-            *shared.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
-            running.inbox = Some(inbox.clone());
+            let (mut running, inbox) = begun;
             shared.requests.attach(inbox.clone());
             life.ready(Outputs::none());
             tokio::select! {
                 ended = &mut running.ended => {
-                    return if ended.is_ok() { Ok(()) } else { running.broken() };
+                    return if ended.is_ok() { Ok(()) } else { Err(running.broken()) };
                 }
                 () = life.stopping().cancelled() => {
                     if !shared.ending.is_begun() {
@@ -62,7 +59,9 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                 never = life.tend(|| ping(&inbox)) => match never {},
             }
             tokio::select! {
-                ended = &mut running.ended => if ended.is_ok() { Ok(()) } else { running.broken() },
+                ended = &mut running.ended => {
+                    if ended.is_ok() { Ok(()) } else { Err(running.broken()) }
+                }
                 never = cut_off(&inbox, &shared.ending) => match never {},
                 () = hangs(&inbox, &shared.ending) => {
                     let what = "the driver hangs: it is left behind";
@@ -73,6 +72,18 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
         }
     });
     worker.requires("store").handles("lease").handles("graph").handles("events").grace(GRACE)
+}
+
+/// Starts a driver once nothing runs any more of the one before.
+async fn begin(shared: &Arc<Shared>, kept: Kept) -> Result<(Running<'_>, Inbox<Input>), Failure> {
+    leftovers(shared).await?;
+    let mut running = Running::start(shared, kept)?;
+    let Ok((inbox, presence)) = (&mut running.began).await else {
+        return Err(running.broken());
+    };
+    *shared.presence.lock().unwrap_or_else(PoisonError::into_inner) = presence;
+    running.inbox = Some(inbox.clone());
+    Ok((running, inbox))
 }
 
 /// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
@@ -150,15 +161,20 @@ impl<'a> Running<'a> {
         Ok(Self { shared, began, ended, inbox: None, failure })
     }
 
-    fn broken(&self) -> Result<(), Failure> {
+    fn broken(&self) -> Failure {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Err(failure.unwrap_or_else(|| Failure::again("the driver panicked; the log says where")))
+        failure.unwrap_or_else(|| Failure::again("the driver panicked; the log says where"))
     }
 }
 
 /// However the worker ends: requests wait for the next driver, and this one ends at once, unless it has ended already.
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        // It may have begun in this very moment.
+        self.began.close();
+        if let Ok((inbox, _)) = self.began.try_recv() {
+            inbox.put(Input::Stop(Duration::ZERO));
+        }
         if let Some(inbox) = &self.inbox {
             // Who has asked it something else hears that there is none.
             drop(self.shared.requests.detach(inbox));
@@ -198,8 +214,8 @@ fn drive(
             audience: (shared.audience)(),
         };
         let driver = Driver::new(shared.settings.clone(), parts);
-        if let Standing::Lost(why) = &*shared.lease.borrow() {
-            driver.inbox().put(Input::Lease(Err(why.clone())));
+        if let Some(lease) = super::lease::right(&shared.lease.borrow()) {
+            driver.inbox().put(Input::Lease(lease));
         }
         if told.send((driver.inbox(), driver.presence())).is_err() {
             return Ok(());

@@ -11,6 +11,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+/// How long what is told at the end waits to be recorded with what is told after it.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// Ends the daemon.
 #[derive(Debug)]
 pub(super) struct Ending {
@@ -36,7 +39,7 @@ impl Ending {
     pub(super) fn begin(&self) {
         if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
             systemd::stopping();
-            self.stream.gather();
+            self.stream.gather(GATHER);
         }
         self.supervisor.stop(None);
     }

@@ -3,8 +3,11 @@
 use super::Shared;
 use crate::driver::{Answer, Input};
 use crate::faults::{self, Fault};
+use crate::lease::{Answer as Answered, Lease, Renewal, Token};
+use crate::store::StoreError;
 use crate::supervisor::{Failure, Inputs, Life};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -15,14 +18,83 @@ pub(super) fn silence() -> Option<Duration> {
     silence.parse().ok().map(Duration::from_millis)
 }
 
-/// The way to the worker of each name that runs now.
+/// How long the lease holds without being renewed, where a test says so, in milliseconds.
+fn lifetime() -> Option<Duration> {
+    let lifetime = std::env::var("STEADFAST_TEST_LEASE").ok()?;
+    lifetime.parse().ok().map(Duration::from_millis)
+}
+
+/// A lease that must be renewed where a test says so, and that somebody else takes on request, as one that is shared by hosts can be.
+pub(super) struct Losable<L> {
+    lease: L,
+    lifetime: Option<Duration>,
+    is_taken: Arc<AtomicBool>,
+}
+
+/// What is said of whoever has taken it.
+const TAKEN: &str = "somebody else has the lease: a fault was put into it";
+
+impl<L> Losable<L> {
+    fn token(&self, token: Token) -> Token {
+        Token { lifetime: self.lifetime.or(token.lifetime), ..token }
+    }
+
+    fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::SeqCst)
+    }
+}
+
+impl<L: Lease<Refusal = StoreError>> Lease for Losable<L> {
+    type Refusal = StoreError;
+
+    fn acquire(&mut self) -> Answered<'_, Result<Token, StoreError>> {
+        Box::pin(async move {
+            if self.is_taken() {
+                let (dir, why) = (String::new(), TAKEN.to_owned());
+                return Err(StoreError::Directory { dir, why, denied: false });
+            }
+            let token = self.lease.acquire().await?;
+            Ok(self.token(token))
+        })
+    }
+
+    fn renew(&mut self, token: Token) -> Answered<'_, Renewal> {
+        Box::pin(async move {
+            if self.is_taken() {
+                return Renewal::Lost(TAKEN.to_owned());
+            }
+            match self.lease.renew(token).await {
+                Renewal::Renewed(new) => Renewal::Renewed(self.token(new)),
+                other => other,
+            }
+        })
+    }
+
+    fn release(&mut self, token: Token) -> Answered<'_, Result<(), String>> {
+        self.lease.release(token)
+    }
+
+    fn now(&self) -> Duration {
+        self.lease.now()
+    }
+}
+
+/// The way to the worker of each name that runs now, and whether somebody else has the lease.
 #[derive(Clone, Default)]
-pub(super) struct Faults(Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Fault>>>>);
+pub(super) struct Faults {
+    ways: Arc<Mutex<HashMap<String, mpsc::UnboundedSender<Fault>>>>,
+    is_lease_taken: Arc<AtomicBool>,
+}
 
 impl Faults {
+    /// The same lease, which can be lost on request.
+    pub(super) fn losable<L>(&self, lease: L) -> Losable<L> {
+        Losable { lease, lifetime: lifetime(), is_taken: Arc::clone(&self.is_lease_taken) }
+    }
+
     /// Puts a fault into the worker that runs now; whether there is one.
     pub(super) fn inject(&self, worker: &str, fault: Fault) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(worker).is_some_and(|way| way.send(fault).is_ok())
     }
 
@@ -41,7 +113,7 @@ impl Faults {
         let (all, name) = (self.clone(), name.to_owned());
         move |inputs, life| {
             let (way, mut faults) = mpsc::unbounded_channel();
-            all.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), way);
+            all.ways.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), way);
             let work = start(inputs, life);
             Box::pin(async move {
                 // One that hangs keeps all that it has.
@@ -65,8 +137,9 @@ impl Shared {
     /// its thread.
     pub(super) fn inject(&self, worker: &str, how: &str) -> Result<(), String> {
         if let ("lease", "lost" | "found") = (worker, how) {
-            let lost = || Err("a fault was put into it".to_owned());
-            self.requests.put(Input::Lease(if how == "lost" { lost() } else { Ok(()) }));
+            // One that is never renewed is never found to be lost.
+            lifetime().ok_or("the lease has no end: see STEADFAST_TEST_LEASE")?;
+            self.faults.is_lease_taken.store(how == "lost", Ordering::SeqCst);
             return Ok(());
         }
         let fault = Fault::named(how).ok_or_else(|| format!("no fault is named `{how}`"))?;

@@ -1,11 +1,12 @@
 //! The worker that reads the graph: at the start, on request, and with `--watch` when one of its files changes. A graph is a
 //! value that is handed to the driver; nobody is started anew for it.
 
+use super::accepted::{self, Generation};
 use super::requests::Requests;
-use super::{Shared, accepted, systemd};
+use super::{Shared, systemd};
 use crate::config::{self, Loaded, Options, Text};
 use crate::driver::watch::{Hub, Signal};
-use crate::driver::{Input, Question, Taken};
+use crate::driver::{Answer, Input, Pulse, Question, Taken};
 use crate::events::{Happening, Level, Teller};
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -344,6 +345,7 @@ impl Asked {
     /// Gives it to the driver; when that has taken it, it is kept, unless it is only looked at.
     fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
         let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
+        let generation = Generation::of(&graph);
         this.requests.put(Input::Graph { graph: Ok(graph), operator });
         if texts.is_empty() {
             return;
@@ -353,7 +355,11 @@ impl Asked {
         this.requests.put(Input::Ask(Question::Taken(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
-            let Ok(Ok(taken)) = fate.await else { return };
+            let taken = match fate.await {
+                Ok(Ok(taken)) => taken,
+                Ok(Err(why)) => return this.hold(&why).await,
+                Err(_) => return,
+            };
             *this.instead.lock().unwrap_or_else(PoisonError::into_inner) = None;
             this.take(number, Arc::clone(&texts));
             let Some(directory) = this.graph.kept_in.clone().filter(|_| !taken.looks_only) else {
@@ -365,9 +371,27 @@ impl Asked {
             if this.handed.load(Ordering::SeqCst) != number {
                 return;
             }
-            let keep = tokio::task::spawn_blocking(move || this.keep(&directory, number, &texts));
-            drop(keep.await);
+            let keep = move || this.keep(&directory, number, (&generation, &texts));
+            drop(tokio::task::spawn_blocking(keep).await);
         });
+    }
+
+    /// A graph was refused by the driver. One that has none yet runs the one that was taken last: a host is not left alone because
+    /// something protected would leave it.
+    async fn hold(&self, why: &str) {
+        let (to, pulse) = oneshot::channel();
+        let tell = move |pulse: Pulse| to.send(pulse.counts.total).unwrap_or_default();
+        self.requests.put(Input::Ping(Answer(Box::new(tell))));
+        if pulse.await != Ok(0) {
+            return;
+        }
+        let graph = match self.latest().await {
+            Some(graph) => Some(graph),
+            None => self.accepted(why).await,
+        };
+        if let Some(graph) = graph {
+            self.requests.put(Input::Again(graph));
+        }
     }
 
     /// This one was taken.
@@ -391,13 +415,13 @@ impl Asked {
     }
 
     /// Keeps what was taken, unless what came after it is kept already.
-    fn keep(&self, directory: &Path, number: u64, texts: &[Text]) {
+    fn keep(&self, directory: &Path, number: u64, given: (&Generation, &[Text])) {
         let mut last = self.kept();
         if *last >= number {
             return;
         }
         *last = number;
-        match accepted::write(directory, &self.graph.paths, texts) {
+        match accepted::write(directory, &self.graph.paths, given) {
             Ok(false) => {}
             Ok(true) => {
                 let mut latest = self.taken();

@@ -1,8 +1,8 @@
 //! The worker that holds the lease. Losing it ends nobody: nothing is begun until it is had again.
 
 use super::{Shared, TELLS};
-use crate::driver::Input;
-use crate::lease::{Gone, Lease, Standing, keep};
+use crate::driver::{Input, Right};
+use crate::lease::{Gone, Lease, Standing, boottime, keep};
 use crate::store::StoreError;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
@@ -48,17 +48,31 @@ where
     worker.last(TELLS)
 }
 
-/// Tells each time that it is held.
+/// What a driver is to know of it; nothing where it was not had yet.
+pub(super) fn right(standing: &Standing) -> Option<Result<Right, String>> {
+    match standing {
+        Standing::Wanted => None,
+        Standing::Held { until: None, .. } => Some(Ok(Right::endless())),
+        Standing::Held { until: Some(end), .. } => Some(Ok(Right::until(*end, Arc::new(boottime)))),
+        Standing::Lost(why) => Some(Err(why.clone())),
+    }
+}
+
+/// Tells each time that it is held, and until when.
 async fn tell(shared: &Shared, life: &Life, seen: &mut watch::Receiver<Standing>) {
-    let mut is_ready = false;
+    let mut told = None;
     loop {
         let standing = seen.borrow_and_update().clone();
-        if let Standing::Held(epoch) = standing {
-            life.say(format!("held, epoch {epoch}"));
-            if !std::mem::replace(&mut is_ready, true) {
+        if let Standing::Held { epoch, .. } = standing {
+            if told != Some(epoch) {
+                life.say(format!("held, epoch {epoch}"));
+            }
+            if told.replace(epoch).is_none() {
                 life.ready(Outputs::none());
             }
-            shared.requests.put(Input::Lease(Ok(())));
+            if let Some(right) = right(&standing) {
+                shared.requests.put(Input::Lease(right));
+            }
         }
         if seen.changed().await.is_err() {
             return;

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn what_is_paused_meanwhile_is_carried_over() {
-        let pause = |reason: &str| PauseRecord { reason: reason.to_owned(), until_unix: 9 };
+        let pause =
+            |reason: &str| PauseRecord { reason: reason.to_owned(), until_unix: 9, lasts: None };
         let park = |name: &str, pause| Entry::Park { identity: name.into(), pause };
         let mut memory = MemoryStore::default();
         memory.commit(&[park("file[a]", Some(pause("before")))]).expect("kept");

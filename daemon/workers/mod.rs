@@ -28,6 +28,7 @@ mod telling;
 mod told;
 mod watchdog;
 
+pub use accepted::{Generation, generation};
 pub use desk::SetLog;
 pub use graph::{FirstRefused, GraphSource};
 pub use judging::readers;
@@ -188,6 +189,8 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     // No worker: whoever follows hears of those that break.
     let beaten = shared.stream.clone();
     tokio::spawn(async move { beaten.beat(telling::TOGETHER).await });
+    #[cfg(debug_assertions)]
+    let local = shared.faults.losable(local);
     let clerk = desk::Clerk { shared: Arc::clone(&shared), set_log: setup.set_log };
     let stops = setup.signals.stops();
     let mut workers = vec![

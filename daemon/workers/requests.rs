@@ -38,9 +38,14 @@ impl Requests {
     pub(super) fn put(&self, request: Input) {
         let mut state = self.lock();
         let graph = is_graph(&request);
-        match &state.inbox {
-            Some(inbox) => inbox.put(request),
-            None => return state.waiting.push(request),
+        if let Some(inbox) = &state.inbox {
+            inbox.put(request);
+        } else {
+            if matches!(request, Input::Lease(_)) {
+                // How it stands counts, not how it stood: it may be renewed for long while there is no driver.
+                state.waiting.retain(|older| !matches!(older, Input::Lease(_)));
+            }
+            return state.waiting.push(request);
         }
         state.has_graph |= graph;
     }
@@ -101,7 +106,7 @@ fn is_request(input: &Input) -> bool {
 
 /// Whether whoever gets it has a graph; one that could not be read is none.
 fn is_graph(input: &Input) -> bool {
-    matches!(input, Input::Graph { graph: Ok(_), .. })
+    matches!(input, Input::Graph { graph: Ok(_), .. } | Input::Again(_))
 }
 
 #[cfg(test)]

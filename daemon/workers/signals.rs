@@ -6,10 +6,14 @@ use crate::driver::Input;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// How much it matters that signals cannot be read, beside other fatal failures.
 const RANK: u8 = 1;
+
+/// So long may a signal lie there untaken.
+const APART: Duration = Duration::from_millis(500);
 
 /// Obeys signals to the last: also while all others stop.
 pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
@@ -24,7 +28,12 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
             loop {
                 let signal = tokio::select! {
                     signal = signals.next() => signal,
-                    () = life.beat() => continue,
+                    () = life.beat() => {
+                        if signals.hangs(APART).await {
+                            return Err(Failure::again("the thread that takes signals hangs"));
+                        }
+                        continue;
+                    }
                     () = life.stopping().cancelled() => return Ok(()),
                 };
                 let signal = signal.map_err(|error| failure(&signals, error))?;

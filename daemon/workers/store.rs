@@ -7,7 +7,7 @@ use super::Shared;
 use super::judging::readers;
 use super::mending::{Asked, Carried, NOT_PAUSED};
 use crate::driver::{Input, Signal};
-use crate::events::{Happening, Level};
+use crate::events::{self, Happening, Level};
 use crate::store::{
     Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
 };
@@ -16,6 +16,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How much it matters that another one has taken the state, beside other fatal failures.
 const RANK: u8 = 6;
@@ -160,10 +161,7 @@ async fn keep(
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         never = tend_history(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
-        never = life.tend(|| {
-            hold.look();
-            journal.ping()
-        }) => match never {},
+        never = life.tend(|| answers(&hold, &journal)) => match never {},
     };
     // What was written is durable, and the directory is free, before the worker has ended.
     let history = Arc::clone(&shared.history);
@@ -176,6 +174,21 @@ async fn keep(
         None => Ok(()),
         Some(wanted) => Err(life.during(carry_out(shared, wanted, hold, true)).await),
     }
+}
+
+/// Asks whether the directory is still ours, and the thread that keeps the state whether it lives. A disk that hangs holds up neither
+/// this loop nor what else turns in it.
+fn answers(hold: &Arc<Hold>, journal: &Journal) -> oneshot::Receiver<()> {
+    let (to, answer) = oneshot::channel();
+    let (hold, ping) = (Arc::clone(hold), journal.ping());
+    tokio::spawn(async move {
+        let looked = tokio::task::spawn_blocking(move || hold.look()).await;
+        if looked.is_ok() && ping.await.is_ok() {
+            // Nobody waits any more: the worker has ended.
+            to.send(()).unwrap_or_default();
+        }
+    });
+    answer
 }
 
 /// Where the thread that keeps the history ends, another one takes its place, and a driver that of the one who had handed something in:
@@ -258,6 +271,9 @@ async fn carry_out(
     };
     let done = tokio::task::spawn_blocking(work).await;
     let done = done.unwrap_or_else(|error| Err(error.to_string()));
+    if let Some(deed) = done.as_ref().ok().and_then(|lines| events::mended(what, lines)) {
+        shared.teller.tell(deed);
+    }
     // Who asked may have gone; it is done all the same.
     drop(answer.send(done));
     Failure::again("another state is kept from now on")
@@ -269,12 +285,16 @@ fn advice(error: &StoreError) -> &'static str {
         StoreError::Damaged { .. } => {
             "hint: nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside"
         }
+        StoreError::Newer { .. } => {
+            "hint: nothing was changed; install the steadfast that made it; it is tried again every 15 s"
+        }
         StoreError::Database { .. }
         | StoreError::Directory { .. }
         | StoreError::Locked { .. }
         | StoreError::Fenced { .. }
+        | StoreError::Behind(_)
         | StoreError::Ended => {
-            "hint: see whether its file system is full or read-only, or a newer steadfast made it; it is tried again every 15 s"
+            "hint: see whether its file system is full or read-only; it is tried again every 15 s"
         }
     }
 }

@@ -55,3 +55,15 @@ fn what_was_made_on_another_machine_is_not_removed() {
         }
     }
 }
+
+/// F-16: what the load of an `apply` adopts is not planned to be removed.
+#[test]
+fn f16_what_was_made_on_another_machine_is_planned_to_stay() {
+    let host = Host::with(MADE);
+    host.apply().exits(0);
+    host.graph(EMPTIER).plan().exits(0).prints("- file[made]");
+    made_on(&host, "0123456789abcdef0123456789abcdef");
+    host.plan().exits(0).prints_nothing_of("file[made]");
+    host.apply().exits(0).prints_nothing_of("changed file[made]");
+    assert!(host.exists("made"));
+}

@@ -110,3 +110,31 @@ fn a_kept_graph_loses_nothing() {
     is_as_before(&host, &secret);
     stop(daemon);
 }
+
+/// B-16, B-18: a name that left at a start and comes back is who it was, and not the other one that it declares as its former name and that
+/// still runs; each is removed in its turn.
+#[test]
+fn who_comes_back_takes_no_others_place() {
+    let file = |name: &str, more: &str| {
+        format!(
+            "{STAYS}  file: [{{name: {name}, path: $DIR/{name}, content: x, meta: {{on_remove: delete}}{more}}}]\n"
+        )
+    };
+    let host = Host::with(&file("new", ""));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    stop(daemon);
+    host.graph(&file("other", ""));
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("left", "file[new]");
+    daemon.wait_for("converged");
+    host.graph(&file("new", ", aliases: [other]"));
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for_of("changed", "file[other]");
+    host.wait_until("it is removed", || !host.exists("other"));
+    assert!(host.exists("new"));
+    host.graph(STAYS);
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for_of("changed", "file[new]");
+    host.wait_until("it is removed", || !host.exists("new"));
+}

@@ -193,10 +193,10 @@ fn a_driver_that_hangs_is_named_and_starves_the_watchdog() {
 }
 
 /// A thread of a process that is stopped as if it hung, until this ends.
-struct Stopped(Pid);
+pub(crate) struct Stopped(Pid);
 
 impl Stopped {
-    fn thread(daemon: &Daemon, name: &str) -> Self {
+    pub(crate) fn thread(daemon: &Daemon, name: &str) -> Self {
         assert!(is_root(), "this test must run as root");
         let tasks = format!("/proc/{}/task", daemon.pid());
         let tasks = std::fs::read_dir(tasks).expect("it runs").flatten();

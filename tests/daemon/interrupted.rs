@@ -1,7 +1,7 @@
 //! What was begun and has no end is unknown at the next start: it is looked at, and what its kind says follows.
 
 use crate::host::Host;
-use steadfast::store::{Entry, SqliteStore, Store as _};
+use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
 
 const GRAPH: &str = r#"
 graph: g
@@ -25,10 +25,12 @@ fn a_begin_without_an_end_is_unknown() {
             identity: "file[f]".into(),
             definition: recalled.resources["file[f]"].done.expect("done"),
             stamp: recalled.stamp + 1,
+            verb: Verb::Update,
             owes: vec!["exec[told]".into()],
         };
         store.commit(&[begin]).expect("kept");
         drop(store);
+        host.ask_daemon(&["state", "show", "file[f]"]).exits(0).prints("a change of it was begun");
         host.remove("f");
         if let Some(content) = found {
             host.write("f", content);

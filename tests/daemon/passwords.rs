@@ -98,6 +98,44 @@ fn a_running_daemon_repairs_what_is_not_saved() {
     assert_eq!(password(&host), first);
 }
 
+/// One that is not saved, made, and lost before its receiver had it (a kill between the two): no start makes another one, the receiver
+/// fails and says why, until somebody asks for another.
+#[test]
+fn what_is_lost_before_its_receiver_has_it_is_not_made_anew_unasked() {
+    let between = "recv: {content: {template: \"pw=${p}\\n\", values: {p: \"password[db].password\"}}}, after: \"exec[between]\"}";
+    let command = "  exec:\n  - {name: between, shell: /bin/sh, cmd: \"echo runs >> $DIR/runs; while ! test -e $DIR/go; do $DIR/sleep 0.01; done\", after: \"password[db]\", on_interrupt: rerun}\n";
+    let of = |switch: &str| {
+        let (before, _) = GRAPH.split_once("recv:").expect("a receiver");
+        let (_, after) = GRAPH.split_once("password[db].password\"}}}}").expect("a receiver");
+        let graph = format!("{before}{between}{after}{command}");
+        graph.replace("SAVED", "").replace("SWITCH", switch)
+    };
+    let host = Host::with(&of("one"));
+    let daemon = host.run(&[]);
+    // It is told when that it was made is durable.
+    daemon.wait_for_of("changed", "password[db]");
+    host.wait_for_lines("runs", 1);
+    daemon.kill_with_children();
+    assert!(!host.exists("conf"));
+    host.write("go", "");
+    for _ in 0..2 {
+        let mut daemon = host.run(&[]);
+        let failed = daemon.wait_for_of("failed", "file[conf]");
+        let why = "the value of `content` is not kept, and nothing was done with it yet";
+        assert!(failed.message.contains(why), "{failed:?}");
+        host.ask_daemon(&["status"]).exits(1).prints(why);
+        assert!(!host.exists("conf"), "an empty password, or another one");
+        host.ask_daemon(&["stop"]).exits(0);
+        assert_eq!(daemon.ends(), 0);
+        let made =
+            |line: &crate::daemon::Line| line.event == "changed" && line.resource == "password[db]";
+        assert!(!daemon.log().iter().any(made), "it was made anew: {:#?}", daemon.log());
+    }
+    host.graph(&of("two"));
+    host.run(&[]).wait_for("converged");
+    assert_eq!(password(&host).len(), 40);
+}
+
 /// A secret that changes is given to whom it is for.
 #[test]
 fn another_secret_is_another_content() {

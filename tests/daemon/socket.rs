@@ -51,6 +51,9 @@ fn a_group_may_look() {
     for words in [&["pause"][..], &["stop"], &["reload"], &["check", "file[a]"]] {
         as_user(&host, member, &with(words)).exits(77).says("may read, not change");
     }
+    // Who may not look at what differs is told so.
+    let shown = as_user(&host, member, &with(&["show", "file[a]"]));
+    shown.exits(0).prints("differs: not known").prints("may read, not change");
     as_user(&host, stranger, &with(&["status"])).exits(77).says("you may not connect");
     daemon.has_not_said("paused");
     as_user(&host, (0, 0), &with(&["status"])).exits(0);

@@ -78,3 +78,43 @@ fn what_another_resource_has_through_a_mount_stays() {
     umount2(&host.path("there"), MntFlags::MNT_DETACH).expect("unmounted");
     assert!(stays);
 }
+
+/// B-16, S-15: a directory that leaves is removed with what is in it, but not where a part of it is declared through a mount of that part,
+/// from which no way leads up to it. Needs root.
+#[test]
+fn what_is_declared_through_a_mount_of_a_part_stays() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    assert!(crate::host::is_root(), "this test must run as root");
+    let graph = |files: &str| graph(&format!("  file:\n{files}"));
+    let old = "  - {name: old, path: $DIR/a/, force: true, meta: {on_remove: delete}}\n";
+    let whole = "  - {name: tree, path: $DIR/t/, source: $DIR/from/, recurse: true}\n";
+    let deep = format!("  - {{name: deep, path: $DIR/m/q/x, content: x, {DELETE}}}\n");
+    let host = Host::with(&graph(&format!("{old}{deep}")));
+    host.make_directory("from").make_directory("from/p").make_directory("from/p/q");
+    host.write("from/p/q/x", "x");
+    host.make_directory("t").make_directory("t/p").make_directory("t/p/q").make_directory("m");
+    let none: Option<&str> = None;
+    let bind = |from: &str, to: &str| {
+        mount(Some(&host.path(from)), &host.path(to), none, MsFlags::MS_BIND, none)
+            .expect("mounted");
+    };
+    bind("t/p", "m");
+    host.apply().exits(0);
+    host.make_directory("a/b").make_directory("a/b/d").make_directory("c d");
+    bind("a/b", "c d");
+    host.graph(&graph(&format!("  - {{name: new, path: $DIR/c d/d/x, content: x}}\n{whole}")));
+    let applied = host.apply();
+    let stay = (host.exists("a/b/d/x"), host.exists("t/p/q/x"));
+    for point in ["c d", "m"] {
+        umount2(&host.path(point), MntFlags::MNT_DETACH).expect("unmounted");
+    }
+    applied
+        .exits(1)
+        .prints("not removed: file[new] lies in it")
+        .prints("left file[deep]: left the graph; file[tree] holds it now, as a part of $DIR/t");
+    assert_eq!(stay, (true, true));
+    // Where nothing is mounted any more the directory goes.
+    host.graph(&graph(whole));
+    host.apply().exits(0).prints("changed file[old]");
+    assert!(!host.exists("a"));
+}

@@ -4,7 +4,7 @@ use crate::host::Host;
 use crate::removed::{DELETE, files, graph};
 use nix::sys::signal::Signal::SIGHUP;
 use steadfast::config::Vertex;
-use steadfast::store::{Entry, SqliteStore, Store as _};
+use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
 
 /// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
 #[test]
@@ -95,7 +95,8 @@ fn a_start_ends_a_removal_that_was_cut_off() {
             let text = owned.removal.clone().expect("how it is removed");
             let definition = Vertex::removal_definition(name, &text);
             let (stamp, owes) = (kept.stamp + 1, Vec::new());
-            let begin = Entry::Begin { identity: name.into(), definition, stamp, owes };
+            let begin =
+                Entry::Begin { identity: name.into(), definition, stamp, verb: Verb::Update, owes };
             SqliteStore::open(&path).and_then(|mut store| store.commit(&[begin])).expect("kept");
         };
         begin("file[a]");

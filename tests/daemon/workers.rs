@@ -137,24 +137,6 @@ resources:
     assert_eq!(daemon.ends_after_panics(LIMIT), 0);
 }
 
-/// C-4: without the lease nothing is begun, and it is said why; when it is had again, what was refused is done.
-#[test]
-fn without_the_lease_nothing_is_begun() {
-    let host = Host::with(GRAPH);
-    let mut daemon = host.run(&[]);
-    daemon.wait_for("converged");
-    fault(&host, "lease", "lost");
-    host.write("a", "broken");
-    daemon.wait_for_of("failed", "file[a]");
-    assert_eq!(host.read("a"), "broken");
-    host.ask_daemon(&["status"]).exits(1).prints("nothing is begun without the lease");
-    fault(&host, "lease", "found");
-    host.wait_until("it is put back", || host.read("a") == "x");
-    daemon.wait_for("converged");
-    host.ask_daemon(&["stop"]).exits(0);
-    assert_eq!(daemon.ends(), 0);
-}
-
 /// A-43, P-1: workers that hang do not keep the daemon from ending; a driver whose loop hangs is named.
 #[test]
 fn who_hangs_is_left_behind() {

@@ -210,3 +210,26 @@ fn a_log_that_cannot_be_written_is_left_alone() {
     assert!(folder.path().join(DATABASE).is_dir());
     assert!(File::open(folder.path().join("events.db-wal")).is_err());
 }
+
+/// C-22: what another program keeps under that name goes aside as it is, byte for byte, whatever version it says it has.
+#[test]
+fn a_log_of_another_program_goes_aside_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(DATABASE);
+    let connection = rusqlite::Connection::open(&path).expect("opened");
+    connection
+        .execute_batch("CREATE TABLE event (number INTEGER, theirs TEXT); PRAGMA user_version=1")
+        .expect("made");
+    connection.close().expect("closed");
+    let before = std::fs::read(&path).expect("read");
+    open(folder.path()).append(&some(1, 5), &[]).expect("recorded");
+    let told = all(folder.path());
+    assert!(told[0].says.contains("of another program"), "{told:?}");
+    let aside = std::fs::read_dir(folder.path()).expect("listed").flatten();
+    let aside: Vec<_> = aside
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains(".bad-"))
+        .collect();
+    assert_eq!(aside.len(), 1, "{aside:?}");
+    assert!(std::fs::read(&aside[0]).expect("read") == before);
+}

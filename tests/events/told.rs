@@ -103,7 +103,7 @@ fn c12_what_is_gathered_is_recorded_without_an_end_too() {
     let folder = tempfile::tempdir().expect("a folder");
     let (teller, stream) = begun();
     let mut press = Press::new(&stream, folder.path());
-    stream.gather();
+    stream.gather(Duration::from_millis(20));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime");
     let mut standing = stream.standing();

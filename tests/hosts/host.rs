@@ -44,6 +44,12 @@ impl Host {
         host
     }
 
+    /// Its first process, as it is called outside.
+    #[cfg(debug_assertions)]
+    pub(crate) fn leader(&self) -> i32 {
+        self.machine.leader().as_raw()
+    }
+
     /// Runs a command as root and waits for its end.
     pub(crate) fn run(&self, command: &[&str]) -> Answer {
         self.feed(command, "")

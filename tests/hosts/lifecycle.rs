@@ -88,6 +88,25 @@ fn the_watchdog_is_fed_and_replaces_a_daemon_that_hangs() {
     host.until("the service to be ready", || host.property("ActiveState") == "active");
 }
 
+/// F-12, F-19: the thread of the driver alone hangs; all others live. The watchdog is not fed, systemd starts another daemon, and what happened
+/// meanwhile is repaired. Only where the program was built for tests: faults can be put into it.
+#[cfg(debug_assertions)]
+#[test]
+fn a_driver_that_hangs_alone_is_replaced() {
+    let host = Host::boot();
+    host.adjust("WatchdogSec=3s");
+    host.write(GRAPH, ONE_FILE);
+    host.start();
+    host.until("the graph to be applied", || host.is_held());
+    let before = host.daemon();
+    host.put_fault("driver", "hang");
+    host.shell("echo drift >/etc/held");
+    host.until("another daemon", || ![0, before].contains(&host.daemon()));
+    host.until("the drift to be repaired", || host.is_held());
+    let journal = host.shell("journalctl --no-pager --output=cat UNIT=steadfast.service");
+    assert!(journal.contains("Watchdog timeout"), "{journal}");
+}
+
 #[test]
 fn a_broken_graph_fails_the_start_once() {
     let host = Host::boot();

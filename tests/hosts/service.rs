@@ -62,6 +62,19 @@ impl Host {
         self.shell(&format!("kill -{name} {}", self.daemon()));
     }
 
+    /// Puts a fault into a worker of the daemon, over its socket.
+    #[cfg(debug_assertions)]
+    pub(crate) fn put_fault(&self, worker: &str, how: &str) {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        let path = format!("/proc/{}/root/run/steadfast/control.socket", self.leader());
+        let socket = std::os::unix::net::UnixStream::connect(path).expect("it listens");
+        let ask = format!(r#"{{"verb":"fault","worker":"{worker}","how":"{how}"}}"#);
+        writeln!(&socket, r#"{{"protocol":1,"ask":{ask}}}"#).expect("sent");
+        let mut answer = String::new();
+        BufReader::new(socket).read_line(&mut answer).expect("an answer");
+        assert_eq!(answer.trim(), r#""done""#);
+    }
+
     /// What the daemon has logged, a line each, without what systemd says of it.
     pub(crate) fn log(&self) -> Vec<String> {
         let journal = ["journalctl", "--no-pager", "--output=cat", "_COMM=steadfast"];

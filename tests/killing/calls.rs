@@ -102,3 +102,9 @@ fn during_an_undo() {
 fn during_an_import() {
     killed_at_each(Scenario::Import);
 }
+
+/// F-1, B-10, B-24: a state that cannot be used is repaired: it is the damaged one still, which stays beside, or the repaired one.
+#[test]
+fn during_a_repair_of_the_state() {
+    killed_at_each(Scenario::Repair);
+}

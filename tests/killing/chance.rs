@@ -40,7 +40,7 @@ fn calls(scenario: Scenario) -> usize {
         Scenario::Recovery => RECOVERY,
         Scenario::Reload | Scenario::Drift | Scenario::Pause => 1000,
         Scenario::Stop | Scenario::Undo => 300,
-        Scenario::Removal | Scenario::Import => 1200,
+        Scenario::Removal | Scenario::Import | Scenario::Repair => 1200,
     }
 }
 

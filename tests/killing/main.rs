@@ -18,8 +18,10 @@ mod process;
 #[path = "../tracer.rs"]
 mod tracer;
 
+mod alone;
 mod calls;
 mod chance;
+mod damage;
 mod ground;
 mod scenario;
 mod strike;

@@ -28,9 +28,11 @@ pub(crate) enum Scenario {
     Undo,
     /// Another state is taken in by a daemon that is paused.
     Import,
+    /// A state that cannot be used is repaired by a daemon that only looks.
+    Repair,
 }
 
-pub(crate) const ALL: [Scenario; 9] = [
+pub(crate) const ALL: [Scenario; 10] = [
     Scenario::FirstStart,
     Scenario::Reload,
     Scenario::Drift,
@@ -40,6 +42,7 @@ pub(crate) const ALL: [Scenario; 9] = [
     Scenario::Removal,
     Scenario::Undo,
     Scenario::Import,
+    Scenario::Repair,
 ];
 
 /// Ended before it was through.
@@ -51,8 +54,11 @@ impl Scenario {
     #[track_caller]
     pub(crate) fn play(self, strikes: &[Strike], label: &str) -> Struck {
         let (first, rest) = strikes.split_first().expect("a strike");
-        let mut ground =
-            if self == Self::Removal { Ground::with_what_leaves() } else { Ground::empty() };
+        let mut ground = match self {
+            Self::Removal => Ground::with_what_leaves(),
+            Self::Repair => Ground::with_damage(),
+            _ => Ground::empty(),
+        };
         if self == Self::Recovery {
             let before = Strike { name: Some("execve"), ..Strike::at(2) };
             let struck = Self::Reload.strike(&mut ground, before);
@@ -88,9 +94,9 @@ impl Scenario {
     }
 
     fn act(self, ground: &mut Ground, daemon: &Daemon, gate: &Gate) -> Result<(), Cut> {
-        daemon
-            .line_or_end("converged", |line| line.event == "converged" || line.event == "paused")
-            .ok_or(Cut)?;
+        // One whose state cannot be used only looks, and never has all as declared.
+        let first = ["converged", "paused", "observing"];
+        daemon.line_or_end("converged", |line| first.contains(&line.event.as_str())).ok_or(Cut)?;
         match self {
             Self::FirstStart => {
                 send(daemon, Signal::SIGTERM);
@@ -115,6 +121,13 @@ impl Scenario {
                 gate.open();
                 asked(ground, &["state", "import", "$DIR/kept.json"])?;
                 said(daemon, "loaded")
+            }
+            Self::Repair => {
+                // Before it can be asked, its lock is in the way of whoever would do without it.
+                until(daemon, || ground.host.ask_daemon(&["status"]).code == 73)?;
+                gate.open();
+                asked(ground, &["state", "repair"])?;
+                said(daemon, "converged")
             }
             Self::Reload => {
                 ground.declare("two");

@@ -1,7 +1,7 @@
 //! Chance: numbers that follow from a seed and from nothing else.
 
 /// A stream of numbers (`SplitMix64`, by Steele, Lea and Flood).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
 impl Chance {

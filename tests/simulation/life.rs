@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use steadfast::driver::watch::{Hand, Happening};
-use steadfast::driver::{Audience, Driver, Finished, Inbox, Input, Parts, Settings};
+use steadfast::driver::{Audience, Driver, Finished, Inbox, Input, LocalMinute, Parts, Settings};
 use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
@@ -27,6 +27,14 @@ pub(crate) struct Life {
     tasks: Vec<AbortHandle>,
 }
 
+/// What the clock on the wall of the machine says.
+fn local_minute() -> LocalMinute {
+    let minutes = here().wall().as_secs() / 60;
+    // The first of January 1970 was a Thursday.
+    let (day, minute) = ((minutes / 1440 + 3) % 7, minutes % 1440);
+    (u8::try_from(day).expect("a day"), u16::try_from(minute).expect("a minute"))
+}
+
 /// There is one key in a process.
 fn key() -> Arc<MintKey> {
     static KEY: OnceLock<Arc<MintKey>> = OnceLock::new();
@@ -36,15 +44,19 @@ fn key() -> Arc<MintKey> {
 impl Life {
     /// Starts it, with what is kept.
     pub(crate) fn begin(stage: &Shared, kept: &MemoryStore) -> Self {
+        let (sweeps, brake) = {
+            let profile = &lock(stage).profile;
+            (profile.sweeps, profile.brake)
+        };
         let settings = Settings {
             one_shot: false,
             slots: Slots::default(),
-            sweep: lock(stage).profile.sweeps.then_some(Duration::from_millis(SWEEP)),
+            sweep: sweeps.then_some(Duration::from_millis(SWEEP)),
             pause_limit: Duration::from_mins(2),
             whole: true,
             removes: false,
-            brake: Some(60),
-            clock: || (0, 0),
+            brake: Some(brake),
+            clock: local_minute,
             guard: None,
         };
         Self::with(stage, kept, settings, Box::new(Listener(Arc::clone(stage))))
@@ -57,7 +69,7 @@ impl Life {
         mut settings: Settings,
         audience: Box<dyn Audience>,
     ) -> Self {
-        let mut storage = Storage { kept: kept.clone(), stage: Arc::clone(stage) };
+        let mut storage = Storage::faulty(kept.clone(), stage);
         let mut recalled = storage.recall().expect("memory tells all");
         recalled.key = Some(Key([7; 32]));
         let (number, slots) = {
@@ -296,6 +308,7 @@ impl Life {
             stage.take_in(&here(), Who::Us);
             stage.telling = false;
             stage.world.close_watches();
+            stage.heard.is_gone();
             let running = stage.running.iter().filter(|(_, count)| **count > 0);
             running.map(|((_, command), _)| command.clone()).collect()
         };

@@ -1,8 +1,10 @@
 //! Who listens to a simulated driver: every word goes into the trace, and what the oracle must know is kept.
 
+use crate::sights::MADE_FIRST;
 use crate::stage::{Shared, Stage, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::driver::{Audience, News};
+use steadfast_engine::Holding;
 
 /// What was heard.
 #[derive(Debug, Default)]
@@ -17,10 +19,23 @@ pub(crate) struct Heard {
     pub(crate) loaded: u64,
     pub(crate) refused: Vec<String>,
     failed: BTreeSet<String>,
+    /// Must be right once, and are not in the graph that was given last.
+    pub(crate) removed: BTreeSet<String>,
+    /// Those of them that a swap waits for, and whether they were begun since.
+    pub(crate) leaving: BTreeMap<String, bool>,
+    /// Those that their window holds.
+    shut: BTreeSet<String>,
     pub(crate) paused: bool,
 }
 
 impl Heard {
+    /// Whoever said it is gone, and what it was about to do.
+    pub(crate) fn is_gone(&mut self) {
+        self.removed.clear();
+        self.leaving.clear();
+        self.shut.clear();
+    }
+
     /// When the run that made the last change began: a change is told late, and those below may have run by then.
     pub(crate) fn began_last(&self, identity: &str) -> Option<u64> {
         let (last, before) = self.changed.get(identity)?.split_last()?;
@@ -43,16 +58,32 @@ impl Audience for Listener {
 fn note(stage: &mut Stage, news: &News<'_>) {
     let now = stage.now();
     match news {
-        News::Loaded { .. } => stage.heard.loaded += 1,
+        News::Loaded { .. } => {
+            stage.heard.loaded += 1;
+            stage.heard.leaving.clear();
+        }
         News::Refused(why) => stage.heard.refused.push((*why).to_owned()),
-        News::SwapWaits { .. } => stage.saw("a swap that waited"),
+        News::SwapWaits { .. } => {
+            stage.saw("a swap that waited");
+            let removed = stage.heard.removed.iter();
+            stage.heard.leaving = removed.map(|identity| (identity.clone(), false)).collect();
+        }
         News::Started(identity) => {
+            if let Some(begun) = stage.heard.leaving.get_mut(*identity) {
+                *begun = true;
+            }
             stage.heard.started.entry((*identity).to_owned()).or_default().push(now);
         }
         News::Changed { identity, .. } => {
             stage.heard.changes += 1;
             stage.heard.changed.entry((*identity).to_owned()).or_default().push(now);
             stage.found_by_sweep(identity);
+            if stage.heard.shut.remove(*identity) {
+                stage.saw("a window let in");
+            }
+            if stage.heard.leaving.get(*identity) == Some(&true) {
+                stage.saw(MADE_FIRST);
+            }
         }
         News::Trouble { trouble, identity, .. } if trouble.what.contains("panicked") => {
             stage.wrong.push(format!("R-14: {identity}: {}", trouble.what));
@@ -64,7 +95,13 @@ fn note(stage: &mut Stage, news: &News<'_>) {
         News::Recovered(identity) if stage.heard.failed.remove(*identity) => {
             stage.saw("a failure for good that healed");
         }
+        News::Held { identity, holding: Holding::Window(_), .. } => {
+            stage.saw("a window held a change");
+            stage.heard.shut.insert((*identity).to_owned());
+        }
         News::Held { .. } => stage.saw("would change"),
+        News::Braked { .. } => stage.saw("the brake held"),
+        News::Released => stage.saw("the brake let go"),
         News::Contended { .. } => stage.saw("a fight"),
         News::Stuck(_) => stage.saw("a stuck run"),
         News::Unwatched { .. } => stage.saw("a vertex without events"),

@@ -3,9 +3,13 @@
 //! `STEADFAST_SEED=N cargo nextest run --test simulation one_seed --no-capture` plays one run and prints all of it;
 //! `STEADFAST_SEEDS=100000` with the same plays that many from `STEADFAST_SEED` on.
 
+mod agenda;
 mod chance;
 mod commands;
+mod compared;
 mod ground;
+mod leased;
+mod leaving;
 mod life;
 mod listener;
 mod machinery;

@@ -1,56 +1,35 @@
 //! F-16: what a plan says is what an apply does, for random graphs on random machines; and what moves in between is not done.
 
+use crate::agenda::until;
 use crate::chance::Chance;
 use crate::commands;
+use crate::compared::{
+    Deeds, Done, misplanned_refreshes, not_done, unequal, unplanned, untold, with_all_below,
+};
+use crate::leaving::{Places, cut_off, marked, owed, without_some, without_wrong_names};
 use crate::life::Life;
 use crate::meddler::{meddle, put_back};
 use crate::profile::Profile;
 use crate::shape::{Shape, Thing, load_outside};
 use crate::stage::{Shared, Stage, here, lock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 use steadfast::config::{Loaded, Options};
-use steadfast::driver::status::Differing;
-use steadfast::driver::{Audience, Finished, Guard, Input, News, Settings};
+use steadfast::driver::{Audience, Finished, Guard, Input, Settings};
 use steadfast::plan::{Action, Plan, Step, Steps};
 use steadfast::store::MemoryStore;
-use steadfast_engine::{Slots, Standing};
+use steadfast_engine::Slots;
 use steadfast_resources::host::twin::Machine;
 
 /// No pass takes longer.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// What an apply did, by resource; and whose trouble was told.
-#[derive(Clone, Debug, Default)]
-struct Done(Arc<Mutex<Deeds>>);
-
-#[derive(Clone, Debug, Default)]
-struct Deeds {
-    changed: BTreeMap<String, Vec<Vec<Differing>>>,
-    troubles: BTreeMap<String, String>,
-}
-
-impl Audience for Done {
-    fn hear(&mut self, news: &News<'_>) {
-        let mut deeds = self.0.lock().expect("one thread");
-        match news {
-            News::Changed { identity, differences, .. } => {
-                let differences = differences.iter().map(Differing::from).collect();
-                deeds.changed.entry((*identity).to_owned()).or_default().push(differences);
-            }
-            News::Failed { identity, trouble, .. } => {
-                let what = trouble.map(|trouble| trouble.what.clone()).unwrap_or_default();
-                deeds.troubles.insert((*identity).to_owned(), what);
-            }
-            _ => {}
-        }
-    }
-}
+/// Somebody has moved things, and what was planned is planned still, or is not.
+const STILL: &str = "moved, and still as planned";
+const NOT_STILL: &str = "moved, and not as planned";
 
 /// What was seen in all cases together.
 #[derive(Debug, Default)]
@@ -94,11 +73,11 @@ impl<'f> Case<'f> {
         load_outside(&path).unwrap_or_else(|rejected| panic!("{rejected}\n{}", shape.text()))
     }
 
-    /// One pass over a graph: a plan keeps nothing.
+    /// One pass over a graph, with what is kept.
     async fn pass(
         &self,
         loaded: Loaded,
-        guard: Option<Arc<dyn Guard>>,
+        (kept, guard): (&MemoryStore, Option<Arc<dyn Guard>>),
         audience: Box<dyn Audience>,
     ) -> Finished {
         let settings = Settings {
@@ -107,146 +86,41 @@ impl<'f> Case<'f> {
             sweep: None,
             pause_limit: Duration::from_mins(2),
             whole: true,
-            removes: false,
+            removes: true,
             brake: None,
             clock: || (0, 0),
             guard,
         };
-        let mut life = Life::with(&self.stage, &self.kept, settings, audience);
+        let mut life = Life::with(&self.stage, kept, settings, audience);
         life.inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
-        let finished = tokio::time::timeout(LONGEST, run(&mut life, &self.stage)).await;
+        let finished = tokio::time::timeout(LONGEST, until(&mut life, &self.stage, || false)).await;
         life.stopped(&self.stage);
-        finished.expect("a pass comes to its end")
+        finished.expect("a pass comes to its end").expect("nobody else ends it")
     }
 
     async fn plan(&self, shape: &Shape) -> (Plan, Vec<Step>, Finished) {
         let loaded = self.read(shape);
         let (planned, noop) = loaded.clone().planned();
         let steps = Steps::new(noop);
-        let finished = self.pass(planned, None, Box::new(steps.clone())).await;
-        let steps = steps.take();
+        // A plan keeps nothing.
+        let kept = (&self.kept.fork(), None);
+        let finished = self.pass(planned, kept, Box::new(steps.clone())).await;
+        let names: BTreeSet<&str> = loaded.vertices.iter().map(|v| v.identity.as_ref()).collect();
+        let mut steps = steps.take();
+        for step in &mut steps {
+            step.note_leaving(!names.contains(step.resource.as_str()));
+        }
         let plan = Plan::new((&loaded, &[], None), &Options::default(), steps.clone());
         (plan, steps, finished)
     }
 
     async fn apply(&self, shape: &Shape, guard: Option<Arc<dyn Guard>>) -> (Deeds, Finished) {
         let done = Done::default();
-        let finished = self.pass(self.read(shape), guard, Box::new(done.clone())).await;
+        let kept = (&self.kept, guard);
+        let finished = self.pass(self.read(shape), kept, Box::new(done.clone())).await;
         let deeds = done.0.lock().expect("one thread").clone();
         (deeds, finished)
     }
-}
-
-/// Lets all happen that is on the agenda until the driver has ended.
-async fn run(life: &mut Life, stage: &Shared) -> Finished {
-    let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
-    poll_fn(|context| {
-        loop {
-            lock(stage).waker = None;
-            if let Poll::Ready(finished) = life.driver.as_mut().poll(context) {
-                return Poll::Ready(finished);
-            }
-            life.plan(stage);
-            let mut agenda = lock(stage);
-            let due = agenda.due();
-            if due.is_some_and(|due| due <= agenda.now()) {
-                let event = agenda.take().expect("it is due");
-                drop(agenda);
-                life.act(event, stage);
-                continue;
-            }
-            agenda.waker = Some(context.waker().clone());
-            let Some(due) = due else { return Poll::Pending };
-            sleep.as_mut().reset(agenda.moment(due));
-            drop(agenda);
-            if sleep.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-        }
-    })
-    .await
-}
-
-/// Those that could not be told: failed, or behind such a one.
-fn untold(finished: &Finished) -> BTreeSet<&str> {
-    let ill = finished
-        .standings
-        .iter()
-        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)));
-    ill.map(|stand| stand.identity.as_str()).collect()
-}
-
-/// These and all that come after them.
-fn with_all_below<'l>(loaded: &'l Loaded, names: &BTreeSet<&str>) -> BTreeSet<&'l str> {
-    let vertices = loaded.vertices.iter().enumerate();
-    let mut found: BTreeSet<usize> =
-        vertices.filter(|(_, v)| names.contains(&*v.identity)).map(|(at, _)| at).collect();
-    let mut left: Vec<usize> = found.iter().copied().collect();
-    while let Some(at) = left.pop() {
-        for edge in loaded.edges.iter().filter(|edge| edge.from == at) {
-            if found.insert(edge.to) {
-                left.push(edge.to);
-            }
-        }
-    }
-    found.into_iter().map(|at| &*loaded.vertices[at].identity).collect()
-}
-
-/// What differs between what was said and what was done; nothing moved in between.
-fn unequal(
-    loaded: &Loaded,
-    (steps, planned): (&[Step], &Finished),
-    (deeds, applied): (&Deeds, &Finished),
-) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let not_planned = untold(planned);
-    let not_done = with_all_below(loaded, &untold(applied));
-    let by_name: BTreeMap<&str, &Step> =
-        steps.iter().map(|step| (step.resource.as_str(), step)).collect();
-    for (name, runs) in &deeds.changed {
-        let same = |step: &Step| runs.len() == 1 && step.differences == runs[0];
-        match by_name.get(name.as_str()) {
-            None if not_planned.contains(name.as_str()) => {}
-            None => wrong.push(format!("{name} was changed, and not planned: {runs:?}")),
-            Some(step) => match step.action {
-                Action::Unknown | Action::Refresh => {}
-                Action::Held => wrong.push(format!("{name} was to be held, and changed: {runs:?}")),
-                Action::Change | Action::Remove if same(step) => {}
-                Action::Change | Action::Remove => {
-                    wrong.push(format!("{name}: planned {:?}, done {runs:?}", step.differences));
-                }
-            },
-        }
-    }
-    for step in steps.iter().filter(|s| matches!(s.action, Action::Change | Action::Remove)) {
-        let name = step.resource.as_str();
-        if !deeds.changed.contains_key(name) && !not_done.contains(name) {
-            wrong.push(format!("{name} was planned, and not done: {:?}", step.differences));
-        }
-    }
-    wrong
-}
-
-/// What was done although it was not planned, where somebody moved things in between.
-fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
-    let by_name: BTreeMap<&str, &Step> =
-        steps.iter().map(|step| (step.resource.as_str(), step)).collect();
-    let mut wrong = Vec::new();
-    for (name, runs) in &deeds.changed {
-        let known = by_name.get(name.as_str());
-        let is_planned = |one: &Differing| match known {
-            None => false,
-            Some(step) => match step.action {
-                Action::Unknown | Action::Refresh => true,
-                Action::Held => false,
-                Action::Change | Action::Remove => step.differences.contains(one),
-            },
-        };
-        if let Some(one) = runs.iter().flatten().find(|one| !is_planned(one)) {
-            wrong.push(format!("{name}: done, and not planned: {one:?} of {known:?}"));
-        }
-    }
-    wrong
 }
 
 /// A graph whose pass comes to an end, and of which nothing is unknown by its very kind.
@@ -265,62 +139,122 @@ fn ending(mut shape: Shape) -> Shape {
     shape
 }
 
-async fn case(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
-    let mut case = Case::new(seed, folder);
-    let mut shape = ending(Shape::draw(&mut case.chance));
+/// Brings the machine to where a graph has been applied, or several one after the other; the graph that is planned next.
+async fn prepared(case: &mut Case<'_>, places: &mut Places, sights: &mut Seen) -> Shape {
+    let mut shape = marked(ending(Shape::draw(&mut case.chance)), &mut case.chance);
     case.meddle(12);
-    if case.chance.percent(60) {
+    for _ in 0..*case.chance.pick(&[0, 1, 1, 1, 2]) {
+        places.note(&shape);
         case.apply(&shape, None).await;
-        if case.chance.percent(60) {
-            shape = ending(shape.altered(&mut case.chance));
+        if case.chance.percent(30) {
+            let loaded = case.read(&shape);
+            let is_cut_off = cut_off(&mut case.kept, &loaded, &mut case.chance);
+            sights.note("an apply that was cut off", usize::from(is_cut_off));
         }
+        if case.chance.percent(70) {
+            shape = without_some(shape, &mut case.chance);
+        }
+        if case.chance.percent(40) {
+            shape = marked(ending(shape.altered(&mut case.chance)), &mut case.chance);
+        }
+        shape = ending(without_wrong_names(shape));
         case.meddle(6);
     }
+    sights.note("a former name", shape.former.len());
+    shape
+}
+
+async fn case(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
+    let (mut case, mut places) = (Case::new(seed, folder), Places::default());
+    let shape = prepared(&mut case, &mut places, sights).await;
     let before = here().look(|tree| format!("{:?}", tree.all()));
-    let (plan, steps, planned) = case.plan(&shape).await;
+    let planned = case.plan(&shape).await;
     let after = here().look(|tree| format!("{:?}", tree.all()));
     let mut wrong = Vec::new();
     if before != after {
         wrong.push("the plan has changed something".to_owned());
     }
+    note_steps(&planned.1, sights);
+    places.note(&shape);
+    let not_planned = untold(&planned.2);
+    if planned.2.refused.is_none() {
+        wrong.extend(places.unnamed((&planned.1, &not_planned), &shape, &case.kept));
+    }
+    let moves = case.chance.percent(40);
+    wrong.extend(case.hold(&shape, &planned, (moves, &places), sights).await);
+    if !wrong.is_empty() {
+        wrong.push(shape.text());
+        wrong.push(format!("{:#?}", planned.1));
+    }
+    wrong
+}
+
+fn note_steps(steps: &[Step], sights: &mut Seen) {
     for action in [Action::Change, Action::Remove, Action::Refresh, Action::Unknown, Action::Held] {
         let count = steps.iter().filter(|step| step.action == action).count();
         sights.note(word(action), count);
     }
-    if case.chance.percent(40) {
-        case.meddle(4);
+    sights.note("to leave", steps.iter().filter(|step| step.leaves).count());
+}
+
+impl Case<'_> {
+    /// Somebody moves things; whether all is still as planned.
+    async fn moves(&mut self, shape: &Shape, plan: &Plan, sights: &mut Seen) -> bool {
+        self.meddle(4);
         // As `apply --plan` does before it begins.
-        let (_, found, _) = case.plan(&shape).await;
+        let (_, found, _) = self.plan(shape).await;
         let is_still = plan.is_still(&found).is_ok();
-        let (deeds, applied) = case.apply(&shape, Some(Arc::new(plan))).await;
-        let refused = deeds.troubles.values().filter(|what| what.starts_with("not as planned"));
-        let refused = refused.count();
-        sights.note("refused as not planned", refused);
-        wrong.extend(unplanned(&steps, &deeds));
-        if is_still {
-            sights.note("moved, and still as planned", 1);
-            wrong.extend(unequal(&case.read(&shape), (&steps, &planned), (&deeds, &applied)));
-            if refused > 0 {
-                wrong.push(format!("still as planned, and refused: {:?}", deeds.troubles));
-            }
-        } else {
-            sights.note("moved, and not as planned", 1);
-        }
-    } else {
+        sights.note(if is_still { STILL } else { NOT_STILL }, 1);
+        is_still
+    }
+
+    /// Applies what was planned; what is otherwise than planned. In between somebody moves things, or nobody does.
+    async fn hold(
+        &mut self,
+        shape: &Shape,
+        (plan, steps, planned): &(Plan, Vec<Step>, Finished),
+        (moves, places): (bool, &Places),
+        sights: &mut Seen,
+    ) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let is_still = !moves || self.moves(shape, plan, sights).await;
+        let is_guarded = moves || self.chance.percent(50);
         let guard: Option<Arc<dyn Guard>> =
-            if case.chance.percent(50) { Some(Arc::new(plan)) } else { None };
-        let (deeds, applied) = case.apply(&shape, guard).await;
+            if is_guarded { Some(Arc::new(plan.clone())) } else { None };
+        let led = places.led();
+        let owed_before = owed(&self.kept, shape);
+        let (deeds, applied) = self.apply(shape, guard).await;
+        let owed_after = owed(&self.kept, shape);
+        if planned.refused != applied.refused {
+            wrong.push(format!("{:?} was planned, and {:?}", planned.refused, applied.refused));
+        }
+        if applied.refused.is_some() {
+            sights.note("refused, for something is protected", 1);
+            let all = deeds.changed.keys();
+            wrong.extend(all.map(|name| format!("{name}: changed by a graph that is refused")));
+            return wrong;
+        }
+        let refused = deeds.troubles.iter().filter(|(_, what)| what.starts_with("not as planned"));
         sights.note("changes", deeds.changed.len());
         sights.note("failures", deeds.troubles.len());
-        wrong.extend(unequal(&case.read(&shape), (&steps, &planned), (&deeds, &applied)));
-        let refused = deeds.troubles.iter().filter(|(_, what)| what.starts_with("not as planned"));
-        wrong.extend(refused.map(|(name, what)| format!("{name}: {what}, and nothing has moved")));
+        sights.note("refused as not planned", refused.clone().count());
+        let loaded = self.read(shape);
+        let not_done = not_done(&loaded, &applied);
+        let owed = (&owed_before, &owed_after);
+        wrong.extend(misplanned_refreshes(steps, owed, (&untold(planned), &not_done)));
+        if is_still {
+            wrong.extend(unequal(&loaded, (steps, planned), (&deeds, &applied)));
+            wrong.extend(refused.map(|(name, what)| format!("{name}: {what}, and it is still")));
+            wrong.extend(places.left_behind(steps, &not_done));
+            let (found, below) = (wrong.len(), with_all_below(&loaded, &led));
+            let is_led = |line: &String| led.union(&below).any(|name| line.starts_with(name));
+            wrong.retain(|line| !is_led(line));
+            sights.note("led elsewhere by a link, and not as planned", found - wrong.len());
+        } else {
+            wrong.extend(unplanned(steps, &deeds));
+        }
+        wrong
     }
-    if !wrong.is_empty() {
-        wrong.push(shape.text());
-        wrong.push(format!("{steps:#?}"));
-    }
-    wrong
 }
 
 const fn word(action: Action) -> &'static str {
@@ -376,13 +310,21 @@ fn cases(all: std::ops::Range<u64>) {
         let often = [
             "to change",
             "to remove",
+            "to refresh",
+            "to leave",
+            "a former name",
+            "an apply that was cut off",
             "held",
             "changes",
             "failures",
-            "moved, and still as planned",
-            "moved, and not as planned",
+            STILL,
+            NOT_STILL,
         ];
-        let rare = ["to refresh", "unknown until another is changed", "refused as not planned"];
+        let rare = [
+            "unknown until another is changed",
+            "refused as not planned",
+            "refused, for something is protected",
+        ];
         for what in often.into_iter().chain(rare) {
             let count = seen.0.get(what).copied().unwrap_or_default();
             let least = if rare.contains(&what) { 5 } else { 100 };

@@ -84,8 +84,10 @@ impl<'f> Player<'f> {
     fn new(seed: u64, keep: bool, folder: &'f Path) -> Self {
         let mut chance = Chance::of(seed, "graph");
         let profile = Profile::draw(&mut Chance::of(seed, "profile"));
+        let profile = profile.braked(&mut Chance::of(seed, "brake"));
         let mut stage = Stage::new(profile.clone(), Chance::of(seed, "stage"), keep);
-        let shape = Shape::draw(&mut chance);
+        let mut aside = Chance::of(seed, "aside");
+        let shape = Shape::draw_with(&mut chance, aside.percent(25).then_some(aside));
         let machine = here();
         put_back(&mut stage, &machine, |_| false);
         for _ in 0..chance.below(12) {
@@ -149,7 +151,10 @@ impl<'f> Player<'f> {
         let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         poll_fn(|context| {
             loop {
-                lock(&self.stage).waker = None;
+                let mut stage = lock(&self.stage);
+                stage.waker = None;
+                here().set_wall(WALL + Duration::from_millis(stage.now()));
+                drop(stage);
                 if let Some(life) = &mut self.life
                     && life.driver.as_mut().poll(context).is_ready()
                 {
@@ -179,8 +184,6 @@ impl<'f> Player<'f> {
     }
 
     fn act(&mut self, event: Event) {
-        let now = Duration::from_millis(lock(&self.stage).now());
-        here().set_wall(WALL + now);
         match event {
             Event::Start => self.start(),
             Event::Kill => {
@@ -328,6 +331,10 @@ impl<'f> Player<'f> {
                 if shape.moves_a_value(&self.shape) {
                     lock(&self.stage).saw("a value that changed");
                 }
+                let mut removed = self.shape.to_realize();
+                let stays = shape.to_realize();
+                removed.retain(|identity| !stays.contains(identity));
+                lock(&self.stage).heard.removed = removed;
                 self.shape = shape;
                 inbox.put(Input::Graph { graph: self.read(), operator: true });
             }

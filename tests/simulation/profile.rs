@@ -35,12 +35,22 @@ pub(crate) struct Profile {
     pub(crate) kills: u64,
     /// Everything is looked at from time to time, whatever events say. Where no event is lost, events alone must do.
     pub(crate) sweeps: bool,
+    /// The most repairs of what was repaired already in a minute.
+    pub(crate) brake: u32,
     /// How many threads there are, and how many to spare.
     pub(crate) threads: u32,
     pub(crate) spare: u32,
 }
 
+/// Where nothing else is drawn.
+const BRAKE: u32 = 60;
+
 impl Profile {
+    /// With a brake that holds soon, in some runs.
+    pub(crate) fn braked(self, chance: &mut Chance) -> Self {
+        Self { brake: *chance.pick(&[BRAKE, BRAKE, BRAKE, 2]), ..self }
+    }
+
     pub(crate) fn draw(chance: &mut Chance) -> Self {
         let lost = *chance.pick(&[0, 0, 0, 10, 90]);
         Self {
@@ -60,6 +70,7 @@ impl Profile {
             foreign: *chance.pick(&[0, 50, 1_000, 5_000, 20_000]),
             operator: *chance.pick(&[0, 0, 1_000, 10_000]),
             kills: *chance.pick(&[0, 0, 0, 1, 2, 4]),
+            brake: BRAKE,
             threads: *chance.pick(&[1, 2, 64]),
             spare: *chance.pick(&[0, 1, 64]),
         }

@@ -41,6 +41,10 @@ pub(crate) struct Declared {
 pub(crate) struct Shape {
     pub(crate) resources: BTreeMap<String, Declared>,
     pub(crate) edges: BTreeMap<(String, String), bool>,
+    /// Where some may be changed at some hours only: what draws these.
+    aside: Option<Chance>,
+    /// What resources were called before.
+    pub(crate) former: BTreeMap<String, String>,
 }
 
 impl Thing {
@@ -96,7 +100,12 @@ pub(crate) const MODES: [u32; 3] = [0o644, 0o600, 0o755];
 
 impl Shape {
     pub(crate) fn draw(chance: &mut Chance) -> Self {
-        let mut shape = Self::default();
+        Self::draw_with(chance, None)
+    }
+
+    /// The same where some may be changed at some hours only.
+    pub(crate) fn draw_with(chance: &mut Chance, aside: Option<Chance>) -> Self {
+        let mut shape = Self { aside, ..Self::default() };
         let count = *chance.pick(&[1, 2, 3, 4, 6, 8, 12]);
         for _ in 0..count {
             shape.grow(chance);
@@ -144,10 +153,10 @@ impl Shape {
             Thing::Link { target, .. } => *target = "/made",
             Thing::Absent { .. } | Thing::Msg | Thing::Test { .. } => {}
         }
-        declared.meta = meta(&declared.thing, chance);
+        declared.meta = meta(&declared.thing, chance, self.aside.as_mut());
     }
 
-    fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         self.resources.remove(name);
         self.edges.retain(|(from, to), _| from != name && to != name);
         for declared in self.resources.values_mut() {
@@ -182,7 +191,7 @@ impl Shape {
             return;
         }
         let name = self.free(thing.kind().get(..1).expect("a word"));
-        let meta = meta(&thing, chance);
+        let meta = meta(&thing, chance, self.aside.as_mut());
         self.resources.insert(name, Declared { thing, meta });
     }
 
@@ -283,6 +292,12 @@ impl Shape {
         })
     }
 
+    /// Those that must be right once before they may go.
+    pub(crate) fn to_realize(&self) -> BTreeSet<String> {
+        let marked = self.resources.iter().filter(|(_, d)| d.meta.0.contains_key("realize"));
+        marked.map(|(name, _)| self.identity(name)).collect()
+    }
+
     pub(crate) fn identity(&self, name: &str) -> String {
         format!("{}[{name}]", self.resources[name].thing.kind())
     }
@@ -299,6 +314,9 @@ impl Shape {
             for (name, declared) in of_kind {
                 text.push_str(&format!("    - name: {name}\n"));
                 self.fields(name, declared, &mut text);
+                if let Some(former) = self.former.get(name) {
+                    text.push_str(&format!("      aliases: {former}\n"));
+                }
             }
         }
         if self.resources.is_empty() {
@@ -379,7 +397,11 @@ impl Shape {
     }
 }
 
-fn meta(thing: &Thing, chance: &mut Chance) -> Meta {
+/// Runs begin on a Monday at 14:13:20 (`play.rs`): one opens later, and one closes and opens again. In the end both are open.
+const HOURS: [&str; 3] =
+    ["14:15-13:00", "Mon 14:16-24:00, Tue..Sun", "Mon 14:00-14:14, 14:16-13:00"];
+
+fn meta(thing: &Thing, chance: &mut Chance, aside: Option<&mut Chance>) -> Meta {
     let mut meta = BTreeMap::new();
     let mut put = |percent, key, values: &[&str], chance: &mut Chance| {
         if chance.percent(percent) {
@@ -397,6 +419,11 @@ fn meta(thing: &Thing, chance: &mut Chance) -> Meta {
     put(8, "timeout", &["1000", "20000"], chance);
     put(8, "reset", &["true"], chance);
     put(10, "autoedge", &["false"], chance);
+    if let Some(aside) = aside.filter(|_| !meta.contains_key("noop"))
+        && aside.percent(40)
+    {
+        meta.insert("when_allowed", format!("\"{}\"", aside.pick(&HOURS)));
+    }
     if thing.is_deed() || meta.contains_key("noop") {
         // What is polled is done, or held, at each tick.
         meta.remove("poll");

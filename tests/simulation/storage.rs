@@ -1,23 +1,65 @@
-//! The store of a simulated daemon: the one in memory, which sometimes refuses.
+//! The store of a simulated daemon: the one in memory, which sometimes refuses, and sometimes keeps what it is given and says that it could
+//! not.
 
 use crate::stage::{Shared, lock};
-use steadfast::store::{Entry, MemoryStore, Recalled, Remembered, Store, StoreError};
+use std::sync::Arc;
+use steadfast::store::{
+    Call, Entry, Fault, Faulty, MemoryStore, Recalled, Remembered, Store, StoreError,
+};
 
 /// What it keeps outlives the daemon.
 pub(crate) struct Storage {
-    pub(crate) kept: MemoryStore,
-    pub(crate) stage: Shared,
+    kept: MemoryStore,
+    stage: Shared,
 }
 
 impl Storage {
-    fn refuse(&self) -> Result<(), StoreError> {
-        let mut stage = lock(&self.stage);
-        let times = stage.profile.refusals;
-        if stage.dead || (stage.rough && stage.chance.once_in(times)) {
-            let (path, why) = ("/state".to_owned(), "no space left on device".to_owned());
-            return Err(StoreError::Database { path, why });
+    /// With the faults of this stage.
+    pub(crate) fn faulty(kept: MemoryStore, stage: &Shared) -> Faulty {
+        let faults = Arc::clone(stage);
+        let storage = Self { kept, stage: Arc::clone(stage) };
+        Faulty::new(storage, move |call| {
+            let fault = if matches!(call, Call::Recall) { None } else { fault(&faults) };
+            if let Call::Commit(batch) = call {
+                note(&faults, batch, fault);
+            }
+            fault
+        })
+    }
+}
+
+fn fault(stage: &Shared) -> Option<Fault> {
+    let mut stage = lock(stage);
+    if stage.dead {
+        return Some(Fault::Refused);
+    }
+    let times = stage.profile.refusals;
+    if !stage.rough || !stage.chance.once_in(times) {
+        return None;
+    }
+    let is_kept = stage.chance.once_in(3);
+    Some(if is_kept { Fault::Unanswered } else { Fault::Refused })
+}
+
+/// What is asked of it, and what will be answered.
+fn note(stage: &Shared, batch: &[Entry], fault: Option<Fault>) {
+    let mut stage = lock(stage);
+    let is_kept = fault.is_none();
+    let has = |is_it: fn(&Entry) -> bool| batch.iter().any(is_it);
+    if !is_kept && has(|entry| matches!(entry, Entry::Begin { .. })) {
+        stage.saw("a begin was refused");
+    }
+    if !is_kept && has(|entry| matches!(entry, Entry::End { .. })) {
+        stage.saw("an end was refused");
+    }
+    if fault == Some(Fault::Unanswered) {
+        stage.saw("what was kept was not answered");
+    }
+    for entry in batch {
+        if let Entry::Begin { identity, .. } = entry {
+            stage.note_begin(identity, is_kept);
         }
-        Ok(())
+        stage.say(format_args!("commit {is_kept} {entry:?}"));
     }
 }
 
@@ -50,28 +92,7 @@ impl Store for Storage {
     }
 
     fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
-        let refused = self.refuse();
-        {
-            let mut stage = lock(&self.stage);
-            if refused.is_err() && batch.iter().any(|entry| matches!(entry, Entry::Begin { .. })) {
-                stage.saw("a begin was refused");
-            }
-            if refused.is_err() && batch.iter().any(|entry| matches!(entry, Entry::End { .. })) {
-                stage.saw("an end was refused");
-            }
-            for entry in batch {
-                if let Entry::Begin { identity, .. } = entry {
-                    stage.note_begin(identity, refused.is_ok());
-                }
-                stage.say(format_args!("commit {} {entry:?}", refused.is_ok()));
-            }
-        }
-        refused?;
         self.kept.commit(batch)?;
         self.note_owed(batch)
-    }
-
-    fn reopen(&mut self) -> Result<(), StoreError> {
-        self.refuse()
     }
 }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, Hidden, MemoryStore, PauseRecord, Recalled, Remembered, SqliteStore, Store,
+    Call, Ended, Entry, Fault, Faulty, Hidden, MemoryStore, PauseRecord, Recalled, Remembered,
+    SqliteStore, Store, StoreError, Verb,
 };
 
 /// Opens the same store again each time it is called; the one before has been dropped.
@@ -77,6 +78,26 @@ fn lost_run_is_not_told_back_first(open: Open<'_>) {
     assert!(remembered(&recalled, "a").interrupted.is_none());
 }
 
+/// B-1: a begin that was refused is taken back, whether it was kept or not; no other one is, and it is nothing to take it back twice.
+fn withdrawn(open: Open<'_>) {
+    let withdraw = |stamp| Entry::Withdraw { identity: "a".into(), stamp };
+    let before = after(open, &[&[end("a", 1, Ended::Well, &[], None)]]);
+    let recalled = after(open, &[&[begin("a", 5, &["b"])], &[withdraw(5), withdraw(5)]]);
+    assert_eq!(recalled.resources, before.resources);
+    assert_eq!(recalled.stamp, 5, "a stamp is never used again");
+    let recalled = after(open, &[&[begin("a", 6, &["b"]), withdraw(5)]]);
+    assert!(remembered(&recalled, "a").interrupted.is_some());
+    assert_eq!(remembered(&recalled, "b").owed, Some((6, "a".to_owned())));
+    // Written twice it is one run, and owes when it is lost, not before.
+    let again = [begin("c", 7, &["d"]), begin("c", 7, &["d"]), end("c", 7, Ended::Well, &[], None)];
+    assert_eq!(remembered(&after(open, &[&again]), "d"), Remembered::default());
+    // An end that is written again ends nothing that has begun since.
+    let ends = || end("e", 10, Ended::Failed, &[], None);
+    let late = [begin("e", 10, &["f"]), ends(), begin("e", 12, &["f"]), ends()];
+    let withdrawn = Entry::Withdraw { identity: "e".into(), stamp: 12 };
+    assert_eq!(remembered(&after(open, &[&late, &[withdrawn]]), "f"), Remembered::default());
+}
+
 fn interrupted(open: Open<'_>) {
     let cut = [begin("a", 3, &["b"]), end("a", 3, Ended::Interrupted, &["c"], None)];
     let recalled = after(open, &[&cut]);
@@ -84,8 +105,10 @@ fn interrupted(open: Open<'_>) {
     assert_eq!(remembered(&recalled, "a").done, None);
     assert_eq!(remembered(&recalled, "b").owed, Some((3, "a".to_owned())), "its begin owed this");
     assert_eq!(remembered(&recalled, "c").owed, Some((3, "a".to_owned())));
+    assert_eq!(remembered(&recalled, "a").cut, Some(Verb::Update), "what was cut off");
     let again = [begin("a", 4, &[]), end("a", 4, Ended::Failed, &[], None)];
-    assert!(remembered(&after(open, &[&again]), "a").interrupted.is_none());
+    let ended = remembered(&after(open, &[&again]), "a");
+    assert_eq!((ended.interrupted, ended.cut), (None, None));
 }
 
 fn owed_and_paid(open: Open<'_>) {
@@ -114,14 +137,16 @@ fn forget(open: Open<'_>) {
 }
 
 fn pause(open: Open<'_>) {
-    let record = PauseRecord { reason: "USR1".to_owned(), until_unix: u64::MAX - 1 };
+    let record =
+        PauseRecord { reason: "USR1".to_owned(), until_unix: u64::MAX - 1, lasts: Some(9) };
     let recalled = after(open, &[&[Entry::Pause(Some(record.clone()))]]);
     assert_eq!(recalled.pause, Some(record));
     assert_eq!(after(open, &[&[Entry::Pause(None)]]).pause, None);
 }
 
 fn pause_of_one(open: Open<'_>) {
-    let record = PauseRecord { reason: "a\nb".to_owned(), until_unix: u64::MAX - 1 };
+    let record =
+        PauseRecord { reason: "a\nb".to_owned(), until_unix: u64::MAX - 1, lasts: Some(9) };
     let park = |pause| Entry::Park { identity: "a".into(), pause };
     let begun = [park(Some(record.clone())), end("a", 1, Ended::Well, &[], None)];
     let recalled = after(open, &[&begun]);
@@ -138,10 +163,12 @@ fn extremes(open: Open<'_>) {
         identity: name.into(),
         definition: u64::MAX,
         stamp: u64::MAX - 1,
+        verb: Verb::Run,
         owes: vec!["exec[,\"[]]".into(), "".into()],
     };
     let recalled = after(open, &[&[entry]]);
     assert!(remembered(&recalled, name).interrupted.is_some());
+    assert_eq!(remembered(&recalled, name).cut, Some(Verb::Run));
     assert_eq!(remembered(&recalled, "exec[,\"[]]").owed, Some((u64::MAX - 1, name.to_owned())));
     assert_eq!(recalled.stamp, u64::MAX - 1);
     let mut store = open();
@@ -155,6 +182,7 @@ fn suite(fresh: &mut dyn FnMut() -> Box<dyn FnMut() -> Box<dyn Store>>) {
         begin_and_end,
         begin_without_end,
         lost_run_is_not_told_back_first,
+        withdrawn,
         interrupted,
         owed_and_paid,
         forget,
@@ -189,13 +217,96 @@ fn sqlite_holds_the_contract() {
     });
 }
 
+/// Tries each call that fails once more with a new handle, as the driver does by its journal.
+struct Stubborn<S>(S);
+
+impl<S: Store> Stubborn<S> {
+    fn ask<T>(&mut self, call: impl Fn(&mut S) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        call(&mut self.0).or_else(|_| {
+            let refused = call(&mut self.0).err().expect("B-6: a handle that failed is given up");
+            assert!(refused.to_string().contains("the handle was lost"), "{refused}");
+            while self.0.reopen().is_err() {}
+            call(&mut self.0)
+        })
+    }
+}
+
+impl<S: Store> Store for Stubborn<S> {
+    fn recall(&mut self) -> Result<Recalled, StoreError> {
+        self.ask(Store::recall)
+    }
+
+    fn commit(&mut self, batch: &[Entry]) -> Result<(), StoreError> {
+        self.ask(|store| store.commit(batch))
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.0.reopen()
+    }
+}
+
+/// Each call but the opening anew fails so, once.
+fn stubborn(store: impl Store + 'static, fault: Fault) -> Box<dyn Store> {
+    let mut fails = true;
+    let faulty = Faulty::new(store, move |call| {
+        let opens = matches!(call, Call::Reopen);
+        let fault = (fails && !opens).then_some(fault);
+        fails = !opens;
+        fault
+    });
+    Box::new(Stubborn(faulty))
+}
+
+/// B-6, B-12: both stores hold the contract where each call fails at first: it was not done, or it was, and nobody was told; then it is done
+/// again.
+#[test]
+fn stores_with_faults_hold_the_contract() {
+    for fault in [Fault::Refused, Fault::Unanswered] {
+        suite(&mut || {
+            let store = MemoryStore::default();
+            Box::new(move || stubborn(store.clone(), fault))
+        });
+        suite(&mut || {
+            let directory = tempfile::tempdir().expect("a directory");
+            Box::new(move || stubborn(SqliteStore::open(directory.path()).expect("opened"), fault))
+        });
+    }
+}
+
+/// B-1, B-6: what is refused leaves nothing; what was kept without an answer is kept; and nothing is answered by a handle that failed.
+#[test]
+fn a_fault_is_told_and_leaves_what_it_says() {
+    for (fault, is_kept) in [(Fault::Refused, false), (Fault::Unanswered, true)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let faults = move |call: Call<'_>| {
+            let is_it = |entry: &Entry| matches!(entry, Entry::Begin { stamp: 2, .. });
+            matches!(call, Call::Commit(batch) if batch.iter().any(is_it)).then_some(fault)
+        };
+        let disk = SqliteStore::open(directory.path()).expect("opened");
+        for mut store in [Faulty::new(MemoryStore::default(), faults), Faulty::new(disk, faults)] {
+            store.commit(&[begin("a", 1, &[])]).expect("kept");
+            store.commit(&[begin("b", 2, &[])]).expect_err("its answer is an error");
+            store.commit(&[begin("c", 3, &[])]).expect_err("the handle is lost");
+            store.recall().expect_err("the handle is lost");
+            store.reopen().expect("a new one");
+            let recalled = store.recall().expect("told back");
+            let has = |name: &str| recalled.resources.contains_key(name);
+            assert_eq!((has("a"), has("b"), has("c")), (true, is_kept, false), "{fault:?}");
+        }
+    }
+}
+
 fn any_entry() -> impl Strategy<Value = Entry> {
     let identity = || prop::sample::select(vec!["a", "b", "c", "d"]).prop_map(Arc::<str>::from);
     let owes = || prop::collection::vec(identity(), 0..3);
     let outcome = prop::sample::select(vec![Ended::Well, Ended::Failed, Ended::Interrupted]);
     prop_oneof![
         4 => (identity(), 0..5u64, 1..40u64, owes()).prop_map(
-            |(identity, definition, stamp, owes)| Entry::Begin { identity, definition, stamp, owes }
+            |(identity, definition, stamp, owes)| {
+                let verbs = [Verb::Create, Verb::Update, Verb::Delete, Verb::Refresh, Verb::Run];
+                let verb = verbs[usize::try_from(stamp % 5).expect("small")];
+                Entry::Begin { identity, definition, stamp, verb, owes }
+            }
         ),
         4 => (identity(), 0..5u64, outcome, 1..40u64, owes(), prop::option::of(1..40u64)).prop_map(
             |(identity, definition, outcome, stamp, owes, paid)| {
@@ -203,6 +314,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
                 Entry::End { identity, definition, outcome, begun, stamp, owes, paid }
             }
         ),
+        1 => (identity(), 1..40u64)
+            .prop_map(|(identity, stamp)| Entry::Withdraw { identity, stamp }),
         1 => identity().prop_map(Entry::Forget),
         1 => identity().prop_map(Entry::Anew),
         1 => identity().prop_map(Entry::Redo),
@@ -215,11 +328,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             |(from, to, definition)| Entry::Rename { from, to, definition }
         ),
         1 => (identity(), prop::option::of(0..9u64)).prop_map(|(identity, until)| {
-            let record = |until_unix| PauseRecord { reason: "r".to_owned(), until_unix };
+            let record = |until_unix| PauseRecord { reason: "r".to_owned(), until_unix, lasts: None };
             Entry::Park { identity, pause: until.map(record) }
         }),
         1 => prop::option::of(0..9u64).prop_map(|until| Entry::Pause(until.map(|until_unix| {
-            PauseRecord { reason: format!("until {until_unix}"), until_unix }
+            PauseRecord { reason: format!("until {until_unix}"), until_unix, lasts: Some(until_unix) }
         }))),
     ]
 }

@@ -58,14 +58,27 @@ fn a_directory_of_others_is_refused_and_left_alone() {
     assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
 }
 
-/// C-10: a second daemon is refused at once and told who is there; what `kill -9` leaves is not in the way.
+/// C-1, C-10: a second daemon is refused at once and told who is there (process, host, since when); what `kill -9` leaves is not in the way.
 #[test]
 fn one_daemon_at_a_time() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
     let store = SqliteStore::open(&path).expect("opened");
+    let own = std::process::id().to_string();
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let refused = SqliteStore::open(&path).expect_err("refused");
+    let said = refused.to_string();
+    assert!(said.contains(&format!("(pid {own} on {name}, for ")), "{said}");
+    match refused {
+        StoreError::Locked { pid, host, since: Some(_), .. } => {
+            assert_eq!((pid, host), (own, Some(name)));
+        }
+        other => panic!("{other}"),
+    }
+    // One of an older program says less.
+    std::fs::write(path.join("lock"), format!("{}\n1\n", std::process::id())).expect("written");
     match SqliteStore::open(&path).expect_err("refused") {
-        StoreError::Locked { pid, .. } => assert_eq!(pid, std::process::id().to_string()),
+        StoreError::Locked { host: None, since: None, .. } => {}
         other => panic!("{other}"),
     }
     drop(store);
@@ -114,7 +127,9 @@ fn it_rests_while_it_is_paused_and_nothing_is_under_way() {
     let rests = || SqliteStore::rests(&path).expect("read");
     assert!(!rests(), "nothing is kept");
     let mut store = SqliteStore::open(&path).expect("opened");
-    let until = |until_unix| Entry::Pause(Some(PauseRecord { reason: "r".to_owned(), until_unix }));
+    let until = |until_unix| {
+        Entry::Pause(Some(PauseRecord { reason: "r".to_owned(), until_unix, lasts: None }))
+    };
     assert!(!rests());
     for (entry, expected) in [
         (until(u64::MAX >> 1), true),

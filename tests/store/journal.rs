@@ -122,6 +122,11 @@ fn after_an_error_the_handle_is_opened_anew_and_later_batches_are_tried() {
     assert!(result.expect_err("not kept").contains("no space left"));
     assert_eq!(probe.reopened.load(Ordering::SeqCst), 0);
     probe.failing.store(false, Ordering::SeqCst);
+    journal.write(begin("b", 9, &[]), 9, true);
+    let (tickets, result) = answers.recv().expect("answered");
+    assert_eq!(tickets, [9]);
+    assert!(result.expect_err("not kept").contains("what comes before"), "nothing passes it");
+    journal.go_on();
     journal.write(begin("a", 2, &[]), 2, true);
     journal.flush();
     assert_eq!(answers.recv().expect("answered"), (vec![2], Ok(())));
@@ -162,6 +167,7 @@ fn a_full_disk_refuses_and_heals() {
     });
     let refused = refused.expect("the disk is full");
     std::fs::remove_file(&filler).expect("removed");
+    journal.go_on();
     journal.write(end("after", 200, Ended::Well, &[], None), 200, true);
     journal.flush();
     assert_eq!(answers.recv().expect("answered"), (vec![200], Ok(())));

@@ -8,20 +8,22 @@ mod crash;
 mod damage;
 mod directory;
 mod fence;
+mod foreign;
 mod journal;
 mod migrated;
 mod owned;
 mod rules;
 
 use std::sync::Arc;
-use steadfast::store::{Ended, Entry};
+use steadfast::store::{Ended, Entry, Verb};
 
 fn names(names: &[&str]) -> Vec<Arc<str>> {
     names.iter().map(|name| Arc::from(*name)).collect()
 }
 
 fn begin(identity: &str, stamp: u64, owes: &[&str]) -> Entry {
-    Entry::Begin { identity: identity.into(), definition: stamp + 1000, stamp, owes: names(owes) }
+    let (definition, owes) = (stamp + 1000, names(owes));
+    Entry::Begin { identity: identity.into(), definition, stamp, verb: Verb::Update, owes }
 }
 
 fn end(identity: &str, stamp: u64, outcome: Ended, owes: &[&str], paid: Option<u64>) -> Entry {

@@ -7,16 +7,17 @@ use steadfast::store::{
 };
 
 /// What an older program has left: the tables as they stood in its source, and rows with its sums.
-const SCHEMAS: [&str; 5] = [
+const SCHEMAS: [&str; 6] = [
     include_str!("schemas/1.sql"),
     include_str!("schemas/2.sql"),
     include_str!("schemas/3.sql"),
     include_str!("schemas/4.sql"),
     include_str!("schemas/5.sql"),
+    include_str!("schemas/6.sql"),
 ];
 
 fn pause(reason: &str) -> PauseRecord {
-    PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800 }
+    PauseRecord { reason: reason.to_owned(), until_unix: 4_102_444_800, lasts: None }
 }
 
 /// What is told back of it, but for the key.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{
     Ended, Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
-    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, document, violations,
+    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, Verb, document, violations,
 };
 
 type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -83,6 +83,7 @@ fn breaks() -> Vec<Break> {
                 identity: "file[a]".into(),
                 definition: 1,
                 stamp: 5,
+                verb: Verb::Create,
                 owes: vec!["y".into()],
             }],
             found: "file[a]: its run owes y: no identity",
@@ -188,6 +189,7 @@ fn what_is_no_identity_is_left_out() {
         identity: "nothing".into(),
         definition: 1,
         stamp: 4,
+        verb: Verb::Delete,
         owes: vec!["file[a]".into()],
     };
     store.commit(&[begin]).expect("kept");

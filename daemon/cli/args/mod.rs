@@ -410,8 +410,8 @@ pub struct Run {
     /// Seconds for one sweep, which looks at everything whatever events said; 0 for none [default: 600]
     #[arg(long, value_name = "S")]
     pub sweep: Option<u64>,
-    /// Seconds after which a pause ends by itself [default: 28800]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Seconds after which a pause ends by itself that was not given another time [default: 28800]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub pause_limit: Option<u64>,
     /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never [default: 600]
     #[arg(long, value_name = "N")]

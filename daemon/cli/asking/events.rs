@@ -2,7 +2,7 @@
 
 use super::super::args::{self, Since};
 use super::super::exit::Exit;
-use super::super::text::{out, out_json, plain, say};
+use super::super::text::{is_unread, out, out_json, plain, say};
 use super::super::{settings, state};
 use super::{PATIENCE, address, asking, refuse};
 use crate::control::{Ask, Client, Unanswered};
@@ -36,6 +36,9 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                     ended |= value.get("end").is_some();
                     is_told = true;
                     show(args, &value);
+                    if is_unread() {
+                        return Ok(Exit::Well);
+                    }
                 }
                 Ok(None) => {
                     if !is_told {
@@ -124,6 +127,9 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<()
         if !lines.is_empty() {
             is_told = true;
             out(lines.join("\n"));
+            if is_unread() {
+                return Ok(());
+            }
         }
     }
 }

@@ -34,12 +34,21 @@ pub(super) fn address(socket: &Socket) -> Address {
     }
 }
 
-/// Asks, and takes the first piece of the answer; none where there is nothing but that it was done.
+/// Asks, and takes the first piece of the answer; none where there is nothing but that it was done. Says why there is no answer.
 async fn ask(socket: &Socket, what: &Ask, within: Duration) -> Result<Option<Value>, Exit> {
-    let mut client = Client::ask(&address(socket), what).await.map_err(|why| refuse(&why))?;
-    let first = client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+    answer(socket, what, within).await.map_err(|why| refuse(&why))
+}
+
+/// The same, and says nothing.
+async fn answer(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<Option<Value>, Unanswered> {
+    let mut client = Client::ask(&address(socket), what).await?;
+    let first = client.next(Some(within)).await?;
     if first.is_some() {
-        client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+        client.next(Some(within)).await?;
     }
     Ok(first)
 }
@@ -56,7 +65,11 @@ async fn ask_for_within<T: serde::de::DeserializeOwned>(
     within: Duration,
 ) -> Result<T, Exit> {
     let value = ask(socket, what, within).await?.unwrap_or_default();
-    serde_json::from_value(value).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+    shaped(value).map_err(|why| refuse(&why))
+}
+
+fn shaped<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Unanswered> {
+    serde_json::from_value(value).map_err(|why| Unanswered::Broken(why.to_string()))
 }
 
 /// All pieces of an answer that is no great loss if there is none: those that could be read.

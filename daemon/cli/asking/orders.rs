@@ -2,13 +2,17 @@
 
 use super::super::args::{self, Socket};
 use super::super::exit::Exit;
-use super::super::text::{count, error, graph_change, out, plain};
-use super::{PATIENCE, address, ask, ask_for, ask_for_within, asking, differences, refuse, span};
+use super::super::text::{count, error, graph_change, out, plain, say};
+use super::{
+    PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, newer, refuse,
+    shaped, span,
+};
 use crate::control::{Ask, Client, Unanswered};
 use crate::driver::Taken;
 use crate::driver::status::{Inspections, Status, Undone, Verdict};
 use crate::store::{Mend, Order};
 use serde::de::DeserializeOwned;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// What a reload may take, or a look at what is to be changed.
@@ -58,8 +62,13 @@ pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
             }
         }
         let look = Ask::Diff { resources: resources.clone() };
-        let found = ask(&args.socket, &look, RELOAD).await?.unwrap_or_default();
-        plan(&serde_json::from_value(found).unwrap_or_default());
+        let found = answer(&args.socket, &look, RELOAD).await;
+        match found.and_then(|found| shaped(found.unwrap_or_default())) {
+            Ok(found) => plan(&found),
+            // Who wants it to go on is not held up by what cannot be foretold.
+            Err(why) if !args.plan => say(format!("what will be changed is not known: {why}")),
+            Err(why) => return Err(refuse(&why)),
+        }
         if args.plan {
             return Ok(Exit::Well);
         }
@@ -163,29 +172,49 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     })
 }
 
-/// `steadfast wait --for converged`.
+/// `steadfast wait --for converged`: of the graph that runs. A daemon that is just being started, or heals, is waited for as well; one that is
+/// not there only where it is said how long.
 pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
+    let last = Cell::new(None);
     let waiting = async {
         loop {
-            let status: Status = ask_for(&args.socket, &Ask::Status { most: 1 }).await?;
-            if status.verdict == Verdict::Converged {
-                out(format!("as declared: {}", plain(&status.graph)));
-                return Ok(Exit::Well);
+            match answer(&args.socket, &Ask::Status { most: 1 }, PATIENCE).await {
+                Ok(found) => {
+                    let status: Status =
+                        shaped(found.unwrap_or_default()).map_err(|why| refuse(&why))?;
+                    if status.verdict == Verdict::Converged {
+                        out(format!("as declared: {}", plain(&status.graph)));
+                        newer(&status).into_iter().for_each(say);
+                        return Ok(Exit::Well);
+                    }
+                    last.set(None);
+                }
+                Err(why) if is_passing(&why, args.timeout) => last.set(Some(why)),
+                Err(why) => return Err(refuse(&why)),
             }
             tokio::time::sleep(AGAIN).await;
         }
     };
     asking(async {
-        match args.timeout {
-            None => waiting.await,
-            Some(seconds) => {
-                let limit = Duration::from_secs(seconds);
-                tokio::time::timeout(limit, waiting).await.unwrap_or_else(|_elapsed| {
-                    let hint = "`steadfast status` says what stands in the way";
-                    error(format!("not as declared after {}", span(seconds)), Some(hint));
-                    Ok(Exit::Failed)
-                })
-            }
+        let Some(seconds) = args.timeout else { return waiting.await };
+        let limit = Duration::from_secs(seconds);
+        if let Ok(ended) = tokio::time::timeout(limit, waiting).await {
+            return ended;
         }
+        if let Some(why) = last.take() {
+            return Err(refuse(&why));
+        }
+        let hint = "`steadfast status` says what stands in the way";
+        error(format!("not as declared after {}", span(seconds)), Some(hint));
+        Ok(Exit::Failed)
     })
+}
+
+/// Whether there may be an answer in a moment.
+fn is_passing(why: &Unanswered, timeout: Option<u64>) -> bool {
+    match why {
+        Unanswered::Unavailable(_) => true,
+        Unanswered::NoDaemon(_) | Unanswered::Broken(_) => timeout.is_some(),
+        Unanswered::Denied(_) | Unanswered::Refused(_) | Unanswered::Unknown(_) => false,
+    }
 }

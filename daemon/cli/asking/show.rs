@@ -4,8 +4,8 @@ use super::super::args;
 use super::super::exit::Exit;
 use super::super::text::{difference, out, out_json, plain};
 use super::status::line;
-use super::{ask_for, asking, now, pieces, span, words};
-use crate::control::Ask;
+use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
+use crate::control::{Ask, Unanswered};
 use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
 use crate::events::Event;
 use crate::supervisor::{Report, WorkerReport};
@@ -21,7 +21,9 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         let ask = Ask::Show { resource: args.resource.clone() };
         let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
         let look = Ask::Diff { resources: vec![args.resource.clone()] };
-        let found: Option<Inspections> = pieces(&args.socket, &look).await.pop();
+        let looked = answer(&args.socket, &look, PATIENCE).await;
+        let found: Result<Inspections, _> =
+            looked.and_then(|found| shaped(found.unwrap_or_default()));
         let lately = Ask::lately(Some(args.resource.clone()), LAST);
         if args.json {
             let events: Vec<Value> = pieces(&args.socket, &lately).await;
@@ -31,8 +33,13 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
         for line in describe(&details) {
             out(line);
         }
-        for line in found.iter().flat_map(|found| &found.of).flat_map(differences).skip(1) {
-            out(format!("  differs:{line}"));
+        match &found {
+            Ok(found) => {
+                for line in found.of.iter().flat_map(differences).skip(1) {
+                    out(format!("  differs:{line}"));
+                }
+            }
+            Err(why) => out(format!("  differs: not known: {}", plain(&why.to_string()))),
         }
         let events: Vec<Event> = pieces(&args.socket, &lately).await;
         for event in &events {
@@ -43,11 +50,17 @@ pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
 }
 
 /// All that is shown of it as one value. Where it could not be looked at there are no differences, not an empty list.
-fn in_full(details: &ResourceDetails, found: Option<Inspections>, events: Vec<Value>) -> Value {
+fn in_full(
+    details: &ResourceDetails,
+    found: Result<Inspections, Unanswered>,
+    events: Vec<Value>,
+) -> Value {
     let mut all = serde_json::to_value(details).unwrap_or_default();
+    let unknown = found.as_ref().err().map(ToString::to_string);
     // Nothing is found of what is as declared.
-    let found = found.map(|found| found.of.into_iter().next().unwrap_or_default());
-    all["untold"] = json!(found.as_ref().and_then(|found| found.trouble.as_ref()));
+    let found = found.ok().map(|found| found.of.into_iter().next().unwrap_or_default());
+    let untold = found.as_ref().and_then(|found| found.trouble.clone());
+    all["untold"] = json!(untold.or(unknown));
     all["destructive"] = json!(found.as_ref().map(|found| found.destructive));
     all["differences"] =
         json!(found.filter(|found| found.trouble.is_none()).map(|it| it.differences));

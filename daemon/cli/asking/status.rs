@@ -2,7 +2,7 @@
 
 use super::super::args;
 use super::super::exit::Exit;
-use super::super::text::{count, out, out_json, plain};
+use super::super::text::{count, is_unread, out, out_json, plain};
 use super::{ask_for, asking, span};
 use crate::control::Ask;
 use crate::driver::status::{
@@ -31,6 +31,9 @@ pub(in crate::cli) fn status(args: &args::Status) -> Exit {
             }
             // A daemon that is gone may come back: that is what is watched for.
             drop(once(args).await);
+            if is_unread() {
+                return Ok(Exit::Well);
+            }
             tokio::time::sleep(EVERY).await;
         }
     })

@@ -33,7 +33,7 @@ const MASK: WatchFlags = WatchFlags::ATTRIB
 /// The pause after a read that another one followed at once: doubles from the first to one of the others.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_AFTER_NEWS: Duration = Duration::from_micros(500);
-const LONGEST_AFTER_NOISE: Duration = Duration::from_micros(1250);
+const LONGEST_AFTER_NOISE: Duration = Duration::from_micros(1600);
 
 /// So many events are kept for watches that are being made.
 const MOST_EARLY: usize = 1 << 16;

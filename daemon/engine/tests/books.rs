@@ -137,6 +137,8 @@ pub(crate) struct Vertex {
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
     /// It was found to have moved, and the brake was on: it waits for its end.
     pub(crate) braked: bool,
+    /// After the turn before it was shown as waiting for its limiter, semaphores or a slot.
+    pub(crate) queued: bool,
 }
 
 /// E-20: what is undone again and again, as the books count it.
@@ -196,6 +198,7 @@ impl Vertex {
             fight: Fight::default(),
             put_off: (None, None),
             braked: false,
+            queued: false,
         }
     }
 
@@ -294,6 +297,10 @@ pub(crate) struct Books {
     /// Added, changed, removed, kept by the swap that was taken last.
     pub(crate) taken: (u32, u32, u32, u32),
     pub(crate) ending: Option<Ending>,
+    /// Whose run this turn is about.
+    pub(crate) turn_of: Option<VertexId>,
+    /// Had failed for good, and must get an attempt in this turn.
+    pub(crate) back_poked: BTreeSet<VertexId>,
     /// The end that became durable in this turn.
     pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
     /// What may be told, and whether it must: at once, or when that run is durable.
@@ -355,6 +362,8 @@ impl Books {
             undurable: BTreeMap::new(),
             taken: (0, 0, 0, 0),
             ending: None,
+            turn_of: None,
+            back_poked: BTreeSet::new(),
             durable_now: None,
             expected: Vec::new(),
             history: BTreeSet::new(),

@@ -7,20 +7,27 @@ use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, Standing, Verte
 mod convergence;
 mod end;
 mod liveness;
+mod queues;
 mod rest;
 
 pub(crate) use end::at_the_end;
 
 pub(crate) const HANDSHAKE: &str = "2: start, checked, begin, begun, apply, ended, end, durable; and \
     nothing that must be durable is announced before it is durable";
-pub(crate) const E1_ORDER: &str = "E-1, E-7: a vertex is started only when no ancestor blocks it, its \
+pub(crate) const E1_ORDER: &str = "E-1: a vertex is started only when no ancestor blocks it, its \
     watch is established, and it is in the graph";
-pub(crate) const E2_POKE: &str = "E-2, E-3: nothing in flight and no timer due: no vertex that may \
+pub(crate) const E2_POKE: &str = "E-2: nothing in flight and no timer due: no vertex that may \
     start is left unstarted";
+pub(crate) const E3_BACK_POKE: &str = "E-3: who becomes dirty back-pokes: every ancestor that had failed \
+    for good gets one attempt at once";
 pub(crate) const E4_EVENT: &str = "E-4: after every event a check starts later than the event";
+pub(crate) const E5_COALESCE: &str = "E-5: any number of events before a run starts are one run: its end \
+    starts no second one";
 pub(crate) const E6_ONCE: &str = "E-6: never twice at once, never more starts than slots, drift before \
     load before looks";
-pub(crate) const E8_COST: &str = "E-5, E-8: no clean vertex is started";
+pub(crate) const E7_GRANT: &str = "E-7: who waits in a queue leaves it when it is blocked, paused, stopped or \
+    about to be swapped, and is not granted anything";
+pub(crate) const E8_COST: &str = "E-8: no clean vertex is started for what happens to another";
 pub(crate) const E9_REFRESH: &str = "E-9: what is owed is recorded before the apply, told at the start, \
     paid by a good run up to what it saw, and outlives everything but the child";
 pub(crate) const E10_FAILURE: &str = "E-10: retries after the delay up to the budget, then failed; \
@@ -67,6 +74,8 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.neighbours_go_on(face);
         books.windows_are_heeded(face);
         books.values_are_taken(face);
+        books.back_pokes_came(face);
+        books.queues_are_left(face);
         if !timer_due {
             books.nothing_is_forgotten();
             books.priorities(actions);

@@ -1,8 +1,8 @@
 //! The oracle itself is tested: a true trace with one lie in it must be found out, by the rule that the lie breaks.
 
 use crate::invariants::{
-    E1_ORDER, E4_EVENT, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E12_LIMIT, E14_SEMAPHORE,
-    E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
+    E1_ORDER, E3_BACK_POKE, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH,
+    E10_FAILURE, E12_LIMIT, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED, HANDSHAKE,
 };
 use crate::oracle::Oracle;
 use crate::races::settled;
@@ -124,6 +124,7 @@ fn wrong_starts_are_found_out() {
     let third = turn(&world, 0, &Event::Changed(v(3)));
     // A third start of a burst of two: the load's was the first.
     let limited = turn(&world, 0, &Event::Changed(v(5))) + 1;
+    let right = turn(&world, 0, &Event::Changed(v(4))) + 3;
     let pause = first_turn(&world, |event| matches!(event, Event::Pause(_)));
     let stop = first_turn(&world, |event| matches!(event, Event::Stop { .. }));
     each_is_found_out(
@@ -132,6 +133,7 @@ fn wrong_starts_are_found_out() {
             ("before its parent", E1_ORDER, second, |turn| turn.1.push(start(900, 1))),
             ("twice", E6_ONCE, first, |turn| turn.1.push(start(900, 0))),
             ("clean", E8_COST, first, |turn| turn.1.push(start(900, 4))),
+            ("again at its end", E5_COALESCE, right, |turn| turn.1.push(start(900, 4))),
             ("without a token", E12_LIMIT, limited, |turn| turn.1.push(start(900, 5))),
             ("two holders of one", E14_SEMAPHORE, third, |turn| turn.1.push(start(900, 3))),
             ("in a pause", E15_PAUSE, pause + 1, |turn| turn.1.push(start(900, 2))),
@@ -141,6 +143,31 @@ fn wrong_starts_are_found_out() {
             }),
         ],
     );
+}
+
+/// An event of somebody above or below that the engine did not heed.
+#[test]
+fn what_is_not_heeded_is_found_out() {
+    let shape = Shape::of(4).edge(0, 1).semaphore(1).uses(1, 0).uses(2, 0);
+    let mut failed = settled(std::slice::from_ref(&shape));
+    failed.steps(&[
+        Step::Changed(v(0)),
+        Step::Checked(v(0), Verdict::Unknown),
+        Step::Changed(v(3)),
+    ]);
+    let mut queued = settled(&[shape]);
+    queued.steps(&[Step::Changed(v(2)), Step::Changed(v(1)), Step::Changed(v(3))]);
+    let lie = |turn: &mut Turn, number| *turn = (Event::Changed(v(number)), Vec::new());
+    for (world, rule, number) in [(failed, E3_BACK_POKE, 1), (queued, E7_GRANT, 0)] {
+        assert_eq!(told(&world, &|_, _| {}), Vec::<String>::new());
+        let last = turn(&world, 0, &Event::Changed(v(3)));
+        let found = told(&world, &|at, turn| {
+            if at == last {
+                lie(turn, number);
+            }
+        });
+        assert!(found.iter().any(|found| found.starts_with(rule)), "{rule}: {found:?}");
+    }
 }
 
 /// Records and refreshes that are not as they must be.

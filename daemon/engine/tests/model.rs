@@ -3,7 +3,7 @@
 //! The state is the engine, the world and the oracle. E-1 to E-20 are its properties; besides, no way may run round (a
 //! livelock) and none may end in the middle (a deadlock, or a vertex that starves): at the end all is as declared, or it is
 //! said why not. What CI explores is small. All of docs/model.md, with what was covered printed, is explored by
-//! `cargo test -p steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 2`.
+//! `cargo test -p steadfast-engine --release --test engine explore -- --ignored --nocapture --test-threads 1`.
 
 use self::budget::Budget;
 use self::explorer::{Explorer, Found};
@@ -17,6 +17,7 @@ mod explorer;
 mod features;
 mod graph_of_states;
 mod grouping;
+mod happening;
 mod hashing;
 mod holding;
 mod larger;

@@ -13,6 +13,7 @@ mod happening;
 mod hearing;
 mod holding;
 mod loading;
+mod poking;
 
 /// What may be asked of an engine; a lying one has it too.
 pub(crate) trait Face {
@@ -80,6 +81,8 @@ impl Oracle {
         books.clock += 1;
         books.since = books.clock;
         books.ending = None;
+        books.turn_of = books.turn_of(event);
+        books.back_poked.clear();
         books.durable_now = None;
         books.started_as.clear();
         books.loaded_now = false;
@@ -157,6 +160,17 @@ fn where_it_loads(actions: &[Action]) -> Option<usize> {
 impl Books {
     pub(crate) fn broken(&mut self, rule: &str, detail: &str) {
         self.violations.push(format!("{rule}\n    {detail}"));
+    }
+
+    /// Whose run goes on or ends by that event.
+    fn turn_of(&self, event: &Event) -> Option<VertexId> {
+        match event {
+            Event::Checked(run, _)
+            | Event::Begun(run)
+            | Event::Refused(run)
+            | Event::Ended(run, _) => self.vertex_of(*run),
+            _ => None,
+        }
     }
 
     /// A cancel that fell due before the event, in the same turn: the answer has crossed it.

@@ -222,12 +222,17 @@ impl World {
 
     fn answer_watch(&mut self, id: VertexId, answer: Watch) -> bool {
         let Some(watch) = self.watches.get_mut(&id) else { return false };
-        let fits = *watch == Watch::Opening || (*watch == Watch::Open && answer == Watch::Absent);
-        if !fits {
+        if *watch != Watch::Opening && *watch == answer {
             return false;
         }
-        *watch = answer;
-        self.deliver(if answer == Watch::Open { Event::Watching(id) } else { Event::Unwatched(id) })
+        let again = std::mem::replace(watch, answer) == Watch::Absent;
+        self.deliver(if answer == Watch::Open {
+            Event::Watching(id)
+        } else {
+            Event::Unwatched(id)
+        });
+        // What stands again was not heard of meanwhile: the driver says so at once.
+        !again || self.deliver(Event::Suspect(id))
     }
 
     /// Somebody changes it: heard of only where a watch is open.

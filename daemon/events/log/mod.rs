@@ -31,6 +31,11 @@ pub struct Retention {
     pub age: Duration,
 }
 
+impl Retention {
+    /// Nothing is let go.
+    pub const ENDLESS: Self = Self { bytes: u64::MAX, age: Duration::MAX };
+}
+
 impl Default for Retention {
     fn default() -> Self {
         Self { bytes: 64 << 20, age: Duration::from_hours(30 * 24) }
@@ -245,11 +250,12 @@ fn write(connection: &Connection, mark: &Mark) -> Result<(), Unwritable> {
 
 /// Opens the database, makes its tables where it is new, and sees whether it is sound.
 fn connect(path: &Path) -> Result<Connection, Fault> {
-    let (mut connection, version) = database::open(path)?;
-    if version > rows::SCHEMA {
+    let opened = database::open(path, &rows::LAYOUT).map_err(|fault| match fault {
         // Not refused, as the state is: a log that is begun anew is better than none.
-        return Err(Fault::Damaged(database::newer(version, rows::SCHEMA)));
-    }
+        newer @ Fault::Newer { .. } => Fault::Damaged(newer.to_string()),
+        other => other,
+    });
+    let (mut connection, version) = opened?;
     // A number that somebody was told must not be used again after a loss of power: hence to the disk.
     database::hold(&connection)?;
     connection.execute_batch("PRAGMA journal_size_limit=4194304")?;

@@ -1,11 +1,14 @@
 //! The tables of the event log, and an event as a row.
 
 use super::super::event::{Event, Happening, Level, what};
-use crate::store::database::{self, Fault};
+use crate::store::database::{self, Fault, Layout};
 use rusqlite::{Connection, Row, Statement, params};
 
 /// What this program writes, and the newest that it reads.
 pub(super) const SCHEMA: i64 = 1;
+
+/// By this a log of ours is known.
+pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
 
 /// What is said of an event has at most so many bytes; whatever would say more is replaced by an error that says so (C-17).
 pub(super) const LONGEST: usize = 1 << 20;
@@ -34,6 +37,17 @@ CREATE TABLE log (id INTEGER PRIMARY KEY CHECK (id = 1), born INTEGER NOT NULL) 
 ";
 
 const COLUMNS: &str = "number, at, what, resource, class, count, run, level, says";
+
+fn asks(_version: i64) -> Vec<String> {
+    let others = [
+        "SELECT number FROM run",
+        "SELECT recorder, number FROM cursor",
+        "SELECT recorder, first, last FROM batch",
+        "SELECT id, born FROM log",
+    ];
+    let events = format!("SELECT {COLUMNS} FROM event");
+    others.into_iter().map(str::to_owned).chain([events]).collect()
+}
 
 /// Makes the tables.
 pub(super) fn create(connection: &mut Connection, born: u64) -> Result<(), Fault> {

@@ -5,7 +5,7 @@
 
 use super::super::database::Fault;
 use super::super::directory::Hold;
-use super::rows::sum_of_number;
+use super::sums::sum_of_number;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 /// The table of the one row.

@@ -1,13 +1,14 @@
 //! The store for one who only looks: no lock, nothing opened for writing, beside a daemon too.
 
-use super::super::database::{Fault, shared, unused};
+use super::super::database::{self, Fault};
 use super::super::fold::{Kept, settle};
+use super::super::rules::{self, Readers};
 use super::super::{Recalled, StoreError, directory};
 use super::manifest::Manifest;
-use super::{Imported, SqliteStore, fence, gone, refusal, rows};
-use rusqlite::{Connection, OpenFlags};
+use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, mend, refusal, rows};
+use rusqlite::Connection;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 impl SqliteStore {
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
@@ -17,6 +18,35 @@ impl SqliteStore {
         let kept = look(&path, rows::read_all);
         kept.map_err(|fault| refusal(&path, fault))?
             .map_or_else(|| Ok(Recalled::default()), settled)
+    }
+
+    /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
+    pub fn foresee(state_directory: &Path, readers: &Readers) -> Result<Recalled, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let refuse = |fault| refusal(&path, fault);
+        let read = |connection: &Connection| {
+            database::check(connection)?;
+            Ok((rows::read_all(connection)?, Manifest::read(connection)?))
+        };
+        let Some((mut kept, manifest)) = look(&path, read).map_err(refuse)? else {
+            return Ok(Recalled::default());
+        };
+        let wrong = rules::of_kept(&kept, readers);
+        mend::repair_all(&mut kept, wrong, readers).map_err(refuse)?;
+        mend::adopt(&mut kept, &manifest, directory::machine().as_deref());
+        let key = match directory::found_key(state_directory)? {
+            Ok(key) => Some(key),
+            Err(_) if kept.records.is_empty() => None,
+            Err(why) => return Err(keyless(state_directory, why)),
+        };
+        Ok(Recalled { key, ..readers.only_known(settled(kept)?) })
+    }
+
+    /// Whether what is kept is not for this process to read.
+    #[must_use]
+    pub fn is_denied(state_directory: &Path) -> bool {
+        let opened = std::fs::File::open(state_directory.join(directory::DATABASE));
+        opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
     }
 
     /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
@@ -113,20 +143,9 @@ fn look<T>(
         Some(_) => return Ok(None),
         None => {}
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let read = |name: &Path, flags| {
-        let connection = Connection::open_with_flags(name, flags)?;
-        connection.busy_timeout(Duration::from_secs(2))?;
-        // What follows is of one generation, whatever a daemon commits meanwhile (B-25).
-        connection.execute_batch("BEGIN")?;
-        work(&connection)
-    };
-    // As a reader of a log in use it would write into the file that readers and writers share: that is the last resort.
-    for name in [unused(path), shared(path)].into_iter().flatten() {
-        match read(&name, flags | OpenFlags::SQLITE_OPEN_URI) {
-            Ok(found) => return Ok(Some(found)),
-            Err(fault) => tracing::debug!(%fault, "the state is in use, or was taken into use"),
-        }
-    }
-    read(path, flags).map(Some)
+    database::read(path, |connection| match LAYOUT.version(connection)? {
+        // Its tables are being made this moment.
+        0 => Ok(None),
+        _ => work(connection).map(Some),
+    })
 }

@@ -1,7 +1,7 @@
 //! What a database says of itself: which program wrote it last, on which machine, and what in it is not as it must be.
 
 use super::super::database::Fault;
-use super::rows::sum_of_texts;
+use super::sums::sum_of_texts;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 

@@ -69,7 +69,7 @@ pub(super) fn at_load(
 }
 
 /// Puts right what is wrong, and says what it did.
-fn repair_all(
+pub(super) fn repair_all(
     kept: &mut Kept,
     mut wrong: Vec<Violation>,
     readers: &Readers,
@@ -87,7 +87,7 @@ fn repair_all(
 }
 
 /// A state that was made on another machine, such as the one of which this is a copy: what was made there is not ours to delete here.
-fn adopt(kept: &mut Kept, manifest: &Manifest, machine: Option<&str>) -> Option<String> {
+pub(super) fn adopt(kept: &mut Kept, manifest: &Manifest, machine: Option<&str>) -> Option<String> {
     let (before, now) = manifest.machine.as_deref().zip(machine)?;
     if before == now {
         return None;
@@ -140,7 +140,7 @@ impl SqliteStore {
         }
         let Salvaged { mut kept, lost, manifest, epoch } = match read_damaged(&path) {
             Ok(found) => found,
-            Err(fault @ Fault::Refused(_)) => return Err(refuse(fault)),
+            Err(fault @ (Fault::Refused(_) | Fault::Newer { .. })) => return Err(refuse(fault)),
             Err(Fault::Damaged(why)) => {
                 let lost = vec![format!("nothing of it: {why}")];
                 Salvaged { kept: Kept::default(), lost, manifest: None, epoch: 0 }
@@ -286,7 +286,7 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     let connection = Connection::open_with_flags(path, flags)?;
     let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     if version > SCHEMA {
-        return Err(Fault::Refused(database::newer(version, SCHEMA)));
+        return Err(Fault::Newer { version, known: SCHEMA });
     }
     let (kept, lost) = rows::salvage(&connection);
     // One without a version says nothing of itself.

@@ -6,11 +6,14 @@
 
 mod anew;
 mod fence;
+mod layout;
 mod look;
 mod manifest;
 mod mend;
+mod older;
 mod owned;
 mod rows;
+mod sums;
 
 pub use look::Verified;
 pub use mend::{Imported, Mended};
@@ -20,6 +23,7 @@ use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::rules::{self, Readers};
 use super::{Entry, Key, Recalled, Store, StoreError};
+use layout::LAYOUT;
 use manifest::Manifest;
 use rows::Batch;
 use rusqlite::{Connection, TransactionBehavior};
@@ -27,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 6;
+const SCHEMA: i64 = 7;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -93,10 +97,7 @@ impl SqliteStore {
         match directory::found_key(state_directory)? {
             Ok(key) => return Ok(key),
             Err(_) if !look::holds_rows(state_directory)? => {}
-            Err(why) => {
-                let path = state_directory.join(directory::KEY).display().to_string();
-                return Err(StoreError::Damaged { path, why });
-            }
+            Err(why) => return Err(keyless(state_directory, why)),
         }
         directory::make_key(state_directory)
     }
@@ -271,16 +272,9 @@ fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
 
 /// The same of one that may be new.
 fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
-    let (mut connection, version) = database::open(path)?;
-    if version > SCHEMA {
-        return Err(Fault::Refused(database::newer(version, SCHEMA)));
-    }
-    if version == 0 {
-        // Before anything of it is changed.
-        database::is_new(&connection)?;
-        if was_there {
-            return Err(Fault::Damaged("there are no tables in it".to_owned()));
-        }
+    let (mut connection, version) = database::open(path, &LAYOUT)?;
+    if version == 0 && was_there {
+        return Err(Fault::Damaged("there are no tables in it".to_owned()));
     }
     database::hold(&connection)?;
     if version == 0 {
@@ -291,17 +285,24 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         database::check(&connection)?;
         rows::read_all(&connection)?;
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
-        rows::upgrade(&mut connection, version, SCHEMA)?;
+        older::upgrade(&mut connection, version, SCHEMA)?;
     }
     database::check(&connection)?;
     let (kept, manifest) = (rows::read_all(&connection)?, Manifest::read(&connection)?);
     Ok(Opened { connection, kept, manifest })
 }
 
+/// What is kept without its key is damaged.
+fn keyless(state_directory: &Path, why: String) -> StoreError {
+    let path = state_directory.join(directory::KEY).display().to_string();
+    StoreError::Damaged { path, why }
+}
+
 fn refusal(path: &Path, fault: Fault) -> StoreError {
     let path = path.display().to_string();
     match fault {
         Fault::Damaged(why) => StoreError::Damaged { path, why },
+        newer @ Fault::Newer { .. } => StoreError::Newer { path, why: newer.to_string() },
         Fault::Refused(why) => StoreError::Database { path, why },
     }
 }

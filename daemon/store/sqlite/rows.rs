@@ -1,12 +1,13 @@
-//! The tables: how a record becomes a row and back, and how damage is noticed.
+//! The tables: how a record becomes a row and back.
 
 use super::super::StoreError;
 use super::super::database::{self, Fault};
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
 use super::manifest::{self, Manifest};
-use super::{fence, owned};
+use super::sums::{cut, sum_of, sum_of_whole};
+use super::{fence, older, owned};
 
-use crate::store::{Hidden, PauseRecord};
+use crate::store::{Hidden, PauseRecord, Verb};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
 
@@ -29,7 +30,11 @@ CREATE TABLE resource (
     graph TEXT,
     thing INTEGER,
     removal TEXT,
-    needs TEXT
+    needs TEXT,
+    verb TEXT,
+    epoch INTEGER,
+    cut TEXT,
+    parked_for INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE whole (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -38,52 +43,15 @@ CREATE TABLE whole (
     until INTEGER,
     rows INTEGER NOT NULL,
     digest INTEGER NOT NULL,
-    sum INTEGER NOT NULL
+    sum INTEGER NOT NULL,
+    lasts INTEGER
 ) STRICT;";
 
-const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
+pub(super) const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
      parked, parked_until, owned, graph, thing, removal, needs";
 
-/// The same of older schemas: the first knew nothing of values, the second nothing of single pauses, the third not whose a thing is.
-const OLDER: [&str; 3] = [
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL, NULL, NULL, \
-     NULL, NULL, NULL, NULL, NULL",
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, NULL, NULL, \
-     NULL, NULL, NULL, NULL, NULL",
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, parked, \
-     parked_until, NULL, NULL, NULL, NULL, NULL",
-];
-
-/// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
-pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Result<(), Fault> {
-    let transaction = connection.transaction()?;
-    if from < 2 {
-        transaction.execute_batch(
-            "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
-        )?;
-    }
-    if from < 3 {
-        transaction.execute_batch(
-            "ALTER TABLE resource ADD COLUMN parked TEXT;
-             ALTER TABLE resource ADD COLUMN parked_until INTEGER",
-        )?;
-    }
-    if from < 4 {
-        transaction.execute_batch(
-            "ALTER TABLE resource ADD COLUMN owned INTEGER; ALTER TABLE resource ADD COLUMN graph TEXT;
-             ALTER TABLE resource ADD COLUMN thing INTEGER; ALTER TABLE resource ADD COLUMN removal TEXT;
-             ALTER TABLE resource ADD COLUMN needs TEXT",
-        )?;
-    }
-    if from < 5 {
-        transaction.execute_batch(manifest::TABLE)?;
-        Manifest::default().write(&transaction)?;
-    }
-    transaction.execute_batch(fence::TABLE)?;
-    fence::write(&transaction, 0)?;
-    transaction.pragma_update(None, "user_version", schema)?;
-    Ok(transaction.commit()?)
-}
+/// The columns that few rows have anything in: read for those alone.
+pub(super) const FEW: &str = "verb, epoch, cut, parked_for";
 
 /// Makes the tables of a new database; with something already in it, it is not new but damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
@@ -98,13 +66,14 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
 
 /// Reads and verifies everything.
 pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
-    let (whole, expected) = read_whole(connection)?;
+    let reading = Reading::of(connection)?;
+    let (whole, expected) = reading.whole()?;
     let (mut records, mut found) = (Vec::new(), Tally::default());
-    let sql = format!("SELECT {} FROM resource ORDER BY identity", columns(connection)?);
+    let sql = format!("SELECT {} FROM resource ORDER BY identity", reading.columns);
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        let (identity, record, sum) = read_record(row)?;
+        let (identity, record, sum) = reading.record(row)?;
         found.add(sum);
         records.push((identity, record));
     }
@@ -118,21 +87,11 @@ pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     Ok(Kept { whole, records: records.into_iter().collect() })
 }
 
-/// The columns of this schema, as they are called in the tables that are there.
-fn columns(connection: &Connection) -> Result<&'static str, Fault> {
-    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
-    if version > super::SCHEMA {
-        return Err(Fault::Refused(database::newer(version, super::SCHEMA)));
-    }
-    let older = usize::try_from(version - 1).ok().and_then(|version| OLDER.get(version));
-    Ok(older.copied().unwrap_or(COLUMNS))
-}
-
 /// What can still be read of a damaged database, with what cannot: rows that are whole are taken, from both ends of the table.
 pub(super) fn salvage(connection: &Connection) -> (Kept, Vec<String>) {
     let mut lost = Vec::new();
     let mut kept = Kept::default();
-    match read_whole(connection) {
+    match Reading::of(connection).and_then(|reading| reading.whole()) {
         Ok((whole, _)) => kept.whole = whole,
         Err(fault) => lost.push(format!("the whole, with a pause if there was one: {fault}")),
     }
@@ -157,12 +116,12 @@ fn salvage_rows(
     kept: &mut Kept,
     lost: &mut Vec<String>,
 ) -> Result<(), Fault> {
-    let columns = columns(connection)?;
-    let sql = format!("SELECT {columns} FROM resource ORDER BY identity {order}");
+    let reading = Reading::of(connection)?;
+    let sql = format!("SELECT {} FROM resource ORDER BY identity {order}", reading.columns);
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        match read_record(row) {
+        match reading.record(row) {
             Ok((identity, record, _)) => drop(kept.records.insert(identity, record)),
             Err(fault) => lost.push(fault.to_string()),
         }
@@ -178,6 +137,7 @@ pub(super) fn replace(transaction: &Transaction<'_>, kept: &Kept) -> Result<(), 
         touched: HashMap::new(),
         whole: kept.whole.clone(),
         tally: Tally::default(),
+        epoch: fence::standing(transaction)?,
     };
     for (identity, record) in &kept.records {
         batch.touched.insert(identity.clone(), Touched { sum: None, record: record.clone() });
@@ -198,6 +158,10 @@ impl Tally {
         self.digest ^= sum;
     }
 
+    fn both(self) -> (u64, u64) {
+        (self.rows, self.digest)
+    }
+
     fn take(&mut self, sum: u64) {
         self.rows = self.rows.wrapping_sub(1);
         self.digest ^= sum;
@@ -210,6 +174,8 @@ pub(super) struct Batch<'t> {
     touched: HashMap<String, Touched>,
     whole: Whole,
     tally: Tally,
+    /// Of who writes.
+    epoch: u64,
 }
 
 struct Touched {
@@ -220,14 +186,16 @@ struct Touched {
 
 impl<'t> Batch<'t> {
     pub(super) fn begin(transaction: &'t Transaction<'t>) -> Result<Self, Fault> {
-        let (whole, tally) = read_whole(transaction)?;
-        Ok(Self { transaction, touched: HashMap::new(), whole, tally })
+        let (whole, tally) = Reading::new(transaction).whole()?;
+        let epoch = fence::standing(transaction)?;
+        Ok(Self { transaction, touched: HashMap::new(), whole, tally, epoch })
     }
 
     fn read(&self, identity: &str) -> Result<Touched, Fault> {
         let sql = format!("SELECT {COLUMNS} FROM resource WHERE identity = ?1");
         let mut select = self.transaction.prepare_cached(&sql)?;
-        let read = |row: &Row<'_>| Ok(read_record(row));
+        let reading = Reading::new(self.transaction);
+        let read = |row: &Row<'_>| Ok(reading.record(row));
         match select.query_row([identity], read).optional()? {
             Some(found) => found.map(|(_, record, sum)| Touched { sum: Some(sum), record }),
             None => Ok(Touched { sum: None, record: Record::default() }),
@@ -243,7 +211,7 @@ impl<'t> Batch<'t> {
     /// Writes what was touched.
     pub(super) fn write(mut self) -> Result<(), Fault> {
         let mut replace = self.transaction.prepare_cached(&format!(
-            "INSERT OR REPLACE INTO resource ({COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)"
+            "INSERT OR REPLACE INTO resource ({COLUMNS}, {FEW}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)"
         ))?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
@@ -283,6 +251,10 @@ impl<'t> Batch<'t> {
                 owned.map(|owned| owned.thing.cast_signed()),
                 owned.and_then(|owned| owned.removal.as_deref()),
                 owned.filter(|owned| !owned.after.is_empty()).map(|owned| join(&owned.after)),
+                flight.and_then(|flight| flight.verb).map(Verb::word),
+                flight.map(|flight| flight.epoch.cast_signed()),
+                cut(record).map(Verb::word),
+                record.parked.as_ref().and_then(|pause| pause.lasts).map(u64::cast_signed),
             ])?;
         }
         write_whole(self.transaction, &self.whole, self.tally)
@@ -313,74 +285,146 @@ impl Rows for Batch<'_> {
     fn whole(&mut self) -> &mut Whole {
         &mut self.whole
     }
+
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
 }
 
-fn read_record(row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
-    let number = |index: usize| -> Result<Option<u64>, rusqlite::Error> {
-        Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
-    };
-    let identity: String = row.get(0)?;
-    let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
-    let owed = match (number(2)?, row.get::<_, Option<String>>(3)?) {
-        (Some(stamp), Some(cause)) => Some((stamp, cause)),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
-    };
-    let flight = match (number(5)?, number(6)?, row.get::<_, Option<String>>(7)?) {
-        (Some(stamp), Some(definition), Some(list)) => {
+/// Who reads the tables of one schema.
+struct Reading<'c> {
+    connection: &'c Connection,
+    columns: &'static str,
+    has_few: bool,
+}
+
+/// What stands in the columns that few rows have anything in.
+#[derive(Default)]
+struct Few {
+    verb: Option<Verb>,
+    epoch: u64,
+    cut: Option<Verb>,
+    lasts: Option<u64>,
+}
+
+impl<'c> Reading<'c> {
+    /// Of this schema.
+    fn new(connection: &'c Connection) -> Self {
+        Self { connection, columns: COLUMNS, has_few: true }
+    }
+
+    /// Of the schema that is there.
+    fn of(connection: &'c Connection) -> Result<Self, Fault> {
+        let version = older::version(connection)?;
+        let (columns, has_few) = (older::columns_of(version), version >= older::HAS_FEW);
+        Ok(Self { connection, columns, has_few })
+    }
+
+    fn record(&self, row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
+        let number = |index: usize| -> Result<Option<u64>, rusqlite::Error> {
+            Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
+        };
+        let text = |index: usize| row.get::<_, Option<String>>(index);
+        let identity: String = row.get(0)?;
+        let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
+        let owed = match (number(2)?, text(3)?) {
+            (Some(stamp), Some(cause)) => Some((stamp, cause)),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
+        };
+        let flight = match (number(5)?, number(6)?, text(7)?) {
+            (Some(stamp), Some(definition), Some(list)) => Some((stamp, definition, list)),
+            (None, None, None) => None,
+            _ => return Err(damaged("half of a begin")),
+        };
+        let parked = match (text(11)?, number(12)?) {
+            (Some(reason), Some(until)) => Some((reason, until)),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
+        };
+        let (done, interrupted) = (number(1)?, number(4)?);
+        let has_few = flight.is_some() || interrupted.is_some() || parked.is_some();
+        let few = if has_few { self.few(&identity)? } else { Few::default() };
+        let begun = |(stamp, definition, list): (u64, u64, String)| {
             let list = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
-            Some(Flight { definition, stamp, owes: list })
+            let (verb, epoch) = (few.verb, few.epoch);
+            Ok::<_, Fault>(Flight { definition, stamp, verb, epoch, owes: list })
+        };
+        let pause = |(reason, until_unix)| PauseRecord { reason, until_unix, lasts: few.lasts };
+        let record = Record {
+            done,
+            owed,
+            interrupted,
+            cut: few.cut.filter(|_| interrupted.is_some()),
+            flight: flight.map(begun).transpose()?,
+            sent: text(9)?.map(|text| Hidden(text.into())),
+            taken: text(10)?.map(Into::into),
+            parked: parked.map(pause),
+            owned: owned::read(row, 13).map_err(|fault| match fault {
+                Fault::Damaged(what) => damaged(&what),
+                Fault::Refused(_) | Fault::Newer { .. } => fault,
+            })?,
+        };
+        let sum = row.get::<_, i64>(8)?.cast_unsigned();
+        if sum != sum_of(&identity, &record) {
+            return Err(damaged("its checksum does not match"));
         }
-        (None, None, None) => None,
-        _ => return Err(damaged("half of a begin")),
-    };
-    let text = |index: usize| row.get::<_, Option<String>>(index);
-    let (sent, taken) = (text(9)?.map(|text| Hidden(text.into())), text(10)?.map(Into::into));
-    let parked = match (text(11)?, number(12)?) {
-        (Some(reason), Some(until_unix)) => Some(PauseRecord { reason, until_unix }),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
-    };
-    let (done, interrupted) = (number(1)?, number(4)?);
-    let whose = owned::read(row, 13).map_err(|fault| match fault {
-        Fault::Damaged(what) => damaged(&what),
-        Fault::Refused(_) => fault,
-    })?;
-    let record = Record { done, owed, interrupted, flight, sent, taken, parked, owned: whose };
-    let sum = row.get::<_, i64>(8)?.cast_unsigned();
-    if sum != sum_of(&identity, &record) {
-        return Err(damaged("its checksum does not match"));
+        Ok((identity, record, sum))
     }
-    Ok((identity, record, sum))
-}
 
-fn read_whole(connection: &Connection) -> Result<(Whole, Tally), Fault> {
-    let sql = "SELECT stamp, reason, until, rows, digest, sum FROM whole";
-    let read = |row: &Row<'_>| {
-        let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
-        let until = row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned);
-        let pause = row.get::<_, Option<String>>(1)?.zip(until);
-        let pause = pause.map(|(reason, until_unix)| PauseRecord { reason, until_unix });
-        let whole = Whole { pause, stamp: number(0)? };
-        Ok((whole, Tally { rows: number(3)?, digest: number(4)? }, number(5)?))
-    };
-    let (whole, tally, sum) = connection.prepare_cached(sql)?.query_row((), read)?;
-    if sum != sum_of_whole(&whole, tally) {
-        return Err(Fault::Damaged("the checksum of the whole does not match".to_owned()));
+    fn few(&self, identity: &str) -> Result<Few, Fault> {
+        if !self.has_few {
+            return Ok(Few::default());
+        }
+        let sql = format!("SELECT {FEW} FROM resource WHERE identity = ?1");
+        let mut select = self.connection.prepare_cached(&sql)?;
+        let read = |row: &Row<'_>| {
+            let number = |index| -> Result<Option<u64>, rusqlite::Error> {
+                Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
+            };
+            let text = |index| row.get::<_, Option<String>>(index);
+            Ok::<_, rusqlite::Error>((text(0)?, number(1)?, text(2)?, number(3)?))
+        };
+        let (verb, epoch, cut, lasts) = select.query_row([identity], read)?;
+        let known = |word: Option<String>| {
+            let no_verb = || Fault::Damaged(format!("the row of {identity}: no verb"));
+            word.map(|word| Verb::of(&word).ok_or_else(no_verb)).transpose()
+        };
+        Ok(Few { verb: known(verb)?, epoch: epoch.unwrap_or_default(), cut: known(cut)?, lasts })
     }
-    Ok((whole, tally))
+
+    /// The row of the whole.
+    fn whole(&self) -> Result<(Whole, Tally), Fault> {
+        let lasts = if self.has_few { "lasts" } else { "NULL" };
+        let sql = format!("SELECT stamp, reason, until, rows, digest, sum, {lasts} FROM whole");
+        let read = |row: &Row<'_>| {
+            let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
+            let until = row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned);
+            let lasts = row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned);
+            let pause = row.get::<_, Option<String>>(1)?.zip(until);
+            let pause = pause.map(|(reason, until_unix)| PauseRecord { reason, until_unix, lasts });
+            let whole = Whole { pause, stamp: number(0)? };
+            Ok((whole, Tally { rows: number(3)?, digest: number(4)? }, number(5)?))
+        };
+        let (whole, tally, sum) = self.connection.prepare_cached(&sql)?.query_row((), read)?;
+        if sum != sum_of_whole(&whole, tally.both()) {
+            return Err(Fault::Damaged("the checksum of the whole does not match".to_owned()));
+        }
+        Ok((whole, tally))
+    }
 }
 
 fn write_whole(connection: &Connection, whole: &Whole, tally: Tally) -> Result<(), Fault> {
-    let sql = "INSERT OR REPLACE INTO whole (id, stamp, reason, until, rows, digest, sum)
-               VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "INSERT OR REPLACE INTO whole (id, stamp, reason, until, rows, digest, sum, lasts)
+               VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     connection.prepare_cached(sql)?.execute(params![
         whole.stamp.cast_signed(),
         whole.pause.as_ref().map(|pause| &pause.reason),
         whole.pause.as_ref().map(|pause| pause.until_unix.cast_signed()),
         tally.rows.cast_signed(),
         tally.digest.cast_signed(),
-        sum_of_whole(whole, tally).cast_signed(),
+        sum_of_whole(whole, tally.both()).cast_signed(),
+        whole.pause.as_ref().and_then(|pause| pause.lasts).map(u64::cast_signed),
     ])?;
     Ok(())
 }
@@ -393,91 +437,4 @@ fn join<T: AsRef<str>>(owes: &[T]) -> String {
 
 pub(super) fn split(owes: &str) -> Option<Vec<String>> {
     serde_json::from_str(owes).ok()
-}
-
-fn sum_of(identity: &str, record: &Record) -> u64 {
-    let mut sum = Sum::default();
-    sum.text(Some(identity));
-    sum.number(record.done);
-    sum.number(record.owed.as_ref().map(|(stamp, _)| *stamp));
-    sum.text(record.owed.as_ref().map(|(_, cause)| cause.as_str()));
-    sum.number(record.interrupted);
-    sum.number(record.flight.as_ref().map(|flight| flight.stamp));
-    sum.number(record.flight.as_ref().map(|flight| flight.definition));
-    for owes in record.flight.iter().flat_map(|flight| &flight.owes) {
-        sum.text(Some(owes));
-    }
-    // Rows of the first schema have neither, and the same sum.
-    if record.sent.is_some() || record.taken.is_some() {
-        sum.text(record.sent.as_ref().map(|Hidden(values)| values.as_ref()));
-        sum.text(record.taken.as_deref());
-    }
-    if let Some(pause) = &record.parked {
-        sum.text(Some("parked"));
-        sum.text(Some(&pause.reason));
-        sum.number(Some(pause.until_unix));
-    }
-    if let Some(owned) = &record.owned {
-        sum.text(Some("owned"));
-        sum.number(Some(owned::marks(owned).cast_unsigned()));
-        sum.text(Some(&owned.graph));
-        sum.number(Some(owned.thing));
-        sum.text(owned.removal.as_deref());
-        owned.after.iter().for_each(|name| sum.text(Some(name)));
-    }
-    sum.0
-}
-
-/// Of a manifest.
-pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
-    let mut sum = Sum::default();
-    for text in texts {
-        sum.text(*text);
-    }
-    sum.0
-}
-
-/// Of a number alone.
-pub(super) fn sum_of_number(number: u64) -> u64 {
-    let mut sum = Sum::default();
-    sum.number(Some(number));
-    sum.0
-}
-
-fn sum_of_whole(whole: &Whole, tally: Tally) -> u64 {
-    let mut sum = Sum::default();
-    sum.number(Some(whole.stamp));
-    sum.text(whole.pause.as_ref().map(|pause| pause.reason.as_str()));
-    sum.number(whole.pause.as_ref().map(|pause| pause.until_unix));
-    sum.number(Some(tally.rows));
-    sum.number(Some(tally.digest));
-    sum.0
-}
-
-/// FNV-1a over 64 bits: every step is a bijection, so that a single changed byte always shows. It guards against damage, not
-/// against somebody who can write the file.
-struct Sum(u64);
-
-impl Default for Sum {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Sum {
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn number(&mut self, number: Option<u64>) {
-        self.bytes(&[u8::from(number.is_some())]);
-        self.bytes(&number.unwrap_or_default().to_le_bytes());
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        self.number(text.map(|text| text.len() as u64));
-        self.bytes(text.unwrap_or_default().as_bytes());
-    }
 }

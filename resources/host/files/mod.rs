@@ -40,6 +40,7 @@ pub use temporary::is_temporary;
 pub use way::{Directory, Ways};
 pub use write::{Acceptance, Draft, Put};
 
+pub(crate) use crate::host::kernel::Mounts;
 use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::collections::HashSet;

@@ -7,6 +7,7 @@
 mod entries;
 #[cfg(feature = "twin")]
 pub mod fork;
+mod mounts;
 #[cfg(feature = "twin")]
 pub mod twin;
 
@@ -17,6 +18,7 @@ pub(crate) use fork::{
     listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, renameat, renameat_with, statat,
     symlinkat, sync, unlinkat,
 };
+pub(crate) use mounts::Mounts;
 #[cfg(not(feature = "twin"))]
 pub(crate) use rustix::fs::{
     chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,

@@ -94,9 +94,9 @@ impl Systemd {
 
     /// Lets systemd read all unit files anew. Requests that come together are one reload.
     pub async fn reload(&self, bus: Bus, permit: &Permit) -> Result<Applied, Trouble> {
-        let link = self.link(bus).await?;
         let reloads = self.reloads(bus);
         let ticket = reloads.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let link = self.link(bus).await?;
         let mut done = reloads.done.lock().await;
         if *done >= ticket {
             return Ok(Applied::Yes);

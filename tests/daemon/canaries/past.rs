@@ -65,7 +65,7 @@ pub(super) fn is_told(host: &Host, silence: &Silence<'_>, held: usize) {
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
 }
 
-/// Resources with a secret in them on the screen of `top`, well and refused.
+/// Resources with a secret in them on all screens of `top`, well and refused: the table, one in detail, what differs, what happened.
 pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
     for name in [format!("file[well-{held}]"), "file[refused-".to_owned()] {
         let mut command = host.bare(&["top", "--state-dir"]);
@@ -73,6 +73,10 @@ pub(super) fn is_seen(host: &Host, silence: &Silence<'_>, held: usize) {
         let terminal = Terminal::start(&command, 50, 200);
         terminal.wait_for("resources");
         terminal.type_in(&format!("/{name}\r")).wait_for(&format!("with `{name}`"));
-        silence.holds("the screen of top", terminal.raw().as_bytes());
+        // The row comes with the next answer.
+        terminal.press_until("\r", "needed by:");
+        terminal.type_in("d").wait_for("what differs");
+        terminal.type_in("q").wait_for(" with `").type_in("e").wait_for("the last first");
+        silence.holds("the screens of top", terminal.raw().as_bytes());
     }
 }

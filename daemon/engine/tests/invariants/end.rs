@@ -24,7 +24,8 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
         let standing = world.engine.standing(*id);
         let excuse = match &standing {
             Some(Standing::Settled) => false,
-            Some(Standing::Failed | Standing::Held(Holding::Operator)) => true,
+            // Who is parked waits for somebody's word, too.
+            Some(Standing::Failed | Standing::Parked | Standing::Held(Holding::Operator)) => true,
             Some(Standing::Held(Holding::Window(window))) => {
                 if world.open.contains(window) {
                     found.push(format!("{E20_WINDOW}\n    {id} is held and its window is open"));
@@ -55,7 +56,8 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
         if !excuse && books.debts.contains_key(id) && !books.vertices[id].declared.meta.noop {
             found.push(format!("{E9_REFRESH}\n    {id} is still owed a refresh"));
         }
-        if !excuse && books.vertices[id].look.is_some_and(|(_, required)| required) {
+        let looks = !excuse && !books.parked.contains(id);
+        if looks && books.vertices[id].look.is_some_and(|(_, required)| required) {
             found.push(format!("{E4_EVENT}\n    {id} was never looked at"));
         }
     }

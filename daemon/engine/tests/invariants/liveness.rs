@@ -1,4 +1,4 @@
-//! E-2, E-3, E-6, E-14: what may start, is started.
+//! E-2, E-4, E-6, E-14: what may start, is started.
 
 use super::{E2_POKE, E4_EVENT, E6_ONCE};
 use crate::books::{Asked, Books, Cause, Need, Phase};

@@ -24,6 +24,18 @@ pub(super) struct Budget {
     pub(super) toggles: u8,
     /// Values that are received.
     pub(super) values: u8,
+    /// Suspicions: a source that lost events.
+    pub(super) suspects: u8,
+    /// Watches that are lost once they stood, and stand again.
+    pub(super) losses: u8,
+    /// Runs that the operator asks for.
+    pub(super) redos: u8,
+    /// Beginnings and ends of the pause of one vertex.
+    pub(super) parks: u8,
+    /// Begins that cannot be kept.
+    pub(super) refusals: u8,
+    /// Whether pauses are short, so that they end by themselves.
+    pub(super) lapses: bool,
     /// How often each vertex was repaired before it begins: one less than a fight takes, where fights are explored.
     pub(super) repaired: u8,
     /// Whether the next repeated repair is one too many for the brake.
@@ -54,6 +66,12 @@ impl Budget {
         swaps: 0,
         toggles: 0,
         values: 0,
+        suspects: 0,
+        losses: 0,
+        redos: 0,
+        parks: 0,
+        refusals: 0,
+        lapses: false,
         repaired: 0,
         braked: false,
         ticks: 0,
@@ -91,6 +109,12 @@ impl Budget {
             Step::Crash { .. } => (self.crashes, self.turns) = (self.crashes - 1, self.turns - 1),
             Step::Window { .. } => self.toggles -= 1,
             Step::Received(_) => self.values -= 1,
+            Step::Suspect(_) => self.suspects -= 1,
+            // None is left where watches are answered in any order: those are no losses.
+            Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),
+            Step::Redo(_) => self.redos -= 1,
+            Step::Park { .. } => self.parks -= 1,
+            Step::Refuse => self.refusals -= 1,
             Step::Wake if tick => self.ticks -= 1,
             _ => {}
         }

@@ -50,6 +50,18 @@ pub(super) enum Feature {
     Group,
     /// A value comes that it receives.
     Value,
+    /// A source has lost events.
+    Suspect,
+    /// A watch is lost once it stood, and stands again.
+    Loss,
+    /// The operator asks for a run.
+    Redo,
+    /// One vertex is paused, and not any more.
+    Park,
+    /// A begin cannot be kept.
+    Refusal,
+    /// Pauses are short: they end by themselves.
+    Lapse,
 }
 
 /// All, in the order in which they are combined.
@@ -82,6 +94,16 @@ pub(super) const HOLDING: [Feature; 8] = [
     Feature::Realize,
     Feature::Group,
     Feature::Value,
+];
+
+/// What others do to single vertices, and what happens seldom (`happening.rs`).
+pub(super) const HAPPENING: [Feature; 6] = [
+    Feature::Suspect,
+    Feature::Loss,
+    Feature::Redo,
+    Feature::Park,
+    Feature::Refusal,
+    Feature::Lapse,
 ];
 
 /// What is explored in one go: the first graph, and the one that a swap gives, if any.
@@ -144,6 +166,8 @@ impl Feature {
             Self::Fight(conflict) => conflict != Conflict::default(),
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
+            Self::Suspect | Self::Loss | Self::Redo => false,
+            Self::Park | Self::Refusal | Self::Lapse => false,
         }
     }
 
@@ -188,6 +212,8 @@ impl Feature {
             Self::Window => shape.meta(number, |meta| meta.window = Some(WINDOW)),
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
+            Self::Suspect | Self::Loss | Self::Redo => shape,
+            Self::Park | Self::Refusal | Self::Lapse => shape,
         }
     }
 
@@ -228,6 +254,16 @@ impl Feature {
             Self::Window => Budget { toggles: 2, ..budget },
             Self::Realize | Self::Group => Budget { swaps: 1, ..budget },
             Self::Value => Budget { values: 1, ..budget },
+            Self::Suspect => Budget { suspects: 1, ..budget },
+            Self::Loss => Budget { losses: 2, ..budget },
+            Self::Redo => Budget { redos: 1, ..budget },
+            Self::Park => Budget { parks: 2, ..budget },
+            Self::Refusal => Budget { refusals: 1, timed: true, ..budget },
+            Self::Lapse => {
+                let (pauses, turns) = (budget.pauses.max(1), budget.turns.max(1));
+                let ticks = budget.ticks.max(1);
+                Budget { lapses: true, timed: true, pauses, turns, ticks, ..budget }
+            }
         }
     }
 }

@@ -105,8 +105,14 @@ impl Grouping {
     }
 }
 
-/// Whether the engine knows it, or has started it in this step.
+/// Whether the engine knows it, or has started it in this step. Of who has left a run that does not return is known still (E-6).
 fn acts(before: &World, after: &World, member: VertexId) -> bool {
+    if after.oracle.books.leaving.contains_key(&member) {
+        return after
+            .runs
+            .iter()
+            .any(|(run, it)| it.start.vertex == member && !before.runs.contains_key(run));
+    }
     let mut started = after.runs.iter().filter(|(run, _)| !before.runs.contains_key(run));
     after.engine.standing(member).is_some() || started.any(|(_, run)| run.start.vertex == member)
 }

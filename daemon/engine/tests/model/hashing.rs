@@ -6,6 +6,7 @@
 use super::explorer::State;
 use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
+use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
 use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick};
@@ -32,6 +33,9 @@ pub(super) fn number(state: &State) -> u64 {
     (world.stopped, &world.open, &world.deaf).hash(&mut hasher);
     hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
     hash_books(&world.oracle.books, &mut hasher);
+    if left.lapses && left.crashes > 0 {
+        hash_pause(world, &mut hasher);
+    }
     // Which graphs: they are two at most, and told apart by what they are made of.
     for graph in [world.accepted.as_ref().map(|(graph, _)| graph), world.running.as_ref()] {
         let second = world.graphs.get(1).map(|(graph, _)| graph);
@@ -39,6 +43,17 @@ pub(super) fn number(state: &State) -> u64 {
     }
     (left, &state.events).hash(&mut hasher);
     hasher.finish()
+}
+
+/// When the pause ends that a restart would read back: elsewhere that is hours away.
+fn hash_pause<H: Hasher>(world: &World, state: &mut H) {
+    let later = |until: &Tick| until.0.saturating_sub(world.now.0);
+    world.store.durable.pause.as_ref().map(later).hash(state);
+    for entry in &world.store.written {
+        if let Entry::Pause(until) = entry {
+            until.as_ref().map(later).hash(state);
+        }
+    }
 }
 
 /// Order is all that matters of what is kept.

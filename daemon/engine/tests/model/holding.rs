@@ -4,7 +4,7 @@
 use super::budget::Budget;
 use super::features::{Configuration, FEATURES, Feature, HOLDING, configurations, graphs};
 use super::{EVENT, SETTLED, explore, sights};
-use steadfast_engine::Declared;
+use steadfast_engine::{Declared, Meta};
 
 /// Each on each graph of that many vertices, alone.
 fn alone(features: &[Feature], count: u32, budget: Budget) -> Vec<Configuration> {
@@ -134,15 +134,21 @@ fn model_what_a_poll_could_hide() {
     explore("a poll far away", all, &wanted);
 }
 
-/// E-19: groups of three with each feature, and a crash.
+/// E-19: groups of three with each feature; nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_groups_of_three_with_every_feature() {
-    let groups = paired(&[Feature::Group], 3, CALM);
+    let groups = paired(&[Feature::Group], 3, Budget { failures: 0, ..CALM });
     explore("3 vertices, Group with each", groups, &[sights::SWAPPED]);
+}
+
+/// E-19: groups of three that notify, an event and a crash; nothing fails.
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_groups_of_three_with_a_crash() {
     let sets: [&[Feature]; 1] = [&[Feature::Group, Feature::Notify, Feature::Crash]];
-    let crashed = together(&sets, 3, Budget { turns: 2, ..UNSETTLED });
-    explore("3 vertices, Group, a crash, from the load on", crashed, &[sights::CRASH_IN_SWAP]);
+    let crashed = together(&sets, 3, Budget { turns: 2, failures: 0, ..CALM });
+    explore("3 vertices, Group, a crash, 1 event", crashed, &[sights::CRASH_IN_SWAP]);
 }
 
 /// E-20: each with every other feature on one vertex.
@@ -161,11 +167,11 @@ fn explore_fights_with_every_feature() {
     explore("2 vertices, fights with each", paired(&FIGHTS[..1], 2, CALM), &[]);
 }
 
-/// E-20: the other answers to a fight, each of both vertices, and the brake: without pauses, stops and crashes.
+/// E-20: the other answers to a fight, each of both vertices, and the brake: nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_answers_to_fights_with_every_feature() {
-    let budget = Budget { turns: 1, pauses: 0, stops: 0, ..EVENT };
+    let budget = Budget { failures: 0, ..CALM };
     for feature in &FIGHTS[1..] {
         let answers = |it: &Declared| !matches!(feature, Feature::Fight(answer) if it.meta.on_conflict != *answer);
         let mut all = paired(std::slice::from_ref(feature), 2, budget);
@@ -185,10 +191,18 @@ fn explore_windows_and_realize_with_every_feature() {
     }
 }
 
-/// E-17: what must be right once, on three vertices: nobody moves anything.
+/// E-17: one that must be right once, of three vertices, with each feature over all: nobody moves anything, and nothing fails.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_realize_of_three_with_every_feature() {
-    let realize = paired(&[Feature::Realize], 3, Budget { failures: 0, ..QUIET });
+    let mut realize = paired(&[Feature::Realize], 3, Budget { failures: 0, ..QUIET });
+    let is_of_one = |vertices: &[Declared]| {
+        let others = |it: &&Declared| Meta { realize: false, ..Meta::clone(&it.meta) };
+        let mut all = vertices.iter().map(|it| (others(&it), it.nature));
+        let first = all.next();
+        let marked = vertices.iter().filter(|it| it.meta.realize).count();
+        marked == 1 && all.all(|it| Some(it) == first)
+    };
+    realize.retain(|it| it.shapes.first().is_some_and(|shape| is_of_one(&shape.vertices)));
     explore("3 vertices, Realize with each", realize, &[sights::REALIZED]);
 }

@@ -6,7 +6,10 @@ use super::{EVENT, LOAD, SETTLED, explore, pairs, sights, singles};
 
 /// Two events, two turns, and every way to end.
 const THOROUGH: Budget = Budget { events: 2, thorough: true, turns: 2, ..SETTLED };
+/// Two events, both of one vertex or one of each of two.
 const TWO_EVENTS: Budget = Budget { events: 2, total_events: 2, ..SETTLED };
+/// Two events of each vertex.
+const TWO_EACH: Budget = Budget { events: 2, total_events: u8::MAX, ..EVENT };
 
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
@@ -18,13 +21,54 @@ fn explore_one_vertex_with_every_feature() {
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_one_vertex_with_pairs_of_features() {
     let budget = Budget { turns: 1, ..THOROUGH };
-    explore("1 vertex, pairs, 2 events", pairs(1, budget), &[sights::OWING]);
+    explore("1 vertex, pairs, 2 events", pairs(1, budget), &[sights::LIMITED, sights::STUCK]);
 }
 
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_two_vertices_with_every_feature() {
     explore("2 vertices, 2 events", singles(2, TWO_EVENTS), &[sights::STUCK]);
+}
+
+/// Two events of each of two vertices, and the turn of the feature, if any: a swap or a crash. Nothing fails.
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_two_events_of_each_of_two_vertices() {
+    let mut all = singles(2, Budget { turns: 1, failures: 0, ..TWO_EACH });
+    // Without a failure there is nothing to be tried again.
+    all.retain(|it| it.budget.failures == 0);
+    explore("2 vertices, 2 events each", all, &[sights::REFRESHED, sights::SWAPPED]);
+}
+
+/// The same with one failure, or with one pause or stop.
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_two_events_of_each_of_two_vertices_that_fail_or_rest() {
+    let plain = |budget| {
+        let sets: [&[Feature]; 2] = [&[], &[Feature::Notify]];
+        let each = move |graph| sets.map(|set| configurations(&graph, set, budget));
+        graphs(2).into_iter().flat_map(each).flatten().collect::<Vec<_>>()
+    };
+    explore("2 vertices, 2 events each, 1 failure", plain(TWO_EACH), &[sights::FAILED]);
+    let turned = Budget { turns: 1, pauses: 1, stops: 1, failures: 0, ..TWO_EACH };
+    let wanted = [sights::PAUSED, sights::DRAINING, sights::STOPPED];
+    explore("2 vertices, 2 events each, a pause or stop", plain(turned), &wanted);
+}
+
+/// Two events of each of three vertices with one slot for all, where nothing fails and nothing is swapped, killed or paused.
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_two_events_of_each_of_three_vertices() {
+    let budget = Budget { failures: 0, ..TWO_EACH };
+    let sets: [&[Feature]; 2] = [&[Feature::Slot], &[Feature::Slot, Feature::Notify]];
+    let each = |graph| sets.map(|set| configurations(&graph, set, budget));
+    let all = graphs(3).into_iter().flat_map(each).flatten().collect();
+    explore("3 vertices, 2 events each", all, &[sights::REFRESHED, sights::NO_SLOT]);
+}
+
+fn without_turns(mut all: Vec<Configuration>) -> Vec<Configuration> {
+    all.retain(|it| it.budget.swaps == 0 && it.budget.crashes == 0);
+    all
 }
 
 #[test]
@@ -39,7 +83,7 @@ fn explore_three_vertices_with_every_feature() {
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_two_vertices_with_pairs_of_features() {
     let budget = Budget { events: 1, total_events: 1, ..SETTLED };
-    explore("2 vertices, pairs", pairs(2, budget), &[sights::STUCK, sights::OWING]);
+    explore("2 vertices, pairs, turns", pairs(2, budget), &[sights::STUCK, sights::OWING]);
 }
 
 #[test]
@@ -48,28 +92,13 @@ fn explore_three_vertices_with_pairs_of_features() {
     explore("3 vertices, pairs", pairs(3, Budget { turns: 1, failures: 0, ..EVENT }), &[]);
 }
 
-/// One pause or stop on three vertices with each two features, no swap and no crash; nobody moves anything.
+/// One pause on three vertices with each two features, from where all is as declared, with one event.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_three_vertices_with_pairs_of_features_paused() {
-    let budget =
-        Budget { settled: false, events: 0, total_events: 0, failures: 0, turns: 1, ..SETTLED };
-    explore("3 vertices, pairs, paused", pairs_without_turns(3, budget), &[sights::PAUSED]);
-}
-
-/// Each two features of the graph: no swap, no crash.
-fn pairs_without_turns(count: u32, budget: Budget) -> Vec<Configuration> {
-    let is_turn = |it: &Feature| matches!(it, Feature::Swap | Feature::Crash);
-    let features: Vec<Feature> = FEATURES.into_iter().filter(|it| !is_turn(it)).collect();
-    let mut all = Vec::new();
-    for graph in graphs(count) {
-        for (at, one) in features.iter().enumerate() {
-            for other in &features[at + 1..] {
-                all.extend(configurations(&graph, &[*one, *other], budget));
-            }
-        }
-    }
-    all
+    let budget = Budget { turns: 1, pauses: 1, failures: 0, ..EVENT };
+    let all = without_turns(pairs(3, budget));
+    explore("3 vertices, pairs, paused", all, &[sights::PAUSED]);
 }
 
 #[test]

@@ -175,8 +175,8 @@ fn of_standing(standing: &Standing) -> Option<&'static str> {
         Standing::WaitingForBrake(_) => Some(BRAKED),
         Standing::Contended { next: Some(_), .. } => Some(CONTENDED),
         Standing::Contended { next: None, .. } => Some(FOUGHT),
-        // What is parked is explored by random schedules.
-        Standing::Held(Holding::Operator) | Standing::Parked => None,
+        Standing::Held(Holding::Operator) => None,
+        Standing::Parked => Some(super::happening::PARKED),
         Standing::Stuck(..) => Some(STUCK),
         Standing::Suspended => Some(SUSPENDED),
     }

@@ -42,6 +42,16 @@ const WITHIN: [&str; 9] = [
     sights::STOP_IN_SWAP,
 ];
 
+/// The same with two turns from where all is as declared.
+const TURNS_WITHIN: [&str; 6] = [
+    sights::CRASH_AFTER_SWAP,
+    sights::CRASH_IN_PAUSE,
+    sights::CRASH_IN_STOP,
+    sights::SWAP_IN_PAUSE,
+    sights::SWAP_IN_RESTART,
+    sights::PAUSE_IN_RESTART,
+];
+
 /// A crash and a swap within each other.
 const BOTH_WITHIN: [&str; 3] =
     [sights::CRASH_IN_SWAP, sights::CRASH_AFTER_SWAP, sights::SWAP_IN_RESTART];
@@ -83,10 +93,12 @@ fn explore_turns_of_one_vertex() {
     explore("1 vertex, 3 turns, 1 event", swapped_and_crashed(1, moved(turns(3))), &WITHIN);
 }
 
+/// From where all is as declared: what runs is what the first turn has started.
 #[test]
 #[ignore = "part of the larger exploration: docs/model.md"]
 fn explore_turns_of_two_vertices() {
-    explore("2 vertices, 2 turns of all", swapped_and_crashed(2, turns(2)), &WITHIN);
+    let budget = Budget { settled: true, ..turns(2) };
+    explore("2 vertices, 2 turns of all", swapped_and_crashed(2, budget), &TURNS_WITHIN);
 }
 
 #[test]

@@ -28,12 +28,13 @@ pub(super) fn is_waiting_for_time(state: &State) -> bool {
     let world = &state.world;
     match world.engine.mode() {
         Mode::Stopping => true,
+        Mode::Draining | Mode::Pausing | Mode::Paused => state.left.lapses && world.is_quiet(),
         // A swap may wait for what cannot be right, and that ends by time alone.
         Mode::Running if world.is_quiet() && world.oracle.books.pending.is_some() => true,
         Mode::Running if world.is_quiet() => {
             world.oracle.books.order.iter().any(|id| world.waits_for_time(*id))
         }
-        _ => false,
+        Mode::Running | Mode::Stopped => false,
     }
 }
 

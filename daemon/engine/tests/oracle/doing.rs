@@ -2,8 +2,8 @@
 
 use crate::books::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use crate::invariants::{
-    E1_ORDER, E4_EVENT, E6_ONCE, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT,
-    E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
+    E1_ORDER, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP,
+    E12_LIMIT, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
 };
 use std::sync::Arc;
 use steadfast_engine::{
@@ -105,15 +105,18 @@ impl Books {
         let meta = Arc::clone(&vertex.declared.meta);
         let (watched, token) = (self.is_watched(vertex), self.has_token(vertex));
         let (need, phase, owed) = (vertex.need, vertex.phase, vertex.owed.is_some());
-        let lenient = vertex.bucket_unsure;
+        let (lenient, queued) = (vertex.bucket_unsure, vertex.queued);
         let refresh_open = vertex.owed_unsure || meta.noop;
         let tick = need == Need::No || vertex.polled;
         if tick && !self.poll_is_due(id) {
-            self.broken(E8_COST, &format!("{id} is started and was clean"));
+            let own = self.turn_of == Some(id);
+            let rule = if own { E5_COALESCE } else { E8_COST };
+            self.broken(rule, &format!("{id} is started and was clean"));
         }
         let blocking = self.surely_blocking(id);
         if !blocking.is_empty() {
-            self.broken(E1_ORDER, &format!("{id} is started while {blocking:?} block it"));
+            let rule = if queued { E7_GRANT } else { E1_ORDER };
+            self.broken(rule, &format!("{id} is started while {blocking:?} block it"));
         }
         if !watched {
             self.broken(E1_ORDER, &format!("{id} is started before its watch is established"));

@@ -1,7 +1,7 @@
 //! Events, as the books understand them.
 
 use crate::books::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
-use steadfast_engine::{Check, Event, Outcome, Pause, RunId, Verdict, VertexId};
+use steadfast_engine::{Check, Event, Outcome, Pause, Poll, RunId, Verdict, VertexId};
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
@@ -116,28 +116,18 @@ impl Books {
             let sure = sure && !vertex.is_running();
             vertex.refill(sure);
         }
+        let newly = vertex.need == Need::No
+            && vertex.phase != Phase::Unsure
+            && !matches!(vertex.declared.meta.poll, Poll::Every(_));
         if vertex.phase == Phase::Operator {
             vertex.may(clock);
         } else {
             vertex.must(clock, cause);
         }
+        if newly {
+            self.must_back_poke(id);
+        }
         self.back_poke(id);
-    }
-
-    /// E-3: ancestors that failed for good may get one attempt.
-    pub(super) fn back_poke(&mut self, id: VertexId) {
-        if self.asked != Asked::Running {
-            return;
-        }
-        let clock = self.clock;
-        let above = self.vertices.get(&id).map(|v| v.ancestors.clone()).unwrap_or_default();
-        for ancestor in above {
-            if let Some(vertex) = self.vertices.get_mut(&ancestor)
-                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
-            {
-                vertex.may(clock);
-            }
-        }
     }
 
     fn look(&mut self, id: VertexId) {
@@ -407,7 +397,7 @@ impl Books {
     /// What is dirty or runs now, and all below.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
-        let ticks = |v: &Vertex| matches!(v.declared.meta.poll, steadfast_engine::Poll::Every(_));
+        let ticks = |v: &Vertex| matches!(v.declared.meta.poll, Poll::Every(_));
         let busy =
             |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v);
         let id = |v: &Vertex| v.declared.id;

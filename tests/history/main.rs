@@ -1,5 +1,7 @@
 //! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has recorded it.
 
+mod room;
+
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,0 +1,76 @@
+//! Who is called otherwise in a new graph: it goes on as it was, and what is kept of it moves.
+
+use super::departed::Renamed;
+use super::{Driver, News};
+use crate::config::Loaded;
+use crate::store::{Entry, Recalled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steadfast_engine::{Recall, VertexId};
+
+impl Driver {
+    /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
+    pub(super) fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
+        let is_held = |name: &str| {
+            self.table.called(name).is_some() || self.ownership.kept.contains_key(name)
+        };
+        let has_run = |name: &str| {
+            let recalled = self.recalled.as_ref();
+            self.departed.contains(name)
+                || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
+        };
+        let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
+        new.filter_map(|vertex| {
+            let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
+            let mut ran = vertex.aliases.iter().filter(|(name, _)| has_run(name));
+            let former = held.next().or_else(|| ran.next().filter(|_| !has_run(&vertex.identity)));
+            let (from, definition) = former?;
+            let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
+            Some(Renamed { from, to, definition: (*definition, vertex.definition) })
+        })
+        .collect()
+    }
+
+    /// Before the first graph: what is kept moves at once, for nothing runs yet.
+    pub(super) fn rename_recalled(&mut self, recalled: &mut Recalled) {
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            recalled.rename(from, to, Some(*definition));
+        }
+        self.rename();
+    }
+
+    /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
+    /// of who runs already.
+    pub(super) fn recall_renamed(&mut self) -> BTreeMap<VertexId, Recall> {
+        let mut recall = BTreeMap::new();
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            self.values.copy(from, to, *definition);
+            let runs = self.table.called(from);
+            if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
+                recall.insert(id, Recall { done: Some(definition.1), ..Recall::default() });
+            }
+        }
+        recall
+    }
+
+    /// B-18: what is kept moves, before anything is begun under the new name.
+    pub(super) fn rename(&mut self) {
+        for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
+            let sent = self.values.copy(&from, &to, definition);
+            self.values.forget(&from);
+            self.departed.forget(&from);
+            if let Some(owned) = self.ownership.kept.remove(&from) {
+                self.ownership.kept.insert(Arc::clone(&to), owned);
+            }
+            self.audience
+                .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
+            let Some(keeper) = &mut self.keeper else { continue };
+            let definition = Some(definition);
+            keeper.soon(Entry::Rename { from, to: Arc::clone(&to), definition });
+            if let Some(values) = sent {
+                let values = crate::store::Hidden(values.into());
+                keeper.soon(Entry::Sent { identity: to, values });
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! E-3, E-7: who has failed for good above gets its attempt, and who may not start leaves its queue.
+
+use super::{E3_BACK_POKE, E7_GRANT};
+use crate::books::{Asked, Books};
+use crate::oracle::Face;
+use steadfast_engine::{Standing, VertexId};
+
+impl Books {
+    /// Who was back-poked in this turn has not failed for good any more.
+    pub(super) fn back_pokes_came(&mut self, face: &impl Face) {
+        for id in std::mem::take(&mut self.back_poked) {
+            if face.standing(id) == Some(Standing::Failed) {
+                self.broken(E3_BACK_POKE, &format!("{id} is back-poked and gets no attempt"));
+            }
+        }
+    }
+
+    /// Nobody stands in a queue who may certainly not start.
+    pub(super) fn queues_are_left(&mut self, face: &impl Face) {
+        let drains = matches!(self.asked, Asked::Pausing { drain: true, .. }) && !self.paused;
+        let rests = self.asked != Asked::Running && !drains;
+        let mut wrong = Vec::new();
+        for id in self.order.clone() {
+            let standing = face.standing(id);
+            let waits = matches!(
+                standing,
+                Some(
+                    Standing::WaitingForSlot
+                        | Standing::WaitingForSemaphore
+                        | Standing::WaitingForLimit(_)
+                )
+            );
+            let suspended = self.is_suspended(id) && !self.may_be_needed(id);
+            let Some(vertex) = self.vertices.get_mut(&id) else { continue };
+            vertex.queued = waits;
+            // To be looked at is a queue of its own, in which nobody is blocked.
+            if !waits || vertex.look.is_some() {
+                continue;
+            }
+            if rests || suspended || self.parked.contains(&id) {
+                wrong.push(format!("{id} waits in a queue, and may not: {standing:?}"));
+            }
+            let blocking: Vec<VertexId> = self.surely_blocking(id);
+            if !blocking.is_empty() {
+                wrong.push(format!("{id} waits in a queue while {blocking:?} block it"));
+            }
+        }
+        for detail in wrong {
+            self.broken(E7_GRANT, &detail);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What happens to single vertices and seldom: a suspicion, a watch that is lost, the operator's word, the pause of one vertex, a
+//! begin that cannot be kept, and a pause of all that ends by itself (E-1, E-4, E-10, E-15).
+
+use super::budget::Budget;
+use super::explorer::State;
+use super::features::{
+    Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
+};
+use super::sights::Sights;
+use super::{EVENT, SETTLED, explore};
+use crate::step::Step;
+use crate::store::Entry;
+use crate::world::{Watch, World};
+use std::time::Duration;
+use steadfast_engine::{Mode, Standing, VertexId};
+
+/// How long a pause lasts that is to end by itself.
+pub(super) const SHORT: Duration = Duration::from_secs(1);
+
+pub(super) const SUSPECTED: &str = "a suspicion is looked into";
+pub(super) const SUSPECTED_IN_RUN: &str = "a suspicion comes while the vertex runs";
+pub(super) const SUSPECTED_BLOCKED: &str = "a suspicion comes while an ancestor blocks";
+pub(super) const LOST: &str = "a watch is lost while the vertex runs";
+pub(super) const REGAINED: &str = "a watch stands again, and what it covers is checked";
+pub(super) const REDONE: &str = "the operator runs what is as declared";
+pub(super) const REDONE_FAILED: &str = "the operator tries what has failed for good";
+pub(super) const REDONE_IN_RUN: &str = "the operator asks while the vertex runs";
+pub(super) const PARKED: &str = "a vertex that is parked is dirty";
+pub(super) const PARKED_IN_RUN: &str = "a vertex is parked while it runs";
+pub(super) const BELOW_PARKED: &str = "a vertex waits for one that is parked";
+pub(super) const PARKED_OVER_CRASH: &str = "a vertex stays parked over a crash";
+pub(super) const UNPARKED: &str = "what was parked goes on";
+pub(super) const REFUSED: &str = "a begin is refused, and it has failed";
+pub(super) const REFUSED_AGAIN: &str = "a begin is refused, and tried again";
+pub(super) const REFUSED_CANCELLED: &str = "a begin is refused whose run is cancelled";
+pub(super) const LAPSED: &str = "a pause ends by itself, and what was dirty runs";
+pub(super) const LAPSED_IN_RUN: &str = "a pause ends by itself before what runs has ended";
+pub(super) const LAPSED_IN_DRAIN: &str = "a drain is over because its pause ends";
+pub(super) const LAPSED_OVER_CRASH: &str = "a pause ends by itself after a restart";
+
+/// What of this may happen now.
+pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
+    let (world, left) = (&state.world, &state.left);
+    let books = &world.oracle.books;
+    for id in books.order.iter().copied() {
+        let watch = world.watches.get(&id);
+        // Only a source that there is can have lost events.
+        if left.suspects > 0 && watch == Some(&Watch::Open) {
+            actions.push(Step::Suspect(id));
+        }
+        match watch {
+            Some(Watch::Open) if left.losses > 0 => actions.push(Step::Unwatched(id)),
+            Some(Watch::Absent) if left.losses > 0 => actions.push(Step::Watching(id)),
+            _ => {}
+        }
+        if left.redos > 0 {
+            actions.push(Step::Redo(id));
+        }
+        if left.parks > 0 {
+            actions.push(Step::Park { vertex: id, parked: !books.parked.contains(&id) });
+        }
+    }
+    if left.refusals > 0 && matches!(world.store.written.front(), Some(Entry::Begin(_))) {
+        actions.push(Step::Refuse);
+    }
+}
+
+/// Adds what this step shows.
+pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
+    let was = |id: VertexId| before.engine.standing(id);
+    let starts = |id: VertexId| {
+        let runs = matches!(after.engine.standing(id), Some(Standing::Running(..)));
+        runs && !matches!(was(id), Some(Standing::Running(..)))
+    };
+    let in_run = |id: VertexId| matches!(was(id), Some(Standing::Running(..)));
+    let all = match *step {
+        Step::Suspect(id) => {
+            let blocked = matches!(after.engine.standing(id), Some(Standing::WaitingFor(_)));
+            vec![
+                (starts(id), SUSPECTED),
+                (in_run(id), SUSPECTED_IN_RUN),
+                (blocked && was(id) == Some(Standing::Settled), SUSPECTED_BLOCKED),
+            ]
+        }
+        Step::Unwatched(id) => {
+            let stood = before.watches.get(&id) == Some(&Watch::Open);
+            vec![(stood && in_run(id), LOST)]
+        }
+        Step::Watching(id) => {
+            let lost = before.watches.get(&id) == Some(&Watch::Absent);
+            vec![(lost && starts(id), REGAINED)]
+        }
+        Step::Redo(id) => vec![
+            (starts(id) && was(id) == Some(Standing::Settled), REDONE),
+            (starts(id) && was(id) == Some(Standing::Failed), REDONE_FAILED),
+            (in_run(id), REDONE_IN_RUN),
+        ],
+        Step::Park { vertex, parked: true } => vec![(in_run(vertex), PARKED_IN_RUN)],
+        Step::Park { vertex, parked: false } => {
+            let rested = was(vertex) == Some(Standing::Parked);
+            vec![(rested && starts(vertex), UNPARKED)]
+        }
+        Step::Crash { .. } => vec![(!after.oracle.books.parked.is_empty(), PARKED_OVER_CRASH)],
+        Step::Refuse => refused(before, after),
+        Step::Wake => lapsed(before, after),
+        _ => Vec::new(),
+    };
+    seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
+    let parked = |above: &Vec<VertexId>| {
+        above.iter().any(|id| after.engine.standing(*id) == Some(Standing::Parked))
+    };
+    let waits = |id: &VertexId| matches!(after.engine.standing(*id), Some(Standing::WaitingFor(above)) if parked(&above));
+    if after.oracle.books.order.iter().any(waits) {
+        seen.insert(BELOW_PARKED);
+    }
+}
+
+type Shown = Vec<(bool, &'static str)>;
+
+fn refused(before: &World, after: &World) -> Shown {
+    let Some(Entry::Begin(intent)) = before.store.written.front() else { return Vec::new() };
+    let run = before.oracle.books.vertices.get(&intent.vertex).and_then(|v| v.running.as_ref());
+    let cancelled = run.is_some_and(|run| run.run == intent.run && run.cancelled.is_some());
+    let standing = after.engine.standing(intent.vertex);
+    vec![
+        (standing == Some(Standing::Failed), REFUSED),
+        (matches!(standing, Some(Standing::Delayed(_))), REFUSED_AGAIN),
+        (cancelled, REFUSED_CANCELLED),
+    ]
+}
+
+fn lapsed(before: &World, after: &World) -> Shown {
+    let mode = before.engine.mode();
+    let rested = matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused);
+    if !rested || after.engine.mode() != Mode::Running {
+        return Vec::new();
+    }
+    // Nothing has run in this life, so it began with the pause.
+    let restarted = before.oracle.books.last_run.is_none();
+    let begun = after.runs.len() > before.runs.len();
+    vec![
+        (mode == Mode::Paused && begun, LAPSED),
+        (mode == Mode::Pausing && !before.runs.is_empty(), LAPSED_IN_RUN),
+        (mode == Mode::Draining, LAPSED_IN_DRAIN),
+        (restarted, LAPSED_OVER_CRASH),
+    ]
+}
+
+/// Each of these features on each graph of so many vertices, with each of the others.
+fn with_each(
+    features: &[Feature],
+    others: &[&[Feature]],
+    all: (u32, Budget),
+) -> Vec<Configuration> {
+    let (count, budget) = all;
+    let mut found = Vec::new();
+    for graph in graphs(count) {
+        for feature in features {
+            for other in others {
+                let set = [std::slice::from_ref(feature), other].concat();
+                found.extend(configurations(&graph, &set, budget));
+            }
+        }
+    }
+    found
+}
+
+/// Each two of them on each graph of so many vertices.
+fn each_two(count: u32, budget: Budget) -> Vec<Configuration> {
+    let mut found = Vec::new();
+    for (at, one) in HAPPENING.iter().enumerate() {
+        let others: Vec<&[Feature]> =
+            HAPPENING[at + 1..].iter().map(std::slice::from_ref).collect();
+        found.extend(with_each(std::slice::from_ref(one), &others, (count, budget)));
+    }
+    found
+}
+
+/// One event, one failure, and one turn.
+const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
+/// The same without pauses and stops.
+const CALM: Budget = Budget { turns: 1, ..EVENT };
+/// A pause and a crash, and nothing fails.
+const CRASHED: Budget = Budget { turns: 2, failures: 0, ..EVENT };
+
+fn each(features: &[Feature]) -> Vec<&[Feature]> {
+    features.iter().map(std::slice::from_ref).collect()
+}
+
+/// E-1, E-4, E-10, E-15: one vertex, with each of the other features, and each two of these.
+#[test]
+fn model_what_happens_to_one_vertex() {
+    let mut all = with_each(&HAPPENING, &[&[]], (1, ONE));
+    all.extend(with_each(&HAPPENING, &each(&FEATURES), (1, CALM)));
+    all.extend(each_two(1, CALM));
+    all.extend(with_each(&[Feature::Lapse, Feature::Park], &[&[Feature::Crash]], (1, CRASHED)));
+    let wanted = [
+        SUSPECTED,
+        SUSPECTED_IN_RUN,
+        LOST,
+        REGAINED,
+        REDONE,
+        REDONE_FAILED,
+        REDONE_IN_RUN,
+        PARKED,
+        PARKED_IN_RUN,
+        PARKED_OVER_CRASH,
+        UNPARKED,
+        REFUSED,
+        REFUSED_AGAIN,
+        REFUSED_CANCELLED,
+        LAPSED,
+        LAPSED_IN_RUN,
+        LAPSED_OVER_CRASH,
+    ];
+    explore("1 vertex, what happens to it, with each", all, &wanted);
+}
+
+/// E-1, E-3, E-4, E-10, E-15: two vertices, plain and notifying.
+#[test]
+fn model_what_happens_to_two_vertices() {
+    let two = Budget { total_events: 2, ..CALM };
+    let all = with_each(&HAPPENING, &[&[], &[Feature::Notify]], (2, two));
+    let wanted = [
+        SUSPECTED_BLOCKED,
+        LOST,
+        REGAINED,
+        REDONE_FAILED,
+        BELOW_PARKED,
+        UNPARKED,
+        REFUSED,
+        LAPSED,
+        LAPSED_IN_DRAIN,
+    ];
+    explore("2 vertices, what happens to them", all, &wanted);
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_what_happens_to_one_vertex_that_is_held() {
+    let held = with_each(&HAPPENING, &each(&HOLDING), (1, CALM));
+    explore("1 vertex, what happens to it, with each that holds", held, &[PARKED, LAPSED]);
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_what_happens_to_two_vertices_with_every_feature() {
+    let calm = Budget { failures: 0, ..CALM };
+    let features = with_each(&HAPPENING, &each(&FEATURES), (2, calm));
+    explore("2 vertices, what happens to them, with each", features, &[BELOW_PARKED, REDONE]);
+    let two = each_two(2, calm);
+    explore("2 vertices, each two that happen to them", two, &[REFUSED, UNPARKED]);
+}

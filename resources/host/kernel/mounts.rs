@@ -1,0 +1,156 @@
+//! What is mounted where, and where in its file system something lies, whatever mounts have led there.
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+/// Where something lies in its file system: the same however often that is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Major and minor number of the file system's device, as text.
+    device: String,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Whether it is that, or lies in it.
+    pub(crate) fn is_in(&self, other: &Self) -> bool {
+        self.device == other.device && self.path.starts_with(&other.path)
+    }
+}
+
+#[derive(Debug)]
+struct Mount {
+    root: Place,
+    point: PathBuf,
+}
+
+/// All that is mounted, as `/proc/self/mountinfo` says, and what was looked up so far.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts {
+    by_number: HashMap<u64, Mount>,
+    /// What is mounted at a path: the last, which hides those before.
+    points: HashMap<PathBuf, u64>,
+    /// Directories as they are called without links, with their places.
+    seen: HashMap<PathBuf, Option<(PathBuf, Place)>>,
+}
+
+impl Mounts {
+    /// Reads it; nothing where that cannot be done, and in a simulated host, which has one file system.
+    pub(crate) fn read() -> Self {
+        #[cfg(feature = "twin")]
+        if super::fork::twin(|_| ()).is_some() {
+            return Self::default();
+        }
+        std::fs::read("/proc/self/mountinfo").map_or_else(|_| Self::default(), |it| Self::of(&it))
+    }
+
+    fn of(text: &[u8]) -> Self {
+        let mut mounts = Self::default();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some((number, mount)) = parse(line) else { continue };
+            mounts.points.insert(mount.point.clone(), number);
+            mounts.by_number.insert(number, mount);
+        }
+        mounts
+    }
+
+    /// Whether what lies in this file system can be met through another mount of it.
+    pub(crate) fn are_several_of(&self, place: &Place) -> bool {
+        let same = |mount: &&Mount| mount.root.device == place.device;
+        self.by_number.values().filter(same).nth(1).is_some()
+    }
+
+    /// The place of a directory that links may lead to.
+    pub(crate) fn directory(&mut self, path: &Path) -> Option<&Place> {
+        self.known(path).map(|(_, place)| place)
+    }
+
+    /// The place of this very thing, or of what is mounted there, by that of its directory. It need not be there.
+    pub(crate) fn thing(&mut self, path: &Path) -> Option<Place> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return self.directory(path).cloned();
+        };
+        let (way, place) = self.known(parent)?;
+        let (way, path) = (way.join(name), place.path.join(name));
+        let place = Place { path, ..place.clone() };
+        let mounted = self.points.get(&way).and_then(|number| self.by_number.get(number));
+        Some(mounted.map_or(place, |mount| mount.root.clone()))
+    }
+
+    fn known(&mut self, directory: &Path) -> Option<&(PathBuf, Place)> {
+        if !self.seen.contains_key(directory) {
+            let found = self.look(directory);
+            self.seen.insert(directory.to_owned(), found);
+        }
+        self.seen.get(directory)?.as_ref()
+    }
+
+    fn look(&self, directory: &Path) -> Option<(PathBuf, Place)> {
+        if self.by_number.is_empty() {
+            return None;
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = openat(CWD, directory, flags, Mode::empty()).ok()?;
+        let stat = statx(&handle, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+        // Kernels before 5.8 do not tell.
+        if stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+            return None;
+        }
+        let mount = self.by_number.get(&stat.stx_mnt_id)?;
+        let way = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
+        let path = mount.root.path.join(way.strip_prefix(&mount.point).ok()?);
+        Some((way, Place { device: mount.root.device.clone(), path }))
+    }
+}
+
+/// Number, parent, device, root in its file system, where it is mounted, and more.
+fn parse(line: &[u8]) -> Option<(u64, Mount)> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let number = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let device = std::str::from_utf8(words.nth(1)?).ok()?.to_owned();
+    let (path, point) = (plain(words.next()?), plain(words.next()?));
+    Some((number, Mount { root: Place { device, path }, point }))
+}
+
+/// A path of it, in which what would part words or lines stands as `\` and three octal digits.
+fn plain(mut word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    while let Some((first, rest)) = word.split_first() {
+        let octal = (*first == b'\\').then(|| rest.get(..3)).flatten();
+        let code = octal.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = code.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        word = if byte.is_some() { rest.get(3..).unwrap_or_default() } else { rest };
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mounts, Place};
+    use std::path::Path;
+
+    const INFO: &[u8] = b"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n\
+        30 22 8:1 /a/b /c\\040d rw - ext4 /dev/sda1 rw\n\
+        31 22 0:40 / /run rw - tmpfs tmpfs rw\n\
+        broken\n\
+        32 22 0:41 /x /c\\040d rw - tmpfs tmpfs rw\n";
+
+    /// What is mounted last at a path hides what was there; names are read as they are; what is not understood is left out.
+    #[test]
+    fn mounts_are_read() {
+        let mounts = Mounts::of(INFO);
+        assert_eq!(mounts.by_number.len(), 4);
+        assert_eq!(mounts.points[Path::new("/c d")], 32);
+        let place = |device: &str, path: &str| Place { device: device.into(), path: path.into() };
+        let bound = &mounts.by_number[&30].root;
+        assert_eq!(*bound, place("8:1", "/a/b"));
+        assert!(bound.is_in(&place("8:1", "/a")) && !bound.is_in(&place("8:1", "/a/bc")));
+        assert!(!bound.is_in(&place("0:40", "/a")));
+        assert!(mounts.are_several_of(bound) && !mounts.are_several_of(&place("0:40", "/")));
+    }
+}

@@ -1,0 +1,144 @@
+//! The commands on the state where no daemon runs: what they do is recorded as a daemon records it, and an undo that is not done leaves
+//! nothing behind.
+
+use crate::host::Host;
+use crate::output::Output;
+use serde_json::Value;
+
+const GRAPH: &str = r#"
+graph: alone
+resources:
+  file:
+  - {name: made, path: $DIR/made, content: "made\n", meta: {on_remove: delete}}
+  exec: [{name: once, shell: /bin/sh, cmd: "true"}]
+"#;
+
+/// What the event log tells from a number on: event, resource, words.
+fn events(host: &Host, since: usize) -> Vec<Value> {
+    let told = host.ask_daemon(&["events", "--json", "--since", &since.to_string()]);
+    let lines = told.exits(0).stdout.lines();
+    lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The commands, one after the other, with the event of each and whom it is about.
+const COMMANDS: [(&[&str], &str, &str); 7] = [
+    (&["protect", "file[made]"], "protected", "file[made]"),
+    (&["unprotect", "file[made]"], "unprotected", "file[made]"),
+    (&["redo", "exec[once]"], "redo", "exec[once]"),
+    (&["undo", "file[made]"], "undone", "file[made]"),
+    (&["forget", "file[made]"], "forgotten", "file[made]"),
+    (&["state", "import", "$DIR/kept.json"], "imported", ""),
+    (&["state", "repair"], "repaired", ""),
+];
+
+fn break_it(host: &Host) {
+    rusqlite::Connection::open(host.path("state/state.db"))
+        .and_then(|database| database.execute_batch("UPDATE whole SET sum = sum + 1"))
+        .expect("damaged");
+}
+
+fn before() -> Host {
+    let host = Host::with(GRAPH);
+    host.write("made", "mine\n").apply().exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
+    host
+}
+
+/// C-11: without a daemon each command is recorded between a begin and an end of its own; what is refused or has nothing to do is not.
+#[test]
+fn c11_commands_without_a_daemon_are_recorded() {
+    let host = before();
+    let mut known = events(&host, 1).len();
+    for (words, event, resource) in COMMANDS {
+        if words == ["state", "repair"] {
+            break_it(&host);
+        }
+        host.ask_daemon(words).exits(0);
+        let told = events(&host, known + 1);
+        let what: Vec<&str> = told.iter().filter_map(|one| one["event"].as_str()).collect();
+        assert_eq!((what.first(), what.last()), (Some(&"run_start"), Some(&"run_end")), "{told:?}");
+        let deeds: Vec<&Value> = told.iter().filter(|one| one["event"] == event).collect();
+        assert_eq!(deeds.len(), 1, "{words:?}: {told:?}");
+        assert_eq!(deeds[0]["resource"].as_str().unwrap_or_default(), resource, "{told:?}");
+        assert!(deeds[0]["says"].as_str().is_some_and(|says| !says.is_empty()), "{told:?}");
+        known += told.len();
+        let last = told.last().expect("some");
+        assert_eq!(last["number"], known, "without a hole");
+        assert_eq!(last["class"], "stopped");
+    }
+    for (words, code) in [
+        (&["unprotect", "file[made]"][..], 0),
+        (&["undo", "file[none]"], 1),
+        (&["forget", "file[none]"], 64),
+        (&["state", "repair"], 0),
+    ] {
+        host.ask_daemon(words).exits(code);
+    }
+    assert_eq!(events(&host, 1).len(), known, "nothing was done");
+}
+
+/// C-11: beside a daemon the same are events of its run.
+#[test]
+fn c11_commands_beside_a_daemon_are_recorded() {
+    let host = before();
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for (words, event, resource) in COMMANDS {
+        if words[0] == "state" && words[1] == "import" {
+            host.ask_daemon(&["pause"]).exits(0);
+            daemon.wait_for("paused");
+        }
+        if words == ["state", "repair"] {
+            // Sound: nothing is done.
+            continue;
+        }
+        host.wait_until("it is done", || host.ask_daemon(words).code == 0);
+        host.wait_until("it is recorded", || {
+            let told = events(&host, 1);
+            told.iter().any(|one| {
+                one["event"] == event && one["resource"].as_str().unwrap_or_default() == resource
+            })
+        });
+    }
+}
+
+/// What is kept of one resource, as it is shown.
+fn shown(host: &Host, resource: &str) -> Output {
+    let shown = host.ask_daemon(&["state", "show", resource]);
+    shown.exits(0);
+    shown
+}
+
+/// B-6: an undo of which a part cannot be done says what it has put back, and leaves no pause; one that was there stays as it was.
+#[test]
+fn an_undo_that_fails_takes_its_pause_back() {
+    let host = Host::with(
+        "graph: past\nresources:\n  file: [{name: t, path: $DIR/t/, source: from/, recurse: true, purge: true}]\n",
+    );
+    for name in ["from", "t", "t/deep"] {
+        host.make_directory(name);
+    }
+    host.write("from/new", "new\n").write("t/a", "a\n");
+    host.apply().exits(0);
+    assert!(!host.exists("t/a") && !host.exists("t/deep"));
+    host.make_directory("t/a").write("t/a/in-the-way", "x");
+    let undo = || {
+        let refused = host.ask_daemon(&["undo", "file[t]"]);
+        refused
+            .exits(1)
+            .says("the directory is not empty")
+            .says("put back before that: $DIR/t/deep");
+    };
+    undo();
+    assert!(host.exists("t/deep"));
+    shown(&host, "file[t]").prints_nothing_of("paused");
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause", "file[t]", "--for", "9h", "--reason", "somebody looks"]).exits(0);
+    daemon.wait_for_of("paused", "file[t]");
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    let before = shown(&host, "file[t]").prints("somebody looks").stdout.clone();
+    host.ask_daemon(&["undo", "file[t]", "--to", "1"]);
+    assert_eq!(shown(&host, "file[t]").stdout, before);
+}

@@ -1,0 +1,74 @@
+//! `plan` on a state that `apply` would refuse: it is refused likewise, for what it would say is not what would be done.
+
+use crate::host::{Host, is_root};
+use std::os::unix::fs::chown;
+
+const GRAPH: &str = r#"
+graph: foreseen
+resources:
+  file: [{name: made, path: $DIR/made, content: "made\n"}]
+  exec: [{name: once, shell: /bin/sh, cmd: "echo ran >> $DIR/ran"}]
+"#;
+
+/// What somebody does to a state.
+type Loss = fn(&Host);
+
+fn with_database(host: &Host, sql: &str) {
+    let database = rusqlite::Connection::open(host.path("state/state.db")).expect("opened");
+    database.execute_batch(sql).expect("done");
+    database.close().expect("closed");
+}
+
+/// F-16: in each way in which `docs/state.md` says that a state cannot be used, `plan` ends as `apply` does and says the same, and `drift`,
+/// which needs no state, says what it says of a sound one. Of the files nothing is changed.
+#[test]
+fn f16_a_plan_is_refused_where_apply_is() {
+    let losses: [(&str, Loss); 8] = [
+        ("is damaged", |host| {
+            let bytes = std::fs::read(host.path("state/state.db")).expect("read");
+            host.write("state/state.db", &bytes[..bytes.len() / 2]);
+        }),
+        ("the checksum of the whole", |host| {
+            with_database(host, "UPDATE whole SET sum = sum + 1");
+        }),
+        ("what it has sent cannot be read", |host| {
+            let mut store = steadfast::store::SqliteStore::open(&host.path("state")).expect("held");
+            let values = steadfast::store::Hidden("x".into());
+            let sent = steadfast::store::Entry::Sent { identity: "password[p]".into(), values };
+            steadfast::store::Store::commit(&mut store, &[sent]).expect("kept");
+        }),
+        ("it is missing, and values.key", |host| _ = host.remove("state/state.db")),
+        ("values.key is damaged: it is missing", |host| _ = host.remove("state/values.key")),
+        ("found 3", |host| _ = host.write("state/values.key", "cut")),
+        ("newer steadfast", |host| with_database(host, "PRAGMA user_version=1000")),
+        ("of another program", |host| {
+            with_database(host, "DROP TABLE lease; DROP TABLE whole; DROP TABLE resource");
+        }),
+    ];
+    for (why, loss) in losses {
+        let host = Host::with(GRAPH);
+        host.apply().exits(0);
+        host.plan().exits(0).prints("0 resources to change, 2 as declared");
+        loss(&host);
+        let before = std::fs::read(host.path("state/state.db")).unwrap_or_default();
+        host.plan().exits(73).says(why).prints_nothing_of("once");
+        host.ask(&["plan", "--json"]).exits(73).says(why);
+        let after = std::fs::read(host.path("state/state.db")).unwrap_or_default();
+        assert!(after == before, "{why}");
+        host.apply().exits(73).says(why);
+        host.ask(&["drift"]).exits(0).prints("1 as declared");
+        assert_eq!(host.lines("ran").len(), 1);
+    }
+}
+
+/// Who may not read the state is told that, and shown what can be told without it.
+#[test]
+fn who_may_not_see_the_state_is_told_so() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::of_nobody(GRAPH);
+    host.apply().exits(0);
+    chown(host.path("state"), Some(0), Some(0)).expect("taken away");
+    host.plan().exits(0).says("planned as if nothing had run before").prints("~ exec[once]");
+    host.write("state/state.db", "no database, but long enough to be one".repeat(99));
+    host.plan().exits(0).says("planned as if nothing had run before");
+}

@@ -1,0 +1,108 @@
+//! The lease of the real program, lost: by somebody who takes it, and by nobody who renews it.
+
+use crate::daemon::{Daemon, Line};
+use crate::host::Host;
+use crate::workers::fault;
+
+const GRAPH: &str = r#"
+graph: leased
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "x"}
+  - {name: b, path: $DIR/b, content: "x", after: "exec[long]"}
+  exec:
+  - name: long
+    cmd: "echo begins >> $DIR/log; while ! test -e $DIR/go; do $DIR/sleep 0.05; done; echo ends >> $DIR/log"
+    shell: /bin/sh
+  - {name: told, cmd: "echo told >> $DIR/told", shell: /bin/sh, refresh_only: true, subscribe: "exec[long]"}
+"#;
+
+/// A daemon whose lease must be renewed: it holds for so many milliseconds.
+fn run(host: &Host, lifetime: &str) -> Daemon {
+    let mut command = host.command(&["run", "--log", "json"]);
+    command.env("STEADFAST_TEST_LEASE", lifetime);
+    Daemon::start(command, &host.path(""))
+}
+
+/// A daemon that loses the lease while a command runs. What runs has ended then, and all else waits.
+fn without_the_lease(host: &Host) -> Daemon {
+    let daemon = run(host, "4000");
+    daemon.wait_for_of("changed", "file[a]");
+    host.wait_for_lines("log", 1);
+    fault(host, "lease", "lost");
+    let is_loss = |message: &str| message.contains("nothing is begun");
+    let lost = daemon
+        .line_or_end("the loss", |line| line.event == "lease" && is_loss(&line.message))
+        .expect("it goes on");
+    assert!(lost.message.contains("somebody else has the lease"), "{lost:?}");
+    host.write("a", "broken");
+    let refused = daemon.wait_for_of("failed", "file[a]");
+    assert!(refused.message.contains("nothing is begun without the lease"), "{refused:?}");
+    assert_eq!(host.lines("log"), ["begins"], "what runs goes on");
+    host.write("go", "");
+    // It is told when its end is durable; what comes after it may be refused before that.
+    daemon.wait_for_of("changed", "exec[long]");
+    for resource in ["file[b]", "exec[told]"] {
+        let mut log = daemon.log().into_iter();
+        let is_it = |line: &Line| line.event == "failed" && line.resource == resource;
+        if !log.any(|line| is_it(&line)) {
+            daemon.wait_for_of("failed", resource);
+        }
+    }
+    host.ask_daemon(&["status"]).exits(1).prints("nothing is begun without the lease");
+    assert_eq!(host.lines("log"), ["begins", "ends"]);
+    assert_eq!(host.read("a"), "broken");
+    assert!(!host.exists("b") && !host.exists("told"));
+    daemon
+}
+
+#[track_caller]
+fn all_is_done(host: &Host) {
+    assert_eq!(host.lines("log"), ["begins", "ends"], "it is known to have run");
+    assert_eq!((host.read("a"), host.read("b")), ("x".to_owned(), "x".to_owned()));
+    assert_eq!(host.lines("told"), ["told"]);
+}
+
+/// C-4: when it is lost, what runs ends and is recorded, nothing is begun and it is said why; when it is had again, what was refused is
+/// done.
+#[test]
+fn what_was_refused_is_done_when_the_lease_is_had_again() {
+    let host = Host::with(GRAPH);
+    let mut daemon = without_the_lease(&host);
+    fault(&host, "lease", "found");
+    daemon.wait_for("converged");
+    all_is_done(&host);
+    host.ask_daemon(&["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+    run(&host, "4000").wait_for("converged");
+    all_is_done(&host);
+}
+
+/// C-4, B-10: what ended without the lease is kept: who dies then has the rest done after its restart, and nothing twice.
+#[test]
+fn what_ended_without_the_lease_outlives_the_daemon() {
+    let host = Host::with(GRAPH);
+    without_the_lease(&host).kill_with_children();
+    host.run(&[]).wait_for("converged");
+    all_is_done(&host);
+}
+
+/// C-6: where whoever renews it does nothing (it hangs, as all does while a machine sleeps), nobody says that it is lost: who is about to
+/// begin something sees by the clock that its time is over.
+#[test]
+fn a_lease_that_nobody_renews_ends_by_itself() {
+    let host = Host::with(&GRAPH.replace(", after: \"exec[long]\"", ""));
+    let daemon = run(&host, "4000");
+    daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
+    fault(&host, "lease", "hang");
+    host.wait_until("nothing is begun", || {
+        host.write("a", "broken");
+        host.wait_until("it is put back, or not", || {
+            host.read("a") == "x" || daemon.count("failed") > 0
+        });
+        daemon.count("failed") > 0
+    });
+    let refused = daemon.wait_for_of("failed", "file[a]");
+    assert!(refused.message.contains("its time is over"), "{refused:?}");
+    assert_eq!(host.read("a"), "broken");
+}

@@ -1,0 +1,43 @@
+//! What is made while a graph without it waits: it is ours, and leaves.
+
+use crate::host::Host;
+use nix::sys::signal::Signal::SIGHUP;
+
+const SLOW: &str =
+    "{name: slow, shell: /bin/sh, cmd: \"until test -e $DIR/go; do $DIR/sleep 0.02; done\"}";
+
+fn graph(files: &str) -> String {
+    format!("graph: g\nresources:\n  exec:\n  - {SLOW}\n{files}")
+}
+
+/// B-16, E-17: a reload without a file that `realize` has made first does not leave it on the host for ever: it is said, `status` names it,
+/// and the next reload removes it; the same after `kill -9`.
+#[test]
+fn what_was_made_while_a_graph_waited_leaves_with_the_next_reload() {
+    for kills in [false, true] {
+        let made = "  file:\n  - {name: f, path: $DIR/f, content: x, after: \"exec[slow]\", \
+                    meta: {realize: true, on_remove: delete}}\n";
+        let host = Host::with(&graph(made));
+        let mut daemon = host.run_telling_starts(&[]);
+        daemon.wait_for_of("started", "exec[slow]");
+        host.graph(&graph(""));
+        let line = daemon.signal(SIGHUP).wait_for("loading");
+        assert!(line.message.contains("file[f]"), "{line:?}");
+        host.write("go", "");
+        let line = daemon.wait_for_of("left", "file[f]");
+        assert!(line.message.contains("leaves with the next reload"), "{line:?}");
+        assert_eq!(host.read("f"), "x", "it was made");
+        if kills {
+            daemon.kill();
+            daemon = host.run(&[]);
+        }
+        daemon.wait_for("converged");
+        let mut status = host.bare(&["status"]);
+        status.arg("--state-dir").arg(host.path("state"));
+        host.finish(status).prints("leaves with the next reload: file[f]");
+        daemon.skip_to_now();
+        daemon.signal(SIGHUP).wait_for_of("changed", "file[f]");
+        daemon.wait_for_of("left", "file[f]");
+        assert!(!host.exists("f"));
+    }
+}

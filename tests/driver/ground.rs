@@ -1,0 +1,307 @@
+//! A driver in virtual time, with things that are one transaction, and somebody who hears what it says.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+use steadfast::config::{Link, Loaded, Vertex};
+use steadfast::driver::{
+    Audience, Driver, Inbox, Input, News, Parts, Question, Settings, local_minute,
+};
+use steadfast::store::{Journal, MemoryStore, Recalled};
+use steadfast_engine::{Meta, Slots};
+use steadfast_resources::{
+    Answer, Ask, Change, Difference, Grouping, Host, Member, MintKey, Nature, Outcome, Permit,
+    Resource, Seat, Transaction, Trouble, Verdict,
+};
+use tokio::sync::{Notify, oneshot};
+
+/// What is there, and what was done.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) there: BTreeSet<String>,
+    /// What cannot be made.
+    pub(crate) broken: BTreeSet<String>,
+    /// Nobody gets past the gate.
+    pub(crate) shut: bool,
+    /// Who was checked or made together.
+    pub(crate) together: Vec<Vec<String>>,
+}
+
+/// One thing; all can be one transaction, but the gate and what comes last.
+#[derive(Clone, Debug)]
+struct Thing {
+    name: String,
+    world: Arc<Mutex<World>>,
+    opened: Arc<Notify>,
+}
+
+impl Thing {
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("nobody panics with it")
+    }
+
+    fn look(&self) -> Verdict {
+        if self.world().there.contains(&self.name) {
+            return Verdict::Same;
+        }
+        let difference =
+            Difference { aspect: "state", from: "absent".into(), to: "there".into(), diff: None };
+        Verdict::Differs(Change {
+            differences: vec![difference],
+            destructive: false,
+            seal: 0,
+            creates: true,
+            premise: Box::new(()),
+        })
+    }
+
+    fn make(&self) -> Outcome {
+        let mut world = self.world();
+        if world.broken.contains(&self.name) {
+            return Outcome::Failed { trouble: Trouble::new("it is broken"), touched: false };
+        }
+        world.there.insert(self.name.clone());
+        Outcome::Changed(Vec::new())
+    }
+}
+
+impl Resource for Thing {
+    fn nature(&self) -> Nature {
+        Nature { seat: Seat::Command, ..Nature::default() }
+    }
+
+    fn grouping(&self) -> Option<Grouping> {
+        let is_alone = self.name == "gate" || self.name == "last";
+        let unite = |members: Vec<Member>| -> Arc<dyn Transaction> {
+            let thing = |member: Member| member.downcast::<Self>().expect("one of ours");
+            Arc::new(Several(members.into_iter().map(thing).collect()))
+        };
+        let part: Member = Arc::new(self.clone());
+        (!is_alone).then(|| Grouping { key: "thing".to_owned(), part, unite })
+    }
+
+    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async {
+            while self.name == "gate" && self.world().shut {
+                self.opened.notified().await;
+            }
+            self.look()
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        _permit: &'a Permit,
+        _change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async { self.make() })
+    }
+}
+
+#[derive(Debug)]
+struct Several(Vec<Arc<Thing>>);
+
+impl Transaction for Several {
+    fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Vec<Verdict>> {
+        Box::pin(async {
+            let names = self.0.iter().map(|thing| thing.name.clone()).collect();
+            self.0[0].world().together.push(names);
+            self.0.iter().map(|thing| thing.look()).collect()
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        _host: &'a Host,
+        _permit: &'a Permit,
+        changes: Vec<Option<Change>>,
+    ) -> Answer<'a, Vec<Outcome>> {
+        Box::pin(async {
+            let each = self.0.iter().zip(changes);
+            let made = |(thing, change): (&Arc<Thing>, Option<Change>)| match change {
+                Some(_) => thing.make(),
+                None => Outcome::Unchanged,
+            };
+            each.map(made).collect()
+        })
+    }
+}
+
+type Said = Arc<(Mutex<Vec<String>>, Notify)>;
+
+struct Ear(Said);
+
+impl Audience for Ear {
+    fn hear(&mut self, news: &News<'_>) {
+        let line = match news {
+            News::Loaded { change, .. } => format!("loaded: {} removed", change.removed.count),
+            News::SwapWaits { waits, .. } => format!("waits for {}", waits.join(" ")),
+            News::Changed { identity, class, .. } => format!("changed {identity}: {class:?}"),
+            News::Failed { identity, .. } => format!("failed {identity}"),
+            News::Contended { identity, .. } => format!("contended {identity}"),
+            News::Apart { identity, .. } => format!("apart {identity}"),
+            News::Joined(identity) => format!("joined {identity}"),
+            News::Converged { .. } => "converged".to_owned(),
+            News::Refused(why) => format!("refused: {why}"),
+            _ => return,
+        };
+        self.0.0.lock().expect("nobody panics with it").push(line);
+        self.0.1.notify_one();
+    }
+}
+
+/// There is one in a process.
+static KEY: OnceLock<Arc<MintKey>> = OnceLock::new();
+
+fn key() -> Arc<MintKey> {
+    Arc::new(MintKey::take().expect("nobody else takes it"))
+}
+
+/// Plays this with a driver that runs, on one thread, in virtual time.
+pub(crate) fn play<F: Future<Output = ()>>(test: impl FnOnce(Ground) -> F) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
+    tokio::task::LocalSet::new().block_on(&runtime, async { test(Ground::new()).await });
+}
+
+/// A driver that runs, and what it works on.
+pub(crate) struct Ground {
+    pub(crate) inbox: Inbox<Input>,
+    world: Arc<Mutex<World>>,
+    opened: Arc<Notify>,
+    said: Said,
+    seen: usize,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let settings = Settings {
+            one_shot: false,
+            slots: Slots::default(),
+            sweep: None,
+            pause_limit: Duration::from_hours(8),
+            whole: true,
+            removes: true,
+            brake: None,
+            clock: local_minute,
+            guard: None,
+        };
+        let (journal, mut writer) = Journal::by_hand(Box::<MemoryStore>::default());
+        // No thread keeps anything here: while one is waited for, virtual time would run on.
+        let keeping = async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                if writer.due().is_some() {
+                    writer.write_next();
+                }
+            }
+        };
+        drop(tokio::spawn(keeping));
+        let said = Said::default();
+        let parts = Parts {
+            host: Host::default(),
+            key: Arc::clone(KEY.get_or_init(key)),
+            journal: Some(journal),
+            recalled: Recalled::default(),
+            history: None,
+            observing: None,
+            audience: Box::new(Ear(Arc::clone(&said))),
+        };
+        let driver = Driver::new(settings, parts);
+        let inbox = driver.inbox();
+        drop(tokio::task::spawn_local(driver.run()));
+        let (world, opened) = (Arc::default(), Arc::default());
+        Self { inbox, world, opened, said, seen: 0 }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("nobody panics with it")
+    }
+
+    /// A graph of these: each with those that it comes after.
+    pub(crate) fn load(&self, things: &[(&str, &[&str])], meta: Meta) {
+        let meta = Arc::new(meta);
+        let vertex = |(name, _): &(&str, &[&str])| {
+            let (world, opened) = (Arc::clone(&self.world), Arc::clone(&self.opened));
+            Vertex {
+                identity: format!("thing[{name}]").into(),
+                resource: Arc::new(Thing { name: (*name).to_owned(), world, opened }),
+                recipe: None,
+                definition: name.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)),
+                meta: Arc::clone(&meta),
+                rewatch: true,
+                autogroup: true,
+                delete: false,
+                protect: false,
+                removes: false,
+                aliases: Box::default(),
+                after: Arc::default(),
+                place: (0, 1),
+            }
+        };
+        let number = |name: &str| things.iter().position(|it| it.0 == name).expect("declared");
+        let edges = things.iter().flat_map(|(to, all)| all.iter().map(move |from| (*from, *to)));
+        let link = |(from, to)| Link { from: number(from), to: number(to), notify: false };
+        let mut edges: Vec<Link> = edges.map(link).collect();
+        edges.sort_unstable();
+        let loaded = Loaded {
+            name: "things".to_owned(),
+            comment: None,
+            vertices: things.iter().map(vertex).collect(),
+            edges,
+            semaphores: Vec::new(),
+            windows: Vec::new(),
+            usual: Arc::clone(&meta),
+            origins: Vec::new(),
+            warnings: Vec::new(),
+            files: Vec::new(),
+            hash: 0,
+            text_bytes: 0,
+            texts: Vec::new(),
+        };
+        self.inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+    }
+
+    pub(crate) fn open(&self) {
+        self.world().shut = false;
+        self.opened.notify_one();
+    }
+
+    /// Somebody takes it away, and it is looked at.
+    pub(crate) fn take_away(&self, name: &str) {
+        self.world().there.remove(name);
+        self.look(name);
+    }
+
+    pub(crate) fn look(&self, name: &str) {
+        let (to, _) = oneshot::channel();
+        let look = Question::Look(vec![format!("thing[{name}]")], to);
+        self.inbox.put(Input::Ask(look));
+    }
+
+    /// Waits until this was said, after what was waited for before.
+    pub(crate) async fn hears(&mut self, line: &str) {
+        loop {
+            {
+                let said = self.said.0.lock().expect("nobody panics with it");
+                if let Some(at) = said.iter().skip(self.seen).position(|it| it == line) {
+                    self.seen += at + 1;
+                    return;
+                }
+            }
+            self.said.1.notified().await;
+        }
+    }
+
+    /// How often this was said so far.
+    pub(crate) fn count(&self, line: &str) -> usize {
+        let said = self.said.0.lock().expect("nobody panics with it");
+        said.iter().filter(|it| *it == line).count()
+    }
+
+    /// Who was the last to be looked at together.
+    pub(crate) fn last_together(&self) -> Vec<String> {
+        self.world().together.last().cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,80 @@
+//! A command that changes the host by itself, where no daemon runs, killed at each of its calls that change something.
+
+use crate::calls::{is_whole, report};
+use crate::host::Host;
+use crate::tracer::{self, Act};
+use steadfast::store::SqliteStore;
+
+const GRAPH: &str = r#"
+graph: killed
+resources:
+  file: [{name: f, path: $DIR/f, content: "declared\n"}]
+"#;
+
+/// How it ended, and what was found then.
+struct Found {
+    /// The call at which it was killed; none where it was through before.
+    call: Option<&'static str>,
+    is_put_back: bool,
+    is_paused: bool,
+}
+
+/// Undoes a replacement, and kills the command before or after one of its calls.
+fn undone_until(number: usize, after: bool) -> Found {
+    let host = Host::with(GRAPH);
+    host.write("f", "mine\n").apply().exits(0);
+    let mut command = host.bare(&["undo", "file[f]"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    let (mut count, mut struck) = (0, None);
+    let traced = tracer::run(&command, &host.path(""), |call| {
+        count += 1;
+        match (count == number, after) {
+            (false, _) => return Act::Pass,
+            (true, _) => struck = Some(call.name),
+        }
+        if after { Act::KillAfter } else { Act::Kill }
+    });
+    let at = format!("call {number} ({struck:?}), after: {after}");
+    assert!(struck.is_some() || traced.code == Some(0), "{at}: {}", traced.said);
+    let content = host.read("f");
+    assert!(["mine\n", "declared\n"].contains(&content.as_str()), "{at}: torn: {content:?}");
+    let kept = SqliteStore::peek(&host.path("state")).expect("told back");
+    let found = Found {
+        call: struck,
+        is_put_back: content == "mine\n",
+        is_paused: kept.resources["file[f]"].parked.is_some(),
+    };
+    assert!(found.is_paused || !found.is_put_back, "{at}: the next daemon would revert it");
+    // What the next daemon makes of it.
+    let mut daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("loaded");
+    if found.is_paused {
+        host.ask_daemon(&["check", "file[f]"]).exits(0);
+        host.ask_daemon(&["status"]).prints("undone by command");
+    } else {
+        daemon.wait_for("converged");
+    }
+    assert_eq!(host.read("f"), content, "{at}");
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0, "{at}");
+    found
+}
+
+/// F-1: what was put back is not reverted by the next daemon, wherever the command was killed that did it.
+#[test]
+fn an_undo_by_itself() {
+    let step = if is_whole() { 1 } else { 3 };
+    let (mut kills, mut between, mut number, mut turn) = (0, 0, 1, 0_usize);
+    loop {
+        let sides = if is_whole() { &[false, true][..] } else { &[[false, true][turn % 2]] };
+        let found: Vec<Found> = sides.iter().map(|after| undone_until(number, *after)).collect();
+        kills += found.iter().filter(|found| found.call.is_some()).count();
+        between += found.iter().filter(|found| found.is_paused && !found.is_put_back).count();
+        if found.iter().all(|found| found.call.is_none()) {
+            break;
+        }
+        (number, turn) = (number + step, turn + 1);
+    }
+    report(&format!("an undo by itself: {kills} kills, {between} between the pause and the deed"));
+    assert!(kills > 10 && between > 0, "{kills} kills, {between} in between");
+}

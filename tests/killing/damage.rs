@@ -1,0 +1,65 @@
+//! A state that cannot be used, and what must be true of it before it is repaired, while it is, and after that.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+
+/// What was damaged, as it stood there then.
+pub(crate) struct Damage(Vec<u8>);
+
+impl Damage {
+    /// The row of the whole cannot be read any more; all others can.
+    #[track_caller]
+    pub(crate) fn do_to(host: &Host) -> Self {
+        let path = host.path("state/state.db");
+        rusqlite::Connection::open(&path)
+            .and_then(|database| database.execute_batch("UPDATE whole SET sum = sum + 1"))
+            .expect("damaged");
+        assert!(!host.exists("state/state.db-wal"), "all of it is in one file");
+        Self(std::fs::read(path).expect("read"))
+    }
+
+    /// It is lost to nobody: it is still in its place, or beside what has taken that.
+    #[track_caller]
+    pub(crate) fn is_kept(&self, host: &Host, at: &str) {
+        let names = std::fs::read_dir(host.path("state")).expect("listed").flatten();
+        let is_one = |name: &str| name == "state.db" || name.starts_with("state.db.bad-");
+        let mut all = names.filter(|entry| is_one(&entry.file_name().to_string_lossy()));
+        let is_kept = all.any(|entry| std::fs::read(entry.path()).is_ok_and(|it| it == self.0));
+        assert!(is_kept, "{at}: what was damaged is nowhere any more");
+    }
+
+    /// The operator asks for the repair, once more where it was cut off; what comes of it is sound, and the damaged one is beside it.
+    #[track_caller]
+    pub(crate) fn is_repaired(&self, host: &Host, daemon: &Daemon, at: &str) {
+        let says = ["observing", "converged"];
+        let first = daemon.line_or_end("a first word", |line| says.contains(&line.event.as_str()));
+        let first = first.unwrap_or_else(|| panic!("{at}: it ended: {:#?}", daemon.log()));
+        // Nobody has touched it, or it is repaired: there is nothing in between that a daemon acts on.
+        if first.event == "observing" {
+            self.repair(host, at);
+        }
+        // What keeps state begins anew with it, and so does the driver.
+        host.wait_until("all is as declared", || {
+            host.ask_daemon(&["wait", "--timeout", "60"]).code == 0
+        });
+        host.ask_daemon(&["state", "verify"]).exits(0);
+        self.is_kept(host, at);
+    }
+
+    #[track_caller]
+    fn repair(&self, host: &Host, at: &str) {
+        let repair = || host.ask_daemon(&["state", "repair"]);
+        let mut repaired = repair();
+        host.wait_until("it can be asked", || {
+            // Before it listens, its lock is in the way of whoever would do without it.
+            let is_early = repaired.code == 75;
+            if is_early {
+                repaired = repair();
+            }
+            !is_early
+        });
+        assert_eq!(repaired.code, 0, "{at}: {repaired}");
+        assert!(!repaired.stdout.contains("it is sound"), "{at}: {repaired}");
+        self.is_kept(host, at);
+    }
+}

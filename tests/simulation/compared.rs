@@ -1,0 +1,159 @@
+//! What a plan has said, and what an apply then did: where they are not the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use steadfast::config::Loaded;
+use steadfast::driver::status::Differing;
+use steadfast::driver::{Audience, Finished, News};
+use steadfast::plan::{Action, Step};
+use steadfast_engine::Standing;
+
+/// What an apply did, by resource; and whose trouble was told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done(pub(crate) Arc<Mutex<Deeds>>);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deeds {
+    pub(crate) changed: BTreeMap<String, Vec<Vec<Differing>>>,
+    pub(crate) troubles: BTreeMap<String, String>,
+}
+
+impl Audience for Done {
+    fn hear(&mut self, news: &News<'_>) {
+        let mut deeds = self.0.lock().expect("one thread");
+        match news {
+            News::Changed { identity, differences, .. } => {
+                let differences = differences.iter().map(Differing::from).collect();
+                deeds.changed.entry((*identity).to_owned()).or_default().push(differences);
+            }
+            News::Failed { identity, trouble, .. } => {
+                let what = trouble.map(|trouble| trouble.what.clone()).unwrap_or_default();
+                deeds.troubles.insert((*identity).to_owned(), what);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Those that could not be told: failed, or behind such a one.
+pub(crate) fn untold(finished: &Finished) -> BTreeSet<&str> {
+    let ill = finished
+        .standings
+        .iter()
+        .filter(|stand| !matches!(stand.standing, Standing::Settled | Standing::Held(_)));
+    ill.map(|stand| stand.identity.as_str()).collect()
+}
+
+/// Those that an apply could not do, and all that come after them.
+pub(crate) fn not_done<'l>(loaded: &'l Loaded, applied: &'l Finished) -> BTreeSet<&'l str> {
+    let untold = untold(applied);
+    let below = with_all_below(loaded, &untold);
+    // What has left the graph is not in it.
+    untold.into_iter().chain(below).collect()
+}
+
+/// These and all that come after them.
+pub(crate) fn with_all_below<'l>(loaded: &'l Loaded, names: &BTreeSet<&str>) -> BTreeSet<&'l str> {
+    let vertices = loaded.vertices.iter().enumerate();
+    let mut found: BTreeSet<usize> =
+        vertices.filter(|(_, v)| names.contains(&*v.identity)).map(|(at, _)| at).collect();
+    let mut left: Vec<usize> = found.iter().copied().collect();
+    while let Some(at) = left.pop() {
+        for edge in loaded.edges.iter().filter(|edge| edge.from == at) {
+            if found.insert(edge.to) {
+                left.push(edge.to);
+            }
+        }
+    }
+    found.into_iter().map(|at| &*loaded.vertices[at].identity).collect()
+}
+
+/// What differs between what was said and what was done; nothing moved in between.
+pub(crate) fn unequal(
+    loaded: &Loaded,
+    (steps, planned): (&[Step], &Finished),
+    (deeds, applied): (&Deeds, &Finished),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let not_planned = untold(planned);
+    let not_done = not_done(loaded, applied);
+    let by_name: BTreeMap<&str, &Step> =
+        steps.iter().map(|step| (step.resource.as_str(), step)).collect();
+    for (name, runs) in &deeds.changed {
+        let same = |step: &Step| runs.len() == 1 && step.differences == runs[0];
+        match by_name.get(name.as_str()) {
+            None if not_planned.contains(name.as_str()) => {}
+            None => wrong.push(format!("{name} was changed, and not planned: {runs:?}")),
+            Some(step) => match step.action {
+                Action::Unknown => {}
+                // What is owed is paid where it is as declared: nothing is changed for it.
+                Action::Refresh => wrong.push(format!("{name}: planned a refresh, done {runs:?}")),
+                Action::Held => wrong.push(format!("{name} was to be held, and changed: {runs:?}")),
+                Action::Change | Action::Remove if same(step) => {}
+                Action::Change | Action::Remove => {
+                    wrong.push(format!("{name}: planned {:?}, done {runs:?}", step.differences));
+                }
+            },
+        }
+    }
+    for step in steps.iter().filter(|s| matches!(s.action, Action::Change | Action::Remove)) {
+        let name = step.resource.as_str();
+        if !deeds.changed.contains_key(name) && !not_done.contains(name) {
+            wrong.push(format!("{name} was planned, and not done: {:?}", step.differences));
+        }
+    }
+    wrong
+}
+
+/// What was done although it was not planned, where somebody moved things in between.
+pub(crate) fn unplanned(steps: &[Step], deeds: &Deeds) -> Vec<String> {
+    let by_name: BTreeMap<&str, &Step> =
+        steps.iter().map(|step| (step.resource.as_str(), step)).collect();
+    let mut wrong = Vec::new();
+    for (name, runs) in &deeds.changed {
+        let known = by_name.get(name.as_str());
+        let is_planned = |one: &Differing| match known {
+            None => false,
+            Some(step) => match step.action {
+                Action::Unknown => true,
+                // What a guard of a deed will say nobody knows, but of a state.
+                Action::Refresh => !name.starts_with("file["),
+                Action::Held => false,
+                Action::Change | Action::Remove => step.differences.contains(one),
+            },
+        };
+        if let Some(one) = runs.iter().flatten().find(|one| !is_planned(one)) {
+            wrong.push(format!("{name}: done, and not planned: {one:?} of {known:?}"));
+        }
+    }
+    wrong
+}
+
+/// A planned refresh happens, and one that was not planned does not: what is owed before and after, who could not be told by the
+/// plan, and who could not be done.
+pub(crate) fn misplanned_refreshes(
+    steps: &[Step],
+    (before, after): (&BTreeSet<String>, &BTreeSet<String>),
+    (not_planned, not_done): (&BTreeSet<&str>, &BTreeSet<&str>),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for step in steps.iter().filter(|step| step.action == Action::Refresh) {
+        let name = &step.resource;
+        if !before.contains(name) {
+            wrong.push(format!("{name}: a refresh was planned, and none is owed"));
+        }
+        if after.contains(name) && !not_done.contains(name.as_str()) {
+            wrong.push(format!("{name}: a refresh was planned, and has not happened"));
+        }
+    }
+    let is_planned = |name: &str| {
+        let step = steps.iter().find(|step| step.resource == name);
+        step.is_some_and(|step| step.action != Action::Held)
+    };
+    for name in before.difference(after) {
+        if !is_planned(name) && !not_planned.contains(name.as_str()) {
+            wrong.push(format!("{name}: a refresh was paid, and none was planned"));
+        }
+    }
+    wrong
+}
