@@ -30,22 +30,19 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
 /// What came of opening the store.
 type Opened = Result<(SqliteStore, Recalled), StoreError>;
 
-/// Opens the store for one who changes the host: exclusively.
-pub(super) fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
+/// Opens the store for one who may change the host: exclusively.
+fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
     accept(read(directory))
 }
 
 fn read(directory: &Path) -> Opened {
-    let mut store = held(directory)?;
+    // Who has the directory is written when something is: most have nothing to do.
+    let hold = Arc::new(Hold::take_unsaid(directory)?);
+    let readers = readers(|event, line| tracing::warn!(event, "{line}"));
+    let mut store = SqliteStore::open_later(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
     let recalled = Recalled { key, ..store.recall()? };
     Ok((store, recalled))
-}
-
-/// The store, with what was put right in it told in the log.
-pub(super) fn held(directory: &Path) -> Result<SqliteStore, StoreError> {
-    let readers = readers(|event, line| tracing::warn!(event, "{line}"));
-    SqliteStore::open_held(Arc::new(Hold::take(directory)?), readers)
 }
 
 fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {

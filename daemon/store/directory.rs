@@ -1,8 +1,9 @@
 //! The state directory: ours alone (0700), and held by one process at a time.
 
+use super::holder::{self, Holder};
 use super::{Key, StoreError};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -20,16 +21,9 @@ pub(super) const KEY: &str = "values.key";
 fn prepare(directory: &Path) -> Result<(), StoreError> {
     let refuse = |why: String| refusal(directory, why, false);
     let failed = |error: std::io::Error| refusal(directory, error.to_string(), is_denied(&error));
-    if let Some(parent) = directory.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Ok(()) => {
-            let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-            sync(parent.unwrap_or_else(|| Path::new("."))).map_err(failed)?;
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed(error)),
+    // Nothing is called that could change anything where it is there already.
+    if !directory.exists() {
+        make(directory).map_err(failed)?;
     }
     let found = std::fs::metadata(directory).map_err(failed)?;
     if !found.is_dir() {
@@ -51,6 +45,20 @@ fn prepare(directory: &Path) -> Result<(), StoreError> {
     std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
 }
 
+fn make(directory: &Path) -> std::io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => {
+            let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync(parent.unwrap_or_else(|| Path::new(".")))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 fn refusal(directory: &Path, why: String, denied: bool) -> StoreError {
     StoreError::Directory { dir: directory.display().to_string(), why, denied }
 }
@@ -62,6 +70,11 @@ fn is_denied(error: &std::io::Error) -> bool {
 
 fn open_to_others(mode: u32) -> bool {
     mode & 0o077 != 0
+}
+
+/// Whether it is for its owner alone.
+pub(super) fn is_private(found: &std::fs::Metadata) -> bool {
+    !open_to_others(found.mode())
 }
 
 /// Empty, or already used by us.
@@ -78,6 +91,8 @@ pub struct Hold {
     file: File,
     directory: PathBuf,
     epoch: AtomicU64,
+    /// It stands in the lock file.
+    named: AtomicBool,
     /// It stands in the database.
     taken: AtomicBool,
     /// Cancelled when somebody has come after us who has it now; with the epoch of that one.
@@ -87,8 +102,23 @@ pub struct Hold {
 impl Hold {
     /// Takes a state directory, which is made where it is missing. Refused at once where another daemon has it.
     pub fn take(directory: &Path) -> Result<Self, StoreError> {
+        let hold = Self::take_unsaid(directory)?;
+        hold.name();
+        Ok(hold)
+    }
+
+    /// The same of one who may find nothing to write: it stands in the lock file when the state is written for the first time.
+    pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
         lock(directory)
+    }
+
+    /// Says in the lock file who has it. A full disk stops nobody: the lock holds, only its holder is unknown.
+    fn name(&self) {
+        self.named.store(true, Ordering::SeqCst);
+        if let Err(error) = holder::name(&self.file, self.epoch()) {
+            tracing::warn!(%error, "cannot write who we are into the lock file");
+        }
     }
 
     /// Which.
@@ -141,10 +171,8 @@ impl Hold {
     pub(super) fn took(&self, epoch: u64) {
         let before = self.epoch.swap(epoch, Ordering::SeqCst);
         self.taken.store(true, Ordering::SeqCst);
-        if before != epoch
-            && let Err(error) = name_holder(&self.file, epoch)
-        {
-            tracing::warn!(%error, "cannot write our epoch into the lock file");
+        if before != epoch || !self.named.load(Ordering::SeqCst) {
+            self.name();
         }
     }
 
@@ -204,65 +232,22 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
-        let holder = Holder::read(&mut file).map_err(refuse)?;
+        let holder = Holder::find(&mut file).map_err(refuse)?;
         if !holder.is_gone() || began.elapsed() > ORPHANS {
-            let Holder { pid, host, since, .. } = holder;
+            let Holder { pid, host, since, .. } = holder.unless_gone();
             return Err(StoreError::Locked { dir, pid, host, since });
         }
         std::thread::sleep(ORPHANS / 100);
     }
-    let epoch = Holder::read(&mut file).map_or(0, |last| last.epoch) + 1;
-    // A full disk must not stop the daemon from starting: the lock holds, only its holder is unknown.
-    if let Err(error) = name_holder(&file, epoch) {
-        tracing::warn!(%error, "cannot write our process number into the lock file");
-    }
+    let epoch = Holder::said(&mut file).map_or(0, |last| last.epoch) + 1;
     Ok(Hold {
         file,
         directory: directory.to_owned(),
         epoch: AtomicU64::new(epoch),
+        named: AtomicBool::new(false),
         taken: AtomicBool::new(false),
         fenced: (CancellationToken::new(), AtomicU64::new(0)),
     })
-}
-
-/// What the lock file says of its holder: process, epoch, since when (in seconds since 1970), on which host.
-struct Holder {
-    pid: String,
-    epoch: u64,
-    since: Option<u64>,
-    host: Option<String>,
-}
-
-impl Holder {
-    fn read(file: &mut File) -> std::io::Result<Self> {
-        let mut text = String::new();
-        file.rewind()?;
-        file.read_to_string(&mut text)?;
-        let mut lines = text.lines().map(str::trim);
-        let pid = lines.next().filter(|pid| !pid.is_empty()).unwrap_or("unknown").to_owned();
-        let mut number = || lines.next().and_then(|line| line.parse().ok());
-        let (epoch, since) = (number().unwrap_or_default(), number());
-        let host = lines.next().filter(|host| !host.is_empty()).map(str::to_owned);
-        Ok(Self { pid, epoch, since, host })
-    }
-
-    /// Killed a moment ago: a child that it was starting has the file open until its exec.
-    fn is_gone(&self) -> bool {
-        self.pid.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
-    }
-}
-
-fn name_holder(mut file: &File, epoch: u64) -> std::io::Result<()> {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let since = since.map_or(0, |since| since.as_secs());
-    let system = rustix::system::uname();
-    let host = system.nodename().to_string_lossy();
-    let text = format!("{}\n{epoch}\n{since}\n{host}\n", std::process::id());
-    // In one piece, and cut afterwards: whoever reads meanwhile finds a holder.
-    file.rewind()?;
-    file.write_all(text.as_bytes())?;
-    file.set_len(text.len() as u64)?;
-    file.sync_data()
 }
 
 /// Whether there is a file of the key, whatever is in it.
@@ -325,13 +310,14 @@ pub(super) fn peek_key(directory: &Path) -> Option<Key> {
 
 /// Opens a file that only we may read and write; made where it is missing.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    let file = match options.open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            options.create(true).truncate(false).open(path)?
+        }
+        opened => opened?,
+    };
     if open_to_others(file.metadata()?.mode()) {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }

@@ -9,6 +9,7 @@ mod directory;
 pub mod document;
 mod faulty;
 mod fold;
+mod holder;
 mod journal;
 mod memory;
 mod mend;

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
-    Call, Ended, Entry, Fault, Faulty, Hidden, MemoryStore, PauseRecord, Recalled, Remembered,
-    SqliteStore, Store, StoreError, Verb,
+    Call, Ended, Entry, Fault, Faulty, Hidden, Hold, MemoryStore, PauseRecord, Readers, Recalled,
+    Remembered, SqliteStore, Store, StoreError, Verb,
 };
 
 /// Opens the same store again each time it is called; the one before has been dropped.
@@ -214,6 +214,22 @@ fn sqlite_holds_the_contract() {
     suite(&mut || {
         let directory = tempfile::tempdir().expect("a directory");
         Box::new(move || sqlite(directory.path()))
+    });
+}
+
+/// B-2, B-12
+#[test]
+fn what_is_taken_over_later_holds_the_contract() {
+    suite(&mut || {
+        let above = tempfile::tempdir().expect("a directory");
+        let path = above.path().join("state");
+        drop(sqlite(&path));
+        SqliteStore::key(&path).expect("made");
+        Box::new(move || {
+            let _above = &above;
+            let hold = Arc::new(Hold::take_unsaid(&path).expect("held"));
+            Box::new(SqliteStore::open_later(hold, Readers::default()).expect("opened"))
+        })
     });
 }
 

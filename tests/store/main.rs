@@ -10,6 +10,7 @@ mod directory;
 mod fence;
 mod foreign;
 mod journal;
+mod later;
 mod migrated;
 mod owned;
 mod rules;

@@ -5,6 +5,7 @@
 
 use super::super::database::Fault;
 use super::super::directory::Hold;
+use super::later::Seen;
 use super::sums::sum_of_number;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
@@ -29,11 +30,21 @@ pub(super) fn standing(connection: &Connection) -> Result<u64, Fault> {
     Err(Fault::Damaged("the checksum of the lease does not match".to_owned()))
 }
 
-/// From now on it is that of this holder, unless it has held it before and somebody has taken it since.
-pub(super) fn take(connection: &mut Connection, hold: &Hold) -> Result<(), Fault> {
+/// From now on it is that of this holder, unless it has held it before and somebody has taken it since, or something else was `seen`
+/// when it was read.
+pub(super) fn take(
+    connection: &mut Connection,
+    hold: &Hold,
+    seen: Option<Seen>,
+) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     guard(&transaction, hold)?;
     let standing = standing(&transaction)?;
+    if let Some(seen) = seen
+        && Seen::of(&transaction)? != seen
+    {
+        return Err(Fault::Refused(hold.fence(standing).to_string()));
+    }
     let epoch = hold.next_epoch(standing);
     if epoch != standing {
         write(&transaction, epoch)?;

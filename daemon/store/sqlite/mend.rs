@@ -47,7 +47,7 @@ pub(super) fn at_load(
         mended.lines = repair_all(kept, wrong, readers)?;
     }
     // What is refused was left as it is.
-    fence::take(connection, hold)?;
+    fence::take(connection, hold, None)?;
     if !is_sound {
         mended.copy = Some(database::copy_aside(connection, path, "bad")?);
     }
@@ -259,7 +259,7 @@ pub(super) fn write_all(
     hold: &Hold,
     (kept, says): (&Kept, &Manifest),
 ) -> Result<(), Fault> {
-    fence::take(connection, hold)?;
+    fence::take(connection, hold, None)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     fence::guard(&transaction, hold)?;
     rows::replace(&transaction, kept)?;

@@ -6,6 +6,7 @@
 
 mod anew;
 mod fence;
+mod later;
 mod layout;
 mod look;
 mod manifest;
@@ -23,6 +24,7 @@ use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::rules::{self, Readers};
 use super::{Entry, Key, Recalled, Store, StoreError};
+use later::Seen;
 use layout::LAYOUT;
 use manifest::Manifest;
 use rows::Batch;
@@ -36,8 +38,10 @@ const SCHEMA: i64 = 7;
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// None between a handle that was given up and the next that could be opened.
+    /// None between a handle that was given up and the next that could be opened, and before anything was to be written.
     connection: Option<Connection>,
+    /// What was only read so far, until it is taken over.
+    seen: Option<Seen>,
     /// What was read when the database was verified, until it is told or anything is written: reading it all twice would
     /// cost a start as much again.
     verified: Option<Kept>,
@@ -77,12 +81,9 @@ impl SqliteStore {
             (readers.told)(rules::REPAIRED, line);
         }
         let Opened { connection, kept, manifest } = opened;
-        for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
-            let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
-            (readers.told)(rules::LEFT_ALONE, &line);
-        }
+        tell_strangers(&kept, &readers);
         let (connection, verified) = (Some(connection), Some(kept));
-        Ok(Self { connection, verified, manifest, path, readers, mended, hold })
+        Ok(Self { connection, seen: None, verified, manifest, path, readers, mended, hold })
     }
 
     /// Whether something is kept in this state directory.
@@ -117,6 +118,11 @@ impl SqliteStore {
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
+        if let Some(seen) = self.seen {
+            let taken = later::take_over(&self.path, &self.hold, seen);
+            self.connection = Some(taken.map_err(|fault| refusal(&self.path, fault))?);
+            self.seen = None;
+        }
         let Some(connection) = self.connection.as_mut() else {
             let why = "it could not be opened again".to_owned();
             return Err(refusal(&self.path, Fault::Refused(why)));
@@ -182,6 +188,10 @@ impl Store for SqliteStore {
         // Dropped first: after a failed sync nothing may be asked of the old handle again.
         drop(self.connection.take());
         self.verified = None;
+        if self.seen.is_some() {
+            // It was not taken over yet: what comes next does that.
+            return Ok(());
+        }
         match connect(&self.path) {
             Ok(opened) => {
                 self.connection = Some(opened.connection);
@@ -191,6 +201,14 @@ impl Store for SqliteStore {
             // Not mended while we run: nothing is recorded, so nothing is changed, until a restart.
             Err(fault) => Err(refusal(&self.path, fault)),
         }
+    }
+}
+
+/// Says what is kept of kinds that are not known here.
+fn tell_strangers(kept: &Kept, readers: &Readers) {
+    for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
+        let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
+        (readers.told)(rules::LEFT_ALONE, &line);
     }
 }
 

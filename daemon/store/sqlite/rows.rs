@@ -414,6 +414,12 @@ impl<'c> Reading<'c> {
     }
 }
 
+/// The sum over all that is kept: it is another one when anything else is.
+pub(super) fn sum(connection: &Connection) -> Result<u64, Fault> {
+    let (whole, tally) = Reading::new(connection).whole()?;
+    Ok(sum_of_whole(&whole, tally.both()))
+}
+
 fn write_whole(connection: &Connection, whole: &Whole, tally: Tally) -> Result<(), Fault> {
     let sql = "INSERT OR REPLACE INTO whole (id, stamp, reason, until, rows, digest, sum, lasts)
                VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";

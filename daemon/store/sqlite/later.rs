@@ -1,0 +1,91 @@
+//! A state that is only read until there is something to keep: for one who may find nothing to do, and then writes nothing to disk (B-5).
+
+use super::super::StoreError;
+use super::super::database::{self, Fault, with_suffix};
+use super::super::directory::{self, Hold};
+use super::super::fold::Kept;
+use super::super::rules::{self, Readers};
+use super::manifest::Manifest;
+use super::mend::Mended;
+use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, rows, tell_strangers};
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What stood there when it was read. Where something else stands when it is taken over, another one has written in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) epoch: u64,
+    /// The sum over the whole.
+    sum: u64,
+}
+
+impl Seen {
+    pub(super) fn of(connection: &Connection) -> Result<Self, Fault> {
+        Ok(Self { epoch: fence::standing(connection)?, sum: rows::sum(connection)? })
+    }
+}
+
+/// What was read, and would be left as it is by one who opens it.
+struct Sound {
+    kept: Kept,
+    manifest: Manifest,
+    seen: Seen,
+}
+
+impl SqliteStore {
+    /// Opens the store of a state directory whose holder may find nothing to write: while all in it is as it must be it is only read. The
+    /// first commit takes it over, and is refused where anything else stands there by then.
+    pub fn open_later(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
+        let path = hold.directory().join(directory::DATABASE);
+        // Who opens it puts right what must be, or says why it cannot be opened.
+        let Some(Sound { kept, manifest, seen }) = sound(&path, &readers) else {
+            return Self::open_held(hold, readers);
+        };
+        tell_strangers(&kept, &readers);
+        let (verified, mended) = (Some(kept), Mended::default());
+        let seen = Some(seen);
+        Ok(Self { connection: None, seen, verified, manifest, path, readers, mended, hold })
+    }
+}
+
+/// What is kept, where opening it would change nothing but who has it.
+fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
+    let is_ours_alone = std::fs::metadata(path).is_ok_and(|found| directory::is_private(&found));
+    let is_left = with_suffix(path, "-journal").exists() || anew::is_whole(path);
+    // What a run that was killed has left is put right first.
+    if !is_ours_alone || is_left || database::unused(path).is_none() {
+        return None;
+    }
+    let read = |connection: &Connection| {
+        if LAYOUT.version(connection)? != SCHEMA {
+            return Ok(None);
+        }
+        database::check(connection)?;
+        let (kept, manifest) = (rows::read_all(connection)?, Manifest::read(connection)?);
+        Ok(Some(Sound { kept, manifest, seen: Seen::of(connection)? }))
+    };
+    let found = match database::read(path, read) {
+        Ok(found) => found?,
+        Err(fault) => {
+            tracing::debug!(%fault, "the state cannot be had by reading alone");
+            return None;
+        }
+    };
+    let machine = directory::machine().or_else(|| found.manifest.machine.clone());
+    let stays = found.manifest == Manifest::on(machine)
+        && found.kept.in_flight().is_empty()
+        && rules::of_kept(&found.kept, readers).is_empty();
+    (stays && path.parent().is_some_and(directory::has_key)).then_some(found)
+}
+
+/// Opens for writing what was only read.
+pub(super) fn take_over(path: &Path, hold: &Hold, seen: Seen) -> Result<Connection, Fault> {
+    let (mut connection, version) = database::open(path, &LAYOUT)?;
+    if version != SCHEMA {
+        return Err(Fault::Refused("it is another one than was read a moment ago".to_owned()));
+    }
+    database::hold(&connection)?;
+    fence::take(&mut connection, hold, Some(seen))?;
+    Ok(connection)
+}

@@ -1,0 +1,184 @@
+//! A state that is only read until there is something to keep.
+
+use super::{begin, end};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use steadfast::store::{Ended, Entry, Hold, Readers, SqliteStore, Store as _, StoreError};
+
+/// A state in which one has run, and its directory.
+fn kept() -> (tempfile::TempDir, PathBuf) {
+    let above = tempfile::tempdir().expect("a directory");
+    let path = above.path().join("state");
+    let mut store = SqliteStore::open(&path).expect("opened");
+    SqliteStore::key(&path).expect("made");
+    store.commit(&[well("file[a]", 1)]).expect("kept");
+    (above, path)
+}
+
+fn well(identity: &str, stamp: u64) -> Entry {
+    end(identity, stamp, Ended::Well, &[], None)
+}
+
+fn later(path: &Path) -> (Arc<Hold>, SqliteStore) {
+    let hold = Arc::new(Hold::take_unsaid(path).expect("held"));
+    let store = SqliteStore::open_later(Arc::clone(&hold), Readers::default()).expect("opened");
+    (hold, store)
+}
+
+/// Name, content and time of all that is there.
+fn all(path: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let entries = std::fs::read_dir(path).expect("listed");
+    let each = entries.map(|entry| entry.expect("an entry").path());
+    each.map(|path| {
+        let changed = path.metadata().and_then(|found| found.modified()).expect("there");
+        (path.clone(), (std::fs::read(&path).expect("read"), changed))
+    })
+    .collect()
+}
+
+fn names(path: &Path) -> Vec<String> {
+    SqliteStore::peek(path).expect("read").resources.into_keys().collect()
+}
+
+fn holder(path: &Path) -> String {
+    let text = std::fs::read_to_string(path.join("lock")).expect("there");
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// B-5: who finds nothing to keep writes nothing; the first commit takes the state, says who has it, and keeps.
+#[test]
+fn nothing_is_written_before_there_is_something_to_keep() {
+    let (_above, path) = kept();
+    std::fs::write(path.join("lock"), "1\n7\n").expect("of one before");
+    let before = all(&path);
+    let (hold, mut store) = later(&path);
+    assert_eq!(store.recall().expect("told back").resources.len(), 1);
+    store.reopen().expect("a new handle");
+    assert_eq!(all(&path), before);
+    drop((store, hold));
+    assert_eq!(all(&path), before);
+    let (hold, mut store) = later(&path);
+    store.commit(&[well("file[b]", 2)]).expect("kept");
+    assert_eq!(store.recall().expect("told back").resources.len(), 2);
+    drop(store);
+    assert_eq!(names(&path), ["file[a]", "file[b]"]);
+    assert_eq!((hold.epoch(), holder(&path)), (8, std::process::id().to_string()));
+}
+
+/// C-1, C-10: a second one is refused, and told who is there, also where that one has not written it.
+#[test]
+fn who_has_written_nothing_is_named_all_the_same() {
+    let (_above, path) = kept();
+    std::fs::write(path.join("lock"), "1\n7\n1\nelsewhere\n").expect("of one before");
+    let (_hold, store) = later(&path);
+    for refused in [Hold::take(&path), Hold::take_unsaid(&path)] {
+        match refused.expect_err("refused") {
+            StoreError::Locked { pid, host, since: None, .. } => {
+                let here = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                assert_eq!((pid, host), (std::process::id().to_string(), Some(here)));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    drop(store);
+}
+
+/// C-10: what was read must be true when it is acted upon: who finds that another one has taken the state in between, or that one who had
+/// it before has still written (the lock file was removed), keeps nothing.
+#[test]
+fn what_moved_in_between_is_not_written_over() {
+    for another_takes_it in [true, false] {
+        let (_above, path) = kept();
+        let (database, lock) = (path.join("state.db"), path.join("lock"));
+        // Two states under one epoch.
+        let mut older = SqliteStore::open(&path).expect("opened");
+        older.commit(&[well("file[early]", 2)]).expect("kept");
+        let early = path.with_extension("early");
+        let copy = rusqlite::Connection::open(&database).expect("opened");
+        copy.execute("VACUUM INTO ?1", [early.to_str()]).expect("copied");
+        drop(copy);
+        older.commit(&[well("file[moved]", 3)]).expect("kept");
+        drop(older);
+        let moved = std::fs::read(&database).expect("read");
+        std::fs::write(&database, std::fs::read(&early).expect("read")).expect("put back");
+        let (hold, mut store) = later(&path);
+        assert!(!names(&path).contains(&"file[moved]".to_owned()));
+        if another_takes_it {
+            std::fs::remove_file(&lock).expect("removed");
+            drop(SqliteStore::open(&path).expect("opened"));
+        } else {
+            std::fs::write(&database, &moved).expect("written");
+        }
+        let before = names(&path);
+        for _ in 0..2 {
+            let late = store.commit(&[well("file[late]", 4)]).expect_err("refused").to_string();
+            assert!(late.contains("another steadfast has taken the state"), "{late}");
+            store.reopen().expect("it can be read");
+        }
+        assert!(hold.fenced().is_cancelled());
+        assert_eq!(names(&path), before);
+    }
+}
+
+/// B-6: one that cannot be had for a moment is had by the next commit.
+#[test]
+fn what_cannot_be_taken_over_is_tried_again() {
+    let (_above, path) = kept();
+    let (_hold, mut store) = later(&path);
+    let other = rusqlite::Connection::open(path.join("state.db")).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    store.commit(&[well("file[b]", 2)]).expect_err("somebody else writes");
+    store.reopen().expect("a new handle");
+    drop(other);
+    store.commit(&[well("file[b]", 2)]).expect("kept");
+    assert_eq!(names(&path), ["file[a]", "file[b]"]);
+}
+
+/// What becomes of a state.
+type Change = fn(&Path);
+
+/// B-12, B-21: what must be put right is so at once: what a run that was killed has left, what another machine has kept, what is open to
+/// others; and what cannot be used is refused at once.
+#[test]
+fn what_is_not_as_it_must_be_is_opened_at_once() {
+    let sql = |path: &Path, sql: &str| {
+        let open = rusqlite::Connection::open(path.join("state.db")).expect("opened");
+        open.execute_batch(sql).expect("changed");
+    };
+    let cases: [(&str, Change); 3] = [
+        ("a run in flight", |path| {
+            let mut store = SqliteStore::open(path).expect("opened");
+            store.commit(&[begin("file[b]", 2, &["file[a]"])]).expect("kept");
+        }),
+        ("another machine", |path| {
+            let hold = Arc::new(Hold::take(path).expect("held"));
+            let machine = Some("0".repeat(32));
+            drop(SqliteStore::open_on(hold, Readers::default(), machine).expect("opened"));
+        }),
+        ("open to others", |path| {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(path.join("state.db"), mode).expect("widened");
+        }),
+    ];
+    for (what, change) in cases {
+        let (_above, path) = kept();
+        change(&path);
+        std::fs::write(path.join("lock"), "1\n7\n").expect("of one before");
+        let before = all(&path);
+        let (hold, mut store) = later(&path);
+        store.recall().expect("told back");
+        drop(store);
+        assert_ne!(all(&path), before, "{what}");
+        assert_eq!((hold.epoch(), holder(&path)), (8, std::process::id().to_string()), "{what}");
+    }
+    for damage in ["UPDATE resource SET sum = 0", "UPDATE whole SET rows = 9"] {
+        let (_above, path) = kept();
+        sql(&path, damage);
+        let hold = Arc::new(Hold::take_unsaid(&path).expect("held"));
+        let refused = SqliteStore::open_later(hold, Readers::default()).expect_err("refused");
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
+    }
+}
