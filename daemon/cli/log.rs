@@ -224,6 +224,7 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ("paused", identity, words, Info)
         }
         News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
+        News::Done(deed) => (deed.what, &deed.resource, format!(": {}", plain(&deed.says)), Info),
         News::Apart { identity, why } => {
             let words =
                 format!(": {why}: it has a transaction of its own until it was well for a while");

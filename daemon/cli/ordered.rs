@@ -42,14 +42,16 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
     let mut store = alone.store().map_err(refuse)?;
     let recalled = store.recall().map_err(refuse)?;
     is_known(&recalled, &args.resources)?;
-    let names: BTreeSet<&str> = args.resources.iter().map(String::as_str).collect();
-    let (mut entries, mut says) = (Vec::new(), Vec::new());
-    for name in names {
-        let owned = recalled.resources.get(name).and_then(|kept| kept.owned.as_deref());
+    let names: BTreeSet<Arc<str>> =
+        args.resources.iter().map(|name| name.as_str().into()).collect();
+    let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
+    for name in &names {
+        let owned = recalled.resources.get(&**name).and_then(|kept| kept.owned.as_deref());
         match carry_out(order, name, owned) {
             Ok((entry, words)) => {
+                deeds.extend(entry.is_some().then(|| order.deed(name, words)));
                 entries.extend(entry);
-                says.push(words);
+                says.push(format!("{name} {words}"));
             }
             Err(why) => {
                 error(why, Some("nothing was changed"));
@@ -58,7 +60,7 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         }
     }
     store.commit(&entries).map_err(refuse)?;
-    alone.tell(events::ordered(order, &args.resources, &says));
+    alone.tell(deeds.iter().map(events::done));
     Ok(says)
 }
 
@@ -77,9 +79,9 @@ fn is_known(recalled: &Recalled, names: &[String]) -> Result<(), Exit> {
 /// What is to be recorded, if anything, and what is to be said; or why nothing is done.
 fn carry_out(
     order: Order,
-    name: &str,
+    name: &Arc<str>,
     before: Option<&Owned>,
-) -> Result<(Option<Entry>, String), String> {
+) -> Result<(Option<Entry>, &'static str), String> {
     let is_declared = before.is_some_and(|owned| owned.protect);
     let says = match (order, before) {
         (Order::Protect, None) => {
@@ -88,10 +90,10 @@ fn carry_out(
             ));
         }
         (Order::Protect, Some(owned)) if owned.pinned => {
-            return Ok((None, format!("{name} {}", Order::ALREADY)));
+            return Ok((None, Order::ALREADY));
         }
         (Order::Unprotect, owned) if !owned.is_some_and(Owned::is_protected) => {
-            return Ok((None, format!("{name} {}", Order::NEVER)));
+            return Ok((None, Order::NEVER));
         }
         (Order::Protect, Some(_)) => "is protected: a graph without it is refused",
         (Order::Unprotect, _) if is_declared => {
@@ -103,6 +105,5 @@ fn carry_out(
             "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once"
         }
     };
-    let entry = order.entry(&name.into(), before, &Arc::from(""));
-    Ok((Some(entry), format!("{name} {says}")))
+    Ok((Some(order.entry(name, before, &Arc::from(""))), says))
 }

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::text::{error, out, plain};
 use super::{args, asking, settings, state};
 use crate::driver::status::Undone;
-use crate::driver::{to_undo, undo};
+use crate::driver::{deed, to_undo, undo};
 use crate::events;
 use crate::history::History;
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
@@ -68,15 +68,16 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
-    match undo(key, &Host::default(), &history, (&args.resource, args.to)) {
+    let undone = undo(key, &Host::default(), &history, (&args.resource, args.to));
+    alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
+    match undone {
         Ok(lines) => {
-            alone.tell([events::undone(&args.resource, &lines)]);
             told(&Undone { lines, paused }, args);
             out("`steadfast apply` of the same graph puts it back at once");
             Ok(Exit::Well)
         }
-        Err(trouble) => {
-            let exit = fail(trouble);
+        Err(refused) => {
+            let exit = fail(refused.trouble);
             if let Some(kept) = kept {
                 park(&mut store, args, kept.parked).map_err(refuse)?;
             }

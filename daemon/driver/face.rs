@@ -4,6 +4,7 @@ use super::watch::Signal;
 use super::{Audience, LocalMinute, Question, Right};
 use crate::config::Loaded;
 use crate::history::History;
+use crate::store::Deed;
 use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub enum Input {
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered these tickets; with the reason where it could not keep them.
     Kept(Vec<u64>, Option<String>),
+    /// An operator has had this done beside the engine.
+    Done(Deed),
     /// Sources of events.
     Watched(Vec<Signal>),
     /// A graph to run instead of the one that runs.

@@ -26,14 +26,14 @@ impl Driver {
             .collect();
         let converged = self.engine.is_converged();
         let (refused, broken) = (self.refused.take(), self.broken.take());
-        self.inbox.put_first(std::mem::take(&mut self.left));
         let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
         if let Some(keeper) = self.keeper.take() {
-            keeper.close();
+            self.close(keeper);
         }
+        self.inbox.put_first(std::mem::take(&mut self.left));
         self.presence = Arc::default();
         if broken.is_none() {
             leave_to_the_kernel(self);

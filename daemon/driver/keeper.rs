@@ -4,8 +4,7 @@
 //! waits no begin is accepted: the log stays in order.
 
 use super::ordered::{Declined, Ordered};
-use crate::store::Entry;
-use crate::store::Journal;
+use crate::store::{Deed, Entry, Journal};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,6 +26,8 @@ pub(super) struct Keeper {
     /// Those of them that are being tried again.
     retrying: BTreeSet<u64>,
     retry_at: Option<Instant>,
+    /// What was ordered and is durable now, until it is told.
+    done: Vec<Deed>,
 }
 
 #[derive(Debug)]
@@ -42,31 +43,32 @@ enum Asked {
 }
 
 /// What waits until several entries are durable: the last of them answers, or the first that could not be kept.
-type Awaited = Arc<Mutex<Option<Promise>>>;
+type Awaited = Arc<Mutex<Promise>>;
 
 /// Who waits, and for what answer.
 #[derive(Debug)]
 pub(super) struct Promise {
-    pub(super) to: oneshot::Sender<Ordered>,
+    /// None once it was answered.
+    pub(super) to: Option<oneshot::Sender<Ordered>>,
     pub(super) says: Vec<String>,
+    /// What is done by it.
+    pub(super) deeds: Vec<Deed>,
 }
 
 impl Promise {
-    fn keep(awaited: Awaited) {
-        let last = Arc::into_inner(awaited).map(Mutex::into_inner);
-        if let Some(Self { to, says }) =
-            last.and_then(|last| last.unwrap_or_else(PoisonError::into_inner))
-        {
-            // Who asked may have gone; it is done all the same.
-            drop(to.send(Ok(says)));
-        }
+    /// Answers what is done when the last of it is durable.
+    fn keep(awaited: Awaited) -> Vec<Deed> {
+        let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
+        let Self { to, says, deeds } = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Who asked may have gone, or was answered that it takes longer; it is done all the same.
+        drop(to.map(|to| to.send(Ok(says))));
+        deeds
     }
 
     fn put_off(awaited: &Awaited, why: &str) {
-        if let Some(promise) = awaited.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let says = format!("it holds now, and is kept as soon as that is possible: {why}");
-            drop(promise.to.send(Err(Declined::Later(says))));
-        }
+        let to = awaited.lock().unwrap_or_else(PoisonError::into_inner).to.take();
+        let says = format!("it holds now, and is kept as soon as that is possible: {why}");
+        drop(to.map(|to| to.send(Err(Declined::Later(says)))));
     }
 }
 
@@ -87,6 +89,7 @@ impl Keeper {
             stalled: Vec::new(),
             retrying: BTreeSet::new(),
             retry_at: None,
+            done: Vec::new(),
         }
     }
 
@@ -143,11 +146,11 @@ impl Keeper {
 
     /// Records what an operator waits for.
     pub(super) fn order(&mut self, entries: Vec<Entry>, promise: Promise) {
-        let awaited: Awaited = Arc::new(Mutex::new(Some(promise)));
+        let awaited: Awaited = Arc::new(Mutex::new(promise));
         for entry in entries {
             self.write(entry.clone(), true, Asked::Order(entry, Arc::clone(&awaited)));
         }
-        Promise::keep(awaited);
+        self.done.extend(Promise::keep(awaited));
     }
 
     fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
@@ -197,12 +200,12 @@ impl Keeper {
             (Asked::Pause(_), true) => Some(Event::PauseSaved),
             (Asked::Other(_), true) | (Asked::Part, _) => None,
             (Asked::Order(_, awaited), true) => {
-                Promise::keep(awaited);
+                self.done.extend(Promise::keep(awaited));
                 None
             }
             (Asked::Order(entry, awaited), false) => {
                 Promise::put_off(&awaited, refused.unwrap_or_default());
-                self.stall(ticket, entry.clone(), Asked::Other(entry));
+                self.stall(ticket, entry.clone(), Asked::Order(entry, awaited));
                 None
             }
             (Asked::End(run, entry), false) => {
@@ -251,8 +254,13 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything written is answered; what could not be kept is tried a last time.
-    pub(super) fn close(mut self) {
+    /// What was ordered and is durable, and was not told yet.
+    pub(super) fn take_done(&mut self) -> Vec<Deed> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Waits until everything written is answered; what could not be kept is tried a last time. The answers are where they always are.
+    pub(super) fn finish(&mut self) {
         self.journal.flush();
         self.write_stalled();
         self.journal.flush();
@@ -264,7 +272,7 @@ mod tests {
     use super::{Keeper, Promise};
     use crate::driver::ordered::Declined;
     use crate::store::{
-        Call, Entry, Fault, Faulty, Journal, MemoryStore, PauseRecord, Store as _, Writer,
+        Call, Entry, Fault, Faulty, Journal, MemoryStore, Order, PauseRecord, Store as _, Writer,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
@@ -333,25 +341,40 @@ mod tests {
             owned: Some(Arc::new(crate::store::Owned { pinned: true, ..Default::default() })),
         };
         let both = || vec![protect("a"), protect("b")];
-        let (to, mut answer) = oneshot::channel();
-        keeper.order(both(), Promise { to, says: vec!["done".to_owned()] });
+        let promise = || {
+            let (to, answer) = oneshot::channel();
+            let deeds = vec![Order::Protect.deed(&"a".into(), "is protected")];
+            (Promise { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
+        };
+        let (asked, mut answer) = promise();
+        keeper.order(both(), asked);
         assert!(answer.try_recv().is_err(), "nothing is durable yet");
+        assert_eq!(keeper.take_done(), []);
         deliver(&mut keeper, &mut writer, &answers);
         assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])));
+        assert_eq!(keeper.take_done().len(), 1, "told when it is durable");
+
+        // Who asked has gone before it was answered.
+        keeper.order(both(), promise().0);
+        deliver(&mut keeper, &mut writer, &answers);
+        assert_eq!(keeper.take_done().len(), 1, "it is done, and told");
 
         full.store(true, Ordering::SeqCst);
-        let (to, mut answer) = oneshot::channel();
-        keeper.order(both(), Promise { to, says: Vec::new() });
+        let (asked, mut answer) = promise();
+        keeper.order(both(), asked);
         deliver(&mut keeper, &mut writer, &answers);
         assert!(matches!(answer.try_recv(), Ok(Err(Declined::Later(_)))));
+        assert_eq!(keeper.take_done(), [], "not yet");
         assert!(!keeper.is_sound());
         full.store(false, Ordering::SeqCst);
         keeper.retry(Instant::now() + Duration::from_mins(1));
         deliver(&mut keeper, &mut writer, &answers);
         assert!(keeper.is_sound(), "kept in the end");
+        assert_eq!(keeper.take_done().len(), 1, "told in the end, once");
 
-        let (to, mut answer) = oneshot::channel();
-        keeper.order(Vec::new(), Promise { to, says: Vec::new() });
-        assert_eq!(answer.try_recv(), Ok(Ok(Vec::new())), "nothing to keep");
+        let (asked, mut answer) = promise();
+        keeper.order(Vec::new(), Promise { deeds: Vec::new(), ..asked });
+        assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])), "nothing to keep");
+        assert_eq!(keeper.take_done(), []);
     }
 }

@@ -62,7 +62,7 @@ pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
 pub use right::{Clock, Right};
 use tokio::time::Instant;
-pub use undo::{Undone, to_undo, undo};
+pub use undo::{NotUndone, Undone, deed, to_undo, undo};
 pub use watch::Signal;
 pub use windows::{LocalMinute, local_minute};
 
@@ -379,6 +379,7 @@ impl Driver {
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            Input::Done(deed) => self.tell_done(&[deed]),
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);

@@ -1,6 +1,7 @@
 //! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
 
 use super::graph_change::GraphChange;
+use crate::store::Deed;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, Holding};
 use steadfast_resources::{Difference, Trouble};
@@ -143,6 +144,8 @@ pub enum News<'a> {
         /// What.
         says: &'a str,
     },
+    /// An operator has had this done, and it is durable.
+    Done(&'a Deed),
     /// It is in no group for now: the others of its own need not wait for it.
     Apart {
         /// Which.

@@ -35,14 +35,15 @@ impl Driver {
             return drop(to.send(Err(declined)));
         }
         let names: BTreeSet<Arc<str>> = names.iter().map(|name| name.as_str().into()).collect();
-        let (mut entries, mut says) = (Vec::new(), Vec::new());
+        let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
         for name in &names {
             let (entry, words) = self.carry_out(order, name);
+            deeds.extend(entry.is_some().then(|| order.deed(name, words)));
             entries.extend(entry);
-            says.push(words);
+            says.push(format!("{name} {words}"));
         }
         if let Some(keeper) = &mut self.keeper {
-            keeper.order(entries, Promise { to, says });
+            keeper.order(entries, Promise { to: Some(to), says, deeds });
         }
         if matches!(order, Order::Forget | Order::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
@@ -116,16 +117,14 @@ impl Driver {
     }
 
     /// What is to be recorded, if anything, and what is to be said.
-    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> (Option<Entry>, String) {
+    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> (Option<Entry>, &'static str) {
         let running = self.runs_as(name);
         let before = self.ownership.of(name).cloned();
         let was = before.as_ref().is_some_and(|owned| owned.pinned);
         let is_protected = before.as_ref().is_some_and(Owned::is_protected);
         let says = match order {
-            Order::Protect if was => return (None, format!("{name} {}", Order::ALREADY)),
-            Order::Unprotect if !is_protected => {
-                return (None, format!("{name} {}", Order::NEVER));
-            }
+            Order::Protect if was => return (None, Order::ALREADY),
+            Order::Unprotect if !is_protected => return (None, Order::NEVER),
             Order::Protect => "is protected: a graph without it is refused",
             Order::Unprotect => "is not protected any more",
             Order::Forget if running.is_some() => {
@@ -157,6 +156,6 @@ impl Driver {
                 }
             }
         }
-        (Some(entry), format!("{name} {says}"))
+        (Some(entry), says)
     }
 }

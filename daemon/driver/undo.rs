@@ -1,8 +1,9 @@
 //! What a resource was before its last changes is put back: with a permit of its own, beside the engine, which hears of it as of any
 //! change from outside.
 
-use super::Driver;
+use super::{Driver, Input};
 use crate::history::{History, HistoryError};
+use crate::store::Deed;
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Standing;
@@ -12,7 +13,35 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// What was put back, a line for each path; or why not.
-pub type Undone = Result<Vec<String>, Trouble>;
+pub type Undone = Result<Vec<String>, NotUndone>;
+
+/// Why it is not undone, and what was put back before that.
+#[derive(Clone, Debug)]
+pub struct NotUndone {
+    /// Why.
+    pub trouble: Trouble,
+    /// A line for each path.
+    pub before: Vec<String>,
+}
+
+impl From<Trouble> for NotUndone {
+    fn from(trouble: Trouble) -> Self {
+        Self { trouble, before: Vec::new() }
+    }
+}
+
+/// What was put back by it, as a deed; none where nothing was touched.
+#[must_use]
+pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
+    let says = match undone {
+        Ok(lines) => lines.join("; "),
+        Err(NotUndone { before, .. }) if before.is_empty() => return None,
+        Err(NotUndone { trouble, before }) => {
+            format!("{}; it ended there: {trouble}", before.join("; "))
+        }
+    };
+    Some(Deed { what: "undone", resource: resource.into(), says })
+}
 
 /// What there is to be put back, in its order.
 type Steps = Vec<(PathBuf, Former)>;
@@ -44,10 +73,11 @@ pub fn undo(
             Ok(done) => lines.push(format!("{name}: {}", done.join(", "))),
             Err(fault) => {
                 let mut trouble = host.files().trouble(fault, &path);
-                for line in lines {
+                for line in &lines {
                     trouble.what.push_str(&format!("\nput back before that: {line}"));
                 }
-                return Err(trouble);
+                history.flush();
+                return Err(NotUndone { trouble, before: lines });
             }
         }
     }
@@ -60,14 +90,17 @@ impl Driver {
     pub(super) fn undo(&self, resource: String, to: Option<u64>, answer: oneshot::Sender<Undone>) {
         let history = match self.may_undo(&resource) {
             Ok(history) => history,
-            Err(why) => return drop(answer.send(Err(Trouble::new(why)))),
+            Err(why) => return drop(answer.send(Err(Trouble::new(why).into()))),
         };
         let (key, host) = (Arc::clone(&self.key), self.host.clone());
-        let presence = Arc::clone(&self.presence);
+        let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&resource, to));
+            // Who asked may have gone meanwhile.
+            if let Some(deed) = deed(&resource, &undone) {
+                inbox.put(Input::Done(deed));
+            }
             drop(presence);
-            // Who asked may have gone meanwhile; what was done is in the history.
             drop(answer.send(undone));
         }));
     }

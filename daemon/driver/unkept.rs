@@ -1,6 +1,8 @@
 //! What the journal answers: what is durable goes on, and what could not be kept is tried once more when it can.
 
-use super::{Driver, News};
+use super::keeper::Keeper;
+use super::{Driver, Input, News};
+use crate::store::Deed;
 use steadfast_engine::{Event, Standing, VertexId};
 use tokio::time::Instant;
 
@@ -9,7 +11,7 @@ impl Driver {
         let Some(keeper) = &mut self.keeper else { return };
         let was_sound = keeper.is_sound();
         let events = keeper.answered(tickets, refused);
-        let sound = keeper.is_sound();
+        let (sound, done) = (keeper.is_sound(), keeper.take_done());
         if let Some(why) = refused
             && was_sound
         {
@@ -19,12 +21,38 @@ impl Driver {
         if sound {
             self.unkept = None;
         }
+        self.tell_done(&done);
         for event in events {
             self.turn(event);
         }
         if sound && !was_sound {
             self.try_failed_again();
         }
+    }
+
+    /// Who ordered it may have gone: that it is done is an event all the same.
+    pub(super) fn tell_done(&mut self, done: &[Deed]) {
+        for deed in done {
+            self.audience.hear(&News::Done(deed));
+        }
+    }
+
+    /// What is answered when all is over: an order that was given in the last moment is done, too.
+    pub(super) fn close(&mut self, mut keeper: Keeper) {
+        keeper.finish();
+        let mut batch = Vec::new();
+        self.inbox.take(&mut batch);
+        for input in batch {
+            match input {
+                Input::Kept(tickets, refused) => {
+                    // The engine has come to its end.
+                    drop(keeper.answered(&tickets, refused.as_deref()));
+                }
+                Input::Done(deed) => self.tell_done(&[deed]),
+                other => self.left.push(other),
+            }
+        }
+        self.tell_done(&keeper.take_done());
     }
 
     /// State can be kept again: what was refused meanwhile gets one more attempt.

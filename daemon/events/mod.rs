@@ -14,7 +14,7 @@ mod scribe;
 mod stream;
 
 pub use aside::{Aside, PutAside};
-pub use deeds::{mended, ordered, undone};
+pub use deeds::{done, mended};
 pub use event::{Event, Happening, Level, what};
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,

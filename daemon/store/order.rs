@@ -18,10 +18,18 @@ pub enum Order {
     Redo,
 }
 
-impl Order {
-    /// What is said of a thing of which nothing was to be done.
-    pub const NOTHING_DONE: [&str; 2] = [Self::ALREADY, Self::NEVER];
+/// What an operator has had done to one resource, or to what is kept of it: told as an event when it is done and durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// The event.
+    pub what: &'static str,
+    /// Which.
+    pub resource: Arc<str>,
+    /// In words.
+    pub says: String,
+}
 
+impl Order {
     /// It is protected, and was before.
     pub const ALREADY: &str = "is protected already";
 
@@ -37,6 +45,18 @@ impl Order {
             Self::Forget => "forget",
             Self::Redo => "redo",
         }
+    }
+
+    /// What was done by it to this one, in words. Nothing is, where there is no entry for it.
+    #[must_use]
+    pub fn deed(self, resource: &Arc<str>, says: &str) -> Deed {
+        let what = match self {
+            Self::Protect => "protected",
+            Self::Unprotect => "unprotected",
+            Self::Forget => "forgotten",
+            Self::Redo => "redo",
+        };
+        Deed { what, resource: Arc::clone(resource), says: says.to_owned() }
     }
 
     /// What is kept of whose a thing is after this order. Of what nothing was kept, nothing is known but the graph that declares it.

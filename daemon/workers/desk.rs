@@ -9,7 +9,7 @@ use crate::control::{Ask, Desk, Peer, Replies, Reply};
 use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
-use crate::events::{self, Wanted};
+use crate::events::Wanted;
 use crate::store::{LONGEST, Mend, Order};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
@@ -306,14 +306,10 @@ impl Clerk {
             }
             let name = resource.clone();
             let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(name, to, answer));
-            undone.await?.map_err(|trouble| Reply::Refused(trouble.what))
+            undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
         };
         match put_back.await {
-            Ok(lines) => {
-                tracing::info!(event = "undone", resource, "{}", lines.join("; "));
-                self.shared.teller.tell(events::undone(&resource, &lines));
-                Ok(Undone { lines, paused: before.is_some() })
-            }
+            Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),
             Err(refused) => {
                 // It was not paused by somebody before: then it goes on.
                 if before.is_some_and(|before| before.status.pause.is_none()) {
@@ -351,11 +347,7 @@ impl Clerk {
 
     /// Orders something about what is kept: answered when it is durable.
     async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
-        let names = resources.clone();
         let ordered = self.of_driver(|to| Question::Order(order, resources, to)).await?;
-        for deed in ordered.iter().flat_map(|lines| events::ordered(order, &names, lines)) {
-            self.shared.teller.tell(deed);
-        }
         ordered.map_err(|declined| match declined {
             Declined::Unknown { names, known } => {
                 let all = || known.iter().map(String::as_str);

@@ -4,6 +4,8 @@
 use crate::host::Host;
 use crate::output::Output;
 use serde_json::Value;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 
 const GRAPH: &str = r#"
 graph: alone
@@ -102,6 +104,28 @@ fn c11_commands_beside_a_daemon_are_recorded() {
     }
 }
 
+/// C-11: what is done beside a daemon is told also where who asked for it has gone before the answer.
+#[test]
+fn c11_who_does_not_wait_for_the_answer_has_it_told() {
+    let host = before();
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let path = host.path("state/control.socket");
+    host.wait_until("it listens", || path.exists());
+    for order in ["protect", "unprotect", "redo", "forget"] {
+        let ask = serde_json::json!({"verb": "order", "order": order, "resources": ["file[made]"]});
+        let mut socket = UnixStream::connect(&path).expect("it listens");
+        let line = serde_json::json!({"protocol": 1, "ask": ask});
+        writeln!(socket, "{line}").expect("written");
+        drop(socket);
+    }
+    for event in ["protected", "unprotected", "redo", "forgotten"] {
+        let is_it = |one: &Value| one["event"] == event && one["resource"] == "file[made]";
+        host.wait_until(event, || events(&host, 1).iter().any(is_it));
+        daemon.wait_for_of(event, "file[made]");
+    }
+}
+
 /// What is kept of one resource, as it is shown.
 fn shown(host: &Host, resource: &str) -> Output {
     let shown = host.ask_daemon(&["state", "show", resource]);
@@ -130,6 +154,12 @@ fn an_undo_that_fails_takes_its_pause_back() {
             .says("put back before that: $DIR/t/deep");
     };
     undo();
+    let halves = |said: &Value| {
+        let says = said["says"].as_str().unwrap_or_default();
+        said["event"] == "undone" && says.contains("t/deep") && says.contains("it ended there: ")
+    };
+    let told = || events(&host, 1).into_iter().filter(halves).count();
+    assert_eq!(told(), 1, "what was put back is told");
     assert!(host.exists("t/deep"));
     shown(&host, "file[t]").prints_nothing_of("paused");
     let mut daemon = host.run(&[]);

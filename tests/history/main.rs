@@ -96,7 +96,7 @@ impl Stage {
 
     fn undo(&self, name: &str, to: Option<u64>) -> Result<Vec<String>, String> {
         let done = undo(key(), &self.host, &self.history, (&resource(name), to));
-        done.map_err(|trouble| trouble.what)
+        done.map_err(|refused| refused.trouble.what)
     }
 }
 
