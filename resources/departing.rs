@@ -71,6 +71,12 @@ impl Held {
         self.resources.get(number).map_or("", |(identity, _)| identity)
     }
 
+    /// This one has it now, under another path.
+    fn same(&self, number: usize, other: &Path) -> Meeting {
+        let (holder, other) = (self.name(number), other.display());
+        Meeting::Thing(format!("left the graph; {holder} has the same thing now, as {other}"))
+    }
+
     /// What of it is met at this path. What cannot be looked at is not there, as far as this can tell.
     fn meet(&self, path: &Path, cancel: &CancellationToken) -> Option<Meeting> {
         let (parent, index) = (path.parent()?, self.index());
@@ -79,9 +85,7 @@ impl Held {
         let last = path.file_name().unwrap_or_else(|| OsStr::new(""));
         for (other, number) in index.names.get(last).into_iter().flatten() {
             if other.parent().and_then(|parent| ways.to(parent)) == Some(place) {
-                let (holder, other) = (self.name(*number), other.display());
-                let says = format!("left the graph; {holder} has the same thing now, as {other}");
-                return Some(Meeting::Thing(says));
+                return Some(self.same(*number, other));
             }
         }
         let (mut mounts, own) = (Mounts::read(), Ways::itself(path));
@@ -99,17 +103,21 @@ impl Held {
                 return Some(Meeting::Thing(says));
             }
         }
-        let own = own?;
+        if own.is_none() && place.is_none() {
+            // A file that can be met by its own way alone.
+            return None;
+        }
         for (other, number) in index.names.values().flatten() {
             if cancel.is_cancelled() {
                 return Some(Meeting::CutOff);
             }
             let Some(parent) = other.parent() else { continue };
-            let mut is_there = || {
-                let place = place.as_ref()?;
-                Some(mounts.thing(other)?.is_in(place))
-            };
-            if ways.above(parent).contains(&own) || is_there().unwrap_or_default() {
+            let there = place.as_ref().and_then(|place| Some((place, mounts.thing(other)?)));
+            if there.as_ref().is_some_and(|(place, there)| *place == there) {
+                return Some(self.same(*number, other));
+            }
+            let is_there = there.is_some_and(|(place, there)| there.is_in(place));
+            if is_there || own.as_ref().is_some_and(|own| ways.above(parent).contains(own)) {
                 let what = format!("not removed: {} lies in it", self.name(*number));
                 let hint = format!(
                     "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",

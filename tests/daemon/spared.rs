@@ -118,3 +118,30 @@ fn what_is_declared_through_a_mount_of_a_part_stays() {
     host.apply().exits(0).prints("changed file[old]");
     assert!(!host.exists("a"));
 }
+
+/// B-16: a file that leaves is not removed where it is declared under another name, to which it is mounted. Needs root.
+#[test]
+fn what_is_declared_through_a_mount_of_a_file_stays() {
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    assert!(crate::host::is_root(), "this test must run as root");
+    let one = |name: &str, path: &str, rest: &str| {
+        graph(&format!("  file: [{{name: {name}, path: {path}, {rest}}}]\n"))
+    };
+    let host = Host::with(&one("old", "$DIR/a/f", &format!("content: x, {DELETE}")));
+    host.make_directory("a").make_directory("b").write("b/g", "");
+    host.apply().exits(0);
+    let none: Option<&str> = None;
+    mount(Some(&host.path("a/f")), &host.path("b/g"), none, MsFlags::MS_BIND, none)
+        .expect("mounted");
+    host.graph(&one("new", "$DIR/b/g", "content: x"));
+    let applied = host.apply();
+    let stays = host.exists("a/f");
+    umount2(&host.path("b/g"), MntFlags::MNT_DETACH).expect("unmounted");
+    applied.exits(0).prints("file[new] has the same thing now, as $DIR/b/g");
+    assert!(stays);
+    host.write("b/g", "x").remove("a/f");
+    host.graph(&one("old", "$DIR/a/f", &format!("content: x, {DELETE}"))).apply().exits(0);
+    host.graph(&one("new", "$DIR/b/g", "content: x"));
+    host.apply().exits(0);
+    assert!(!host.exists("a/f") && host.exists("b/g"), "it is mounted no more, and goes");
+}

@@ -24,18 +24,27 @@ impl Place {
 
 #[derive(Debug)]
 struct Mount {
+    /// The number of the mount in which it is mounted.
+    parent: u64,
     root: Place,
     point: PathBuf,
+}
+
+/// Where a directory is: what it is called without links, in which mount, and its place.
+#[derive(Clone, Debug)]
+struct Spot {
+    way: PathBuf,
+    mount: u64,
+    place: Place,
 }
 
 /// All that is mounted, as `/proc/self/mountinfo` says, and what was looked up so far.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     by_number: HashMap<u64, Mount>,
-    /// What is mounted at a path: the last, which hides those before.
-    points: HashMap<PathBuf, u64>,
-    /// Directories as they are called without links, with their places.
-    seen: HashMap<PathBuf, Option<(PathBuf, Place)>>,
+    /// What is mounted in a mount at a path. What is mounted over that is in it, at the same path.
+    points: HashMap<(u64, PathBuf), u64>,
+    seen: HashMap<PathBuf, Option<Spot>>,
 }
 
 impl Mounts {
@@ -52,7 +61,7 @@ impl Mounts {
         let mut mounts = Self::default();
         for line in text.split(|byte| *byte == b'\n') {
             let Some((number, mount)) = parse(line) else { continue };
-            mounts.points.insert(mount.point.clone(), number);
+            mounts.points.insert((mount.parent, mount.point.clone()), number);
             mounts.by_number.insert(number, mount);
         }
         mounts
@@ -66,7 +75,7 @@ impl Mounts {
 
     /// The place of a directory that links may lead to.
     pub(crate) fn directory(&mut self, path: &Path) -> Option<&Place> {
-        self.known(path).map(|(_, place)| place)
+        self.known(path).map(|spot| &spot.place)
     }
 
     /// The place of this very thing, or of what is mounted there, by that of its directory. It need not be there.
@@ -74,14 +83,22 @@ impl Mounts {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.directory(path).cloned();
         };
-        let (way, place) = self.known(parent)?;
-        let (way, path) = (way.join(name), place.path.join(name));
-        let place = Place { path, ..place.clone() };
-        let mounted = self.points.get(&way).and_then(|number| self.by_number.get(number));
-        Some(mounted.map_or(place, |mount| mount.root.clone()))
+        let Spot { way, mount, place } = self.known(parent)?.clone();
+        let path = place.path.join(name);
+        Some(self.mounted((mount, way.join(name))).unwrap_or(Place { path, ..place }))
     }
 
-    fn known(&mut self, directory: &Path) -> Option<&(PathBuf, Place)> {
+    /// What is mounted there, on top of all others.
+    fn mounted(&self, mut at: (u64, PathBuf)) -> Option<Place> {
+        let mut top = None;
+        while let Some(number) = self.points.get(&at).filter(|number| **number != at.0) {
+            top = self.by_number.get(number).map(|mount| mount.root.clone());
+            at.0 = *number;
+        }
+        top
+    }
+
+    fn known(&mut self, directory: &Path) -> Option<&Spot> {
         if !self.seen.contains_key(directory) {
             let found = self.look(directory);
             self.seen.insert(directory.to_owned(), found);
@@ -89,7 +106,7 @@ impl Mounts {
         self.seen.get(directory)?.as_ref()
     }
 
-    fn look(&self, directory: &Path) -> Option<(PathBuf, Place)> {
+    fn look(&self, directory: &Path) -> Option<Spot> {
         if self.by_number.is_empty() {
             return None;
         }
@@ -103,17 +120,19 @@ impl Mounts {
         let mount = self.by_number.get(&stat.stx_mnt_id)?;
         let way = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
         let path = mount.root.path.join(way.strip_prefix(&mount.point).ok()?);
-        Some((way, Place { device: mount.root.device.clone(), path }))
+        let place = Place { device: mount.root.device.clone(), path };
+        Some(Spot { way, mount: stat.stx_mnt_id, place })
     }
 }
 
 /// Number, parent, device, root in its file system, where it is mounted, and more.
 fn parse(line: &[u8]) -> Option<(u64, Mount)> {
     let mut words = line.split(|byte| *byte == b' ');
-    let number = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-    let device = std::str::from_utf8(words.nth(1)?).ok()?.to_owned();
+    let mut text = || std::str::from_utf8(words.next()?).ok();
+    let (number, parent) = (text()?.parse().ok()?, text()?.parse().ok()?);
+    let device = text()?.to_owned();
     let (path, point) = (plain(words.next()?), plain(words.next()?));
-    Some((number, Mount { root: Place { device, path }, point }))
+    Some((number, Mount { parent, root: Place { device, path }, point }))
 }
 
 /// A path of it, in which what would part words or lines stands as `\` and three octal digits.
@@ -132,21 +151,25 @@ fn plain(mut word: &[u8]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::{Mounts, Place};
-    use std::path::Path;
 
     const INFO: &[u8] = b"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n\
         30 22 8:1 /a/b /c\\040d rw - ext4 /dev/sda1 rw\n\
         31 22 0:40 / /run rw - tmpfs tmpfs rw\n\
         broken\n\
-        32 22 0:41 /x /c\\040d rw - tmpfs tmpfs rw\n";
+        32 30 0:41 /x /c\\040d rw - tmpfs tmpfs rw\n\
+        33 31 8:1 /hidden /run/f rw - ext4 /dev/sda1 rw\n\
+        34 22 0:42 / /run rw - tmpfs tmpfs rw\n";
 
-    /// What is mounted last at a path hides what was there; names are read as they are; what is not understood is left out.
+    /// What is mounted over a mount is what is there, and what was mounted in a mount that another one hides is not; names are read as
+    /// they are; what is not understood is left out.
     #[test]
     fn mounts_are_read() {
         let mounts = Mounts::of(INFO);
-        assert_eq!(mounts.by_number.len(), 4);
-        assert_eq!(mounts.points[Path::new("/c d")], 32);
+        assert_eq!(mounts.by_number.len(), 6);
         let place = |device: &str, path: &str| Place { device: device.into(), path: path.into() };
+        assert_eq!(mounts.mounted((22, "/c d".into())), Some(place("0:41", "/x")));
+        assert_eq!(mounts.mounted((31, "/run/f".into())), Some(place("8:1", "/hidden")));
+        assert_eq!(mounts.mounted((34, "/run/f".into())), None);
         let bound = &mounts.by_number[&30].root;
         assert_eq!(*bound, place("8:1", "/a/b"));
         assert!(bound.is_in(&place("8:1", "/a")) && !bound.is_in(&place("8:1", "/a/bc")));
