@@ -8,7 +8,7 @@ use super::state::Opening;
 use super::text::{count, out, out_json, plain};
 use super::{args, log, pass, read, state, steps, text};
 use crate::config::Loaded;
-use crate::driver::{Audience, Finished, Guard, News, Parts, Progress, UNKEPT};
+use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::signals::Signals;
@@ -104,15 +104,20 @@ fn ends(finished: &Finished) -> String {
 
 /// Why there is no verdict, and how the program ends for it.
 fn given_up(finished: &Finished) -> Option<Exit> {
-    if let Some(why) = &finished.unkept {
-        let what =
-            format!("given up: for {} s nothing could be kept: {}", UNKEPT.as_secs(), plain(why));
-        text::error(
-            what,
-            Some(
+    if let Some((waited, why)) = &finished.unkept {
+        let why = plain(why);
+        let (what, hint) = if waited.is_zero() {
+            (
+                format!("nothing was changed, for nothing can be kept: {why}"),
+                "see whether the file system of the state is full or read-only, or whether another steadfast has taken it",
+            )
+        } else {
+            (
+                format!("given up: for {} s nothing could be kept: {why}", waited.as_secs()),
                 "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
-            ),
-        );
+            )
+        };
+        text::error(what, Some(hint));
         return Some(Exit::State);
     }
     if let Some(why) = &finished.refused {

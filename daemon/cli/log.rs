@@ -315,7 +315,9 @@ fn contended(by: Undoer<'_>, repairs: u32) -> String {
         Undoer::Ours(other) => format!("not idempotent: by {}", plain(other)),
         Undoer::Unknown => "by whom is not known".to_owned(),
     };
-    format!(": undone again and again ({repairs} repairs), {who}; each next repair waits longer")
+    format!(
+        ": undone again and again ({repairs} repairs), {who}; its next repairs wait, as `on_conflict` says"
+    )
 }
 
 fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> String {

@@ -11,6 +11,7 @@ use crate::history::History;
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_resources::{Host, MintKey, Trouble};
+use tokio_util::sync::CancellationToken;
 
 /// Who looks at the status is told.
 const REASON: &str = "undone by command";
@@ -68,7 +69,8 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
-    let undone = undo(key, &Host::default(), &history, (&args.resource, args.to));
+    let asked = (args.resource.as_str(), args.to, CancellationToken::new());
+    let undone = undo(key, &Host::default(), &history, asked);
     alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {

@@ -283,7 +283,8 @@ impl Driver {
                     Some(Party::Unknown) | None => String::new(),
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));
-                let says = format!("undone again and again{who}: {repairs} repairs in {time} s");
+                let says =
+                    format!("undone again and again{who}: {repairs} repairs within {time} s");
                 return (says, Vec::new());
             }
             Standing::Settled => "as declared",

@@ -24,8 +24,8 @@ pub enum Input {
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered these tickets; with the reason where it could not keep them.
     Kept(Vec<u64>, Option<String>),
-    /// An operator has had this done beside the engine.
-    Done(Deed),
+    /// An undo is over; with what was done by it.
+    Undone(Option<Deed>),
     /// Sources of events.
     Watched(Vec<Signal>),
     /// A graph to run instead of the one that runs.
@@ -127,7 +127,7 @@ pub struct Finished {
     /// Why the graph was not taken (one-shot only).
     pub refused: Option<String>,
     /// Why it was given up: state could not be kept for [`UNKEPT`] (one-shot only).
-    pub unkept: Option<String>,
+    pub unkept: Option<(Duration, String)>,
     /// All was as declared.
     pub converged: bool,
     /// It ended by itself, since there would have been no events any more; why.

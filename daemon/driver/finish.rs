@@ -26,12 +26,13 @@ impl Driver {
             .collect();
         let converged = self.engine.is_converged();
         let (refused, broken) = (self.refused.take(), self.broken.take());
-        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| why);
+        let patience = self.patience();
+        let unkept = self.unkept.take().filter(|_| self.given_up).map(|(_, why)| (patience, why));
         if let Some(hub) = self.hub.take() {
             hub.close();
         }
         if let Some(keeper) = self.keeper.take() {
-            self.close(keeper);
+            self.close_keeper(keeper);
         }
         self.inbox.put_first(std::mem::take(&mut self.left));
         self.presence = Arc::default();

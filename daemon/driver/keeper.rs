@@ -26,6 +26,10 @@ pub(super) struct Keeper {
     /// Those of them that are being tried again.
     retrying: BTreeSet<u64>,
     retry_at: Option<Instant>,
+    /// Something was kept: until then nothing is changed before its begin is.
+    has_kept: bool,
+    /// Nothing is tried once more.
+    ends: bool,
     /// What was ordered and is durable now, until it is told.
     done: Vec<Deed>,
 }
@@ -65,10 +69,16 @@ impl Promise {
         deeds
     }
 
-    fn put_off(awaited: &Awaited, why: &str) {
+    /// Answers that it is done later, or never where this is the end.
+    fn put_off(awaited: &Awaited, why: &str, ends: bool) {
         let to = awaited.lock().unwrap_or_else(PoisonError::into_inner).to.take();
-        let says = format!("it holds now, and is kept as soon as that is possible: {why}");
-        drop(to.map(|to| to.send(Err(Declined::Later(says)))));
+        let declined = if ends {
+            Declined::Refused(format!("it could not be kept, and is not done: {why}"))
+        } else {
+            let says = format!("it holds now, and is kept as soon as that is possible: {why}");
+            Declined::Later(says)
+        };
+        drop(to.map(|to| to.send(Err(declined))));
     }
 }
 
@@ -89,12 +99,14 @@ impl Keeper {
             stalled: Vec::new(),
             retrying: BTreeSet::new(),
             retry_at: None,
+            has_kept: false,
+            ends: false,
             done: Vec::new(),
         }
     }
 
     /// Records a begin. Where losing it could lose nothing (`urgent` is false) the run may go on at once: the answer is then
-    /// an event to deliver now.
+    /// an event to deliver now. The first of all waits: a state that cannot be written to lets nobody change anything.
     pub(super) fn begin(
         &mut self,
         run: RunId,
@@ -104,6 +116,7 @@ impl Keeper {
         if !self.is_sound() {
             return Some(Event::Refused(run));
         }
+        let urgent = urgent || !self.has_kept;
         let withdraw = entries.iter().filter_map(|entry| match entry {
             Entry::Begin { identity, stamp, .. } => {
                 Some(Entry::Withdraw { identity: Arc::clone(identity), stamp: *stamp })
@@ -113,7 +126,9 @@ impl Keeper {
         let withdraw = withdraw.collect();
         let entry = entries.pop()?;
         for entry in entries {
-            self.write(entry, urgent, Asked::Part);
+            // Where the run goes on, each of them is to be kept; else none is without the last.
+            let asked = if urgent { Asked::Part } else { Asked::Other(entry.clone()) };
+            self.write(entry, urgent, asked);
         }
         let asked = if urgent { Asked::Begin(run, withdraw) } else { Asked::Other(entry.clone()) };
         self.write(entry, urgent, asked);
@@ -175,6 +190,7 @@ impl Keeper {
 
     /// What the journal's answer means for the engine.
     pub(super) fn answered(&mut self, tickets: &[u64], refused: Option<&str>) -> Vec<Event> {
+        self.has_kept |= refused.is_none();
         for ticket in tickets {
             self.retrying.remove(ticket);
         }
@@ -204,7 +220,7 @@ impl Keeper {
                 None
             }
             (Asked::Order(entry, awaited), false) => {
-                Promise::put_off(&awaited, refused.unwrap_or_default());
+                Promise::put_off(&awaited, refused.unwrap_or_default(), self.ends);
                 self.stall(ticket, entry.clone(), Asked::Order(entry, awaited));
                 None
             }
@@ -259,11 +275,20 @@ impl Keeper {
         std::mem::take(&mut self.done)
     }
 
-    /// Waits until everything written is answered; what could not be kept is tried a last time. The answers are where they always are.
-    pub(super) fn finish(&mut self) {
+    /// Whether anything was kept at all.
+    pub(super) fn has_kept(&self) -> bool {
+        self.has_kept
+    }
+
+    /// Waits until everything written is answered. The answers are where they always are.
+    pub(super) fn flush(&self) {
         self.journal.flush();
+    }
+
+    /// What could not be kept is tried a last time; is to be followed by [`Keeper::flush`].
+    pub(super) fn try_last(&mut self) {
+        self.ends = true;
         self.write_stalled();
-        self.journal.flush();
     }
 }
 
@@ -277,6 +302,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
+    use steadfast_engine::{Event, RunId};
     use tokio::sync::oneshot;
     use tokio::time::Instant;
 
@@ -329,6 +355,38 @@ mod tests {
         assert!(keeper.is_sound(), "kept in the end");
         let until = kept.recall().expect("told").pause.map(|pause| pause.until_unix);
         assert_eq!(until, Some(2));
+    }
+
+    /// B-1, B-6: the first begin waits, whatever it is; a later one that need not is tried again with all that belongs to it.
+    #[test]
+    fn a_begin_that_does_not_wait_is_kept_whole_in_the_end() {
+        let mut kept = MemoryStore::default();
+        let (mut keeper, mut writer, answers, full) = keeper(&kept, Fault::Refused);
+        let begin = |name: &str, stamp| {
+            let owned = crate::store::Owned { pinned: true, ..Default::default() };
+            let own = Entry::Own { identity: name.into(), owned: Some(Arc::new(owned)) };
+            let (identity, owes) = (name.into(), Vec::new());
+            let verb = crate::store::Verb::Create;
+            vec![own, Entry::Begin { identity, definition: 1, stamp, verb, owes }]
+        };
+        assert_eq!(keeper.begin(RunId(1), begin("a", 1), false), None, "the first waits");
+        writer.write_next();
+        for (tickets, refused) in std::mem::take(&mut *answers.lock().expect("sound")) {
+            assert_eq!(keeper.answered(&tickets, refused.as_deref()).len(), 1);
+        }
+        full.store(true, Ordering::SeqCst);
+        let goes_on = keeper.begin(RunId(2), begin("b", 2), false);
+        assert_eq!(goes_on, Some(Event::Begun(RunId(2))));
+        deliver(&mut keeper, &mut writer, &answers);
+        assert!(!keeper.is_sound());
+        full.store(false, Ordering::SeqCst);
+        keeper.retry(Instant::now() + Duration::from_mins(1));
+        deliver(&mut keeper, &mut writer, &answers);
+        let told = kept.recall().expect("told").resources;
+        for name in ["a", "b"] {
+            let kept = &told[name];
+            assert!(kept.owned.is_some() && kept.interrupted.is_some(), "{name}: {kept:?}");
+        }
     }
 
     /// B-24: who orders is answered when all of it is durable, not before; where it cannot be kept that is said, and it is tried again.

@@ -86,6 +86,7 @@ use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
 use times::Times;
+use undo::Undoing;
 use values::Values;
 use watch::Hub;
 use watches::Watches;
@@ -104,6 +105,7 @@ pub struct Driver {
     key: Arc<MintKey>,
     machinery: Box<dyn Machinery>,
     hands: Box<dyn Hands>,
+    undoing: Undoing,
     values: Values,
     ownership: Ownership,
     hub: Option<Hub>,
@@ -216,6 +218,7 @@ impl Driver {
             host: parts.host,
             key: parts.key,
             hands: machinery.hands(most, inbox.clone()),
+            undoing: Undoing::default(),
             machinery,
             hub,
             keeper,
@@ -297,8 +300,8 @@ impl Driver {
 
     fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
-        self.engine.mode() == Mode::Stopped
-            || (self.settings.one_shot && loaded && self.engine.is_at_rest())
+        let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
+        is_stopped || (self.settings.one_shot && loaded && self.engine.is_at_rest())
     }
 
     /// Waits for input or for the next moment at which something is due.
@@ -352,12 +355,19 @@ impl Driver {
         }
     }
 
-    /// Who runs once does not wait for ever for an end that cannot be kept.
+    /// Who runs once does not wait for ever for an end that cannot be kept, and not at all where nothing was begun.
     fn give_up_unkept(&mut self, now: Instant) {
-        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + UNKEPT);
+        let patience = self.patience();
+        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);
         if self.settings.one_shot && lasts && !std::mem::replace(&mut self.given_up, true) {
             self.turn(Event::Stop { grace: Duration::ZERO });
         }
+    }
+
+    /// How long who runs once waits for what cannot be kept.
+    fn patience(&self) -> Duration {
+        let has_kept = self.keeper.as_ref().is_some_and(Keeper::has_kept);
+        if has_kept { UNKEPT } else { Duration::ZERO }
     }
 
     fn now(&self) -> Tick {
@@ -379,7 +389,10 @@ impl Driver {
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
-            Input::Done(deed) => self.tell_done(&[deed]),
+            Input::Undone(deed) => {
+                self.undoing.end();
+                self.tell_done(deed.as_slice());
+            }
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);

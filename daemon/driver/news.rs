@@ -144,7 +144,7 @@ pub enum News<'a> {
         /// What.
         says: &'a str,
     },
-    /// An operator has had this done, and it is durable.
+    /// An operator has had this done; what is kept of it is durable.
     Done(&'a Deed),
     /// It is in no group for now: the others of its own need not wait for it.
     Apart {

@@ -37,7 +37,8 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
         Ok(lines) => lines.join("; "),
         Err(NotUndone { before, .. }) if before.is_empty() => return None,
         Err(NotUndone { trouble, before }) => {
-            format!("{}; it ended there: {trouble}", before.join("; "))
+            let why = trouble.what.lines().next().unwrap_or_default();
+            format!("{}; it ended there: {why}", before.join("; "))
         }
     };
     Some(Deed { what: "undone", resource: resource.into(), says })
@@ -55,51 +56,83 @@ pub fn to_undo(history: &History, (resource, to): (&str, Option<u64>)) -> Result
 }
 
 /// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
-/// undo is a change like others: it is in the history too.
+/// undo is a change like others: it is in the history too. Once it is cancelled no further step is done.
 pub fn undo(
     key: &MintKey,
     host: &Host,
     history: &Arc<History>,
-    (resource, to): (&str, Option<u64>),
+    (resource, to, cancel): (&str, Option<u64>, CancellationToken),
 ) -> Undone {
     let steps = to_undo(history, (resource, to))?;
     let keeper = history.keeper(resource, "undo");
-    let permit = key.mint(CancellationToken::new()).kept_by(keeper);
-    let mut lines = Vec::new();
+    let permit = key.mint(cancel.clone()).kept_by(keeper);
+    let (mut before, mut same) = (Vec::new(), Vec::new());
+    let mut failed = None;
     for (path, former) in steps {
         let name = printable(&path);
+        if cancel.is_cancelled() {
+            failed = Some(Trouble::new(format!("cut off before {name}: the daemon ends")));
+            break;
+        }
         match host.files().restore(&permit, &path, &former) {
-            Ok(done) if done.is_empty() => lines.push(format!("{name}: as it was already")),
-            Ok(done) => lines.push(format!("{name}: {}", done.join(", "))),
+            Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
+            Ok(done) => before.push(format!("{name}: {}", done.join(", "))),
             Err(fault) => {
-                let mut trouble = host.files().trouble(fault, &path);
-                for line in &lines {
-                    trouble.what.push_str(&format!("\nput back before that: {line}"));
-                }
-                history.flush();
-                return Err(NotUndone { trouble, before: lines });
+                failed = Some(host.files().trouble(fault, &path));
+                break;
             }
         }
     }
     history.flush();
-    Ok(lines)
+    let Some(mut trouble) = failed else {
+        before.append(&mut same);
+        return Ok(before);
+    };
+    for line in &before {
+        trouble.what.push_str(&format!("\nput back before that: {line}"));
+    }
+    Err(NotUndone { trouble, before })
+}
+
+/// What is being undone beside the engine. The driver ends after it, and asks it to end.
+#[derive(Debug, Default)]
+pub(super) struct Undoing {
+    count: usize,
+    cancel: CancellationToken,
+}
+
+impl Undoing {
+    pub(super) fn end(&mut self) {
+        self.count -= 1;
+    }
+
+    /// Whether there is nothing to wait for, once the driver has come to its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.cancel.cancel();
+        self.count == 0
+    }
 }
 
 impl Driver {
     /// The same beside what runs. The resource rests, or is in no graph.
-    pub(super) fn undo(&self, resource: String, to: Option<u64>, answer: oneshot::Sender<Undone>) {
+    pub(super) fn undo(
+        &mut self,
+        resource: String,
+        to: Option<u64>,
+        answer: oneshot::Sender<Undone>,
+    ) {
         let history = match self.may_undo(&resource) {
             Ok(history) => history,
             Err(why) => return drop(answer.send(Err(Trouble::new(why).into()))),
         };
         let (key, host) = (Arc::clone(&self.key), self.host.clone());
         let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
+        let cancel = self.undoing.cancel.clone();
+        self.undoing.count += 1;
         drop(tokio::task::spawn_blocking(move || {
-            let undone = undo(&key, &host, &history, (&resource, to));
+            let undone = undo(&key, &host, &history, (&resource, to, cancel));
             // Who asked may have gone meanwhile.
-            if let Some(deed) = deed(&resource, &undone) {
-                inbox.put(Input::Done(deed));
-            }
+            inbox.put(Input::Undone(deed(&resource, &undone)));
             drop(presence);
             drop(answer.send(undone));
         }));

@@ -37,19 +37,23 @@ impl Driver {
         }
     }
 
-    /// What is answered when all is over: an order that was given in the last moment is done, too.
-    pub(super) fn close(&mut self, mut keeper: Keeper) {
-        keeper.finish();
-        let mut batch = Vec::new();
-        self.inbox.take(&mut batch);
-        for input in batch {
-            match input {
-                Input::Kept(tickets, refused) => {
-                    // The engine has come to its end.
-                    drop(keeper.answered(&tickets, refused.as_deref()));
+    /// Waits for all that was to be kept, when the engine has come to its end: an order that was given in the last moment is done and
+    /// answered, too.
+    pub(super) fn close_keeper(&mut self, mut keeper: Keeper) {
+        for is_last in [false, true] {
+            if is_last {
+                keeper.try_last();
+            }
+            keeper.flush();
+            let mut batch = Vec::new();
+            self.inbox.take(&mut batch);
+            for input in batch {
+                match input {
+                    Input::Kept(tickets, refused) => {
+                        drop(keeper.answered(&tickets, refused.as_deref()));
+                    }
+                    other => self.left.push(other),
                 }
-                Input::Done(deed) => self.tell_done(&[deed]),
-                other => self.left.push(other),
             }
         }
         self.tell_done(&keeper.take_done());

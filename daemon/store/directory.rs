@@ -234,7 +234,7 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
         }
         let holder = Holder::find(&mut file).map_err(refuse)?;
         if !holder.is_gone() || began.elapsed() > ORPHANS {
-            let Holder { pid, host, since, .. } = holder.unless_gone();
+            let Holder { pid, host, since, .. } = holder;
             return Err(StoreError::Locked { dir, pid, host, since });
         }
         std::thread::sleep(ORPHANS / 100);

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// What the first line of every document says.
 const FORMAT: &str = "steadfast state";
 
+/// No state comes to a larger stamp, and the next ones must have room.
+const LARGEST_STAMP: u64 = 1 << 60;
+
 /// The version of its shape.
 const VERSION: u32 = 1;
 
@@ -121,6 +124,9 @@ pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
         }
     }
     let (stamp, pause) = (document.stamp, document.pause.map(pause_record));
+    if stamp > LARGEST_STAMP {
+        found.push(format!("stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
+    }
     let recalled = Recalled { resources, pause, stamp, key: None };
     found.extend(violations(&recalled, readers).iter().map(ToString::to_string));
     let imported = Imported { recalled, machine: document.machine };
@@ -129,6 +135,9 @@ pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
 
 fn remembered(one: One) -> Result<Remembered, String> {
     let owned = one.owned.map(owned).transpose()?;
+    if let Some(Owed { stamp, .. }) = one.owed.as_ref().filter(|it| it.stamp > LARGEST_STAMP) {
+        return Err(format!("owed.stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
+    }
     Ok(Remembered {
         done: one.done.as_deref().map(number).transpose()?,
         owed: one.owed.map(|owed| (owed.stamp, owed.by)),

@@ -175,7 +175,8 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::Redo(identity) => {
             let record = rows.load(identity)?;
-            rows.save(identity, Record { done: None, ..record });
+            // Also of one that was cut off: the operator has decided.
+            rows.save(identity, Record { done: None, interrupted: None, cut: None, ..record });
         }
         Entry::Park { identity, pause } => {
             let mut record = rows.load(identity)?;

@@ -46,27 +46,30 @@ impl Holder {
     pub(super) fn is_gone(&self) -> bool {
         self.pid.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
     }
-
-    /// Of one that is gone, and has it no more, nothing is said.
-    pub(super) fn unless_gone(self) -> Self {
-        if !self.is_gone() {
-            return self;
-        }
-        Self { pid: UNKNOWN.to_owned(), since: None, host: None, ..self }
-    }
 }
 
-/// Who has locked a file (`proc_locks(5)`).
+/// Who has locked a file (`proc_locks(5)`). Its device is not told there as everywhere else (btrfs, overlayfs): who has this very file
+/// open, and a file of that number locked, is the one.
 fn locker(file: &File) -> Option<String> {
     let found = file.metadata().ok()?;
-    let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
-    let place = format!("{major:02x}:{minor:02x}:{}", found.ino());
+    let number = found.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
+    let candidates = locks.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let (sort, pid) = (words.next()?, words.nth(2)?);
-        (sort == "FLOCK" && words.next()? == place).then(|| pid.to_owned())
-    })
+        let is_it = sort == "FLOCK" && words.next()?.rsplit(':').next() == Some(&number);
+        is_it.then(|| pid.to_owned())
+    });
+    let has_open = |pid: &String| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut found_by = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+        found_by.any(|open| (open.dev(), open.ino()) == (found.dev(), found.ino()))
+    };
+    let candidates: Vec<String> = candidates.collect();
+    // One that was killed a moment ago has nothing open any more, and a child of it has.
+    let gone = |pid: &&String| !Path::new(&format!("/proc/{pid}")).exists();
+    let found = candidates.iter().find(|pid| has_open(pid));
+    found.or_else(|| candidates.iter().find(gone)).cloned()
 }
 
 fn host() -> String {

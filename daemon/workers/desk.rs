@@ -154,9 +154,15 @@ impl Clerk {
             return Err(Reply::Refused(NOT_PAUSED.to_owned()));
         }
         let busy = || Reply::Unavailable("the state is being worked on already".to_owned());
+        let mut drivers = self.shared.requests.drivers();
+        drivers.mark_unchanged();
         let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
         match timeout(LOOKS, answer).await {
-            Ok(Ok(Ok(lines))) => Ok(lines),
+            Ok(Ok(Ok(lines))) => {
+                // What is asked next is asked the driver that has read it. Where that takes long, it is done all the same.
+                drop(timeout(PATIENCE, drivers.changed()).await);
+                Ok(lines)
+            }
             Ok(Ok(Err(why))) => Err(Reply::Refused(why)),
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("the worker that keeps state has not answered".to_owned()))

@@ -11,7 +11,7 @@ use crate::events::{self, Happening, Level};
 use crate::store::{
     Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
 };
-use crate::supervisor::{Failure, Life, Manifold, Outputs};
+use crate::supervisor::{Failure, Kind, Life, Manifold, Outputs};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -276,7 +276,8 @@ async fn carry_out(
     }
     // Who asked may have gone; it is done all the same.
     drop(answer.send(done));
-    Failure::again("another state is kept from now on")
+    // No failure, however often it is asked for.
+    Failure::new(Kind::Bounce, "another state is kept from now on")
 }
 
 /// What to do about a state that cannot be used.

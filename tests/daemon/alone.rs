@@ -6,6 +6,7 @@ use crate::output::Output;
 use serde_json::Value;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 
 const GRAPH: &str = r#"
 graph: alone
@@ -124,6 +125,35 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
         host.wait_until(event, || events(&host, 1).iter().any(is_it));
         daemon.wait_for_of(event, "file[made]");
     }
+}
+
+/// C-11: the daemon ends after what it is undoing, of which no further step is done; what was put back by then is told.
+#[test]
+fn c11_an_undo_that_the_end_cuts_off_is_told() {
+    const MANY: usize = 3000;
+    let host = Host::with(
+        "graph: past\nresources:\n  file: [{name: t, path: $DIR/t/, source: from/, recurse: true, purge: true}]\n",
+    );
+    host.make_directory("from").make_directory("t");
+    for number in 0..MANY {
+        host.write(&format!("t/{number}"), "x");
+    }
+    host.apply().exits(0);
+    let mut daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let mut undo = host.bare(&["undo", "file[t]", "--state-dir", "$DIR/state"]);
+    let mut undo = undo.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    let back = || std::fs::read_dir(host.path("t")).expect("listed").count();
+    host.wait_until("some are back", || back() > 10);
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(daemon.ends(), 0);
+    undo.wait().expect("it ends");
+    let back = back();
+    let told = events(&host, 1);
+    let says = told.iter().find(|one| one["event"] == "undone").expect("it is told");
+    let says = says["says"].as_str().unwrap_or_default();
+    // On a quick machine all of it was done.
+    assert_eq!(says.contains("it ended there: cut off before"), back < MANY, "{back}: {says}");
 }
 
 /// What is kept of one resource, as it is shown.

@@ -263,6 +263,62 @@ fn a_clean_end_leaves_no_log_beside() {
     assert_eq!(left(), Vec::<String>::new());
 }
 
+/// B-9, B-24: `redo` decides about what was cut off and waits for the operator, also without a daemon; so does `forget`.
+#[test]
+fn what_was_cut_off_is_decided_without_a_daemon() {
+    for order in ["redo", "forget"] {
+        let host = Host::with(
+            "graph: g\nresources:\n  exec: [{name: long, shell: /bin/sh, on_interrupt: ask, cmd: \"echo x >> $DIR/ran; \
+             test -e $DIR/go || exec sleep 600\"}]\n",
+        );
+        let daemon = host.run(&[]);
+        host.wait_for_lines("ran", 1);
+        daemon.kill_with_children();
+        host.write("go", "");
+        let daemon = host.run(&[]);
+        daemon.wait_for_of("held", "exec[long]");
+        daemon.kill();
+        host.ask_daemon(&[order, "exec[long]"]).exits(0);
+        host.apply().exits(0);
+        assert_eq!(host.lines("ran").len(), 2, "{order}");
+    }
+}
+
+/// B-24: a stamp that leaves no room for the next ones is refused.
+#[test]
+fn a_stamp_without_room_is_refused() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
+    let text = host.read("kept.json");
+    let stamp = text.lines().find(|line| line.starts_with("  \"stamp\": ")).expect("a stamp");
+    host.write("kept.json", text.replace(stamp, &format!("  \"stamp\": {},", u64::MAX)));
+    host.ask_daemon(&["state", "import", "$DIR/kept.json"])
+        .exits(1)
+        .prints("stamp: expected at most");
+    host.apply().exits(0);
+}
+
+/// B-24: beside a daemon, one after the other, without a wait: what is asked for is no failure of the worker that keeps state.
+#[test]
+fn another_state_is_taken_in_again_and_again() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause"]).exits(0);
+    daemon.wait_for("paused");
+    for _ in 0..5 {
+        host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0);
+    }
+    let report = host.ask_daemon(&["report", "--json"]).json();
+    let of_store = &report["workers"]["store"];
+    assert_eq!(of_store["last_error"].as_str().unwrap_or_default(), "", "{of_store}");
+    host.ask_daemon(&["resume"]).exits(0);
+    daemon.wait_for("converged");
+}
+
 /// B-24: `redo` runs what runs once again; without a daemon, at the next start. Whose it is, is not forgotten.
 #[test]
 fn what_has_run_is_run_again() {

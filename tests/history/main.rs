@@ -95,7 +95,8 @@ impl Stage {
     }
 
     fn undo(&self, name: &str, to: Option<u64>) -> Result<Vec<String>, String> {
-        let done = undo(key(), &self.host, &self.history, (&resource(name), to));
+        let asked = (resource(name), CancellationToken::new());
+        let done = undo(key(), &self.host, &self.history, (&asked.0, to, asked.1));
         done.map_err(|refused| refused.trouble.what)
     }
 }

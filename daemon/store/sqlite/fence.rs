@@ -38,12 +38,13 @@ pub(super) fn take(
     seen: Option<Seen>,
 ) -> Result<(), Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    guard(&transaction, hold)?;
-    let standing = standing(&transaction)?;
+    let standing = guard(&transaction, hold)?;
     if let Some(seen) = seen
-        && Seen::of(&transaction)? != seen
+        && Seen::of(&transaction, standing)? != seen
     {
-        return Err(Fault::Refused(hold.fence(standing).to_string()));
+        hold.fence(standing);
+        let since = "another steadfast has taken the state since it was read";
+        return Err(Fault::Refused(since.to_owned()));
     }
     let epoch = hold.next_epoch(standing);
     if epoch != standing {
@@ -54,10 +55,10 @@ pub(super) fn take(
     Ok(())
 }
 
-/// Whether this holder may write: asked within each transaction that does.
-pub(super) fn guard(transaction: &Transaction<'_>, hold: &Hold) -> Result<(), Fault> {
+/// Whether this holder may write: asked within each transaction that does. Answers the epoch that stands there.
+pub(super) fn guard(transaction: &Transaction<'_>, hold: &Hold) -> Result<u64, Fault> {
     match standing(transaction)? {
-        epoch if hold.admits(epoch) => Ok(()),
+        epoch if hold.admits(epoch) => Ok(epoch),
         epoch => Err(Fault::Refused(hold.fence(epoch).to_string())),
     }
 }

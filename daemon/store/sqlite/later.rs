@@ -7,7 +7,7 @@ use super::super::fold::Kept;
 use super::super::rules::{self, Readers};
 use super::manifest::Manifest;
 use super::mend::Mended;
-use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, rows, tell_strangers};
+use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, gone, rows, tell_strangers};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use std::sync::Arc;
 /// What stood there when it was read. Where something else stands when it is taken over, another one has written in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) epoch: u64,
+    epoch: u64,
     /// The sum over the whole.
     sum: u64,
 }
 
 impl Seen {
-    pub(super) fn of(connection: &Connection) -> Result<Self, Fault> {
-        Ok(Self { epoch: fence::standing(connection)?, sum: rows::sum(connection)? })
+    /// What stands there under this epoch.
+    pub(super) fn of(connection: &Connection, epoch: u64) -> Result<Self, Fault> {
+        Ok(Self { epoch, sum: rows::sum(connection)? })
     }
 }
 
@@ -63,7 +64,8 @@ fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
         }
         database::check(connection)?;
         let (kept, manifest) = (rows::read_all(connection)?, Manifest::read(connection)?);
-        Ok(Some(Sound { kept, manifest, seen: Seen::of(connection)? }))
+        let seen = Seen::of(connection, fence::standing(connection)?)?;
+        Ok(Some(Sound { kept, manifest, seen }))
     };
     let found = match database::read(path, read) {
         Ok(found) => found?,
@@ -79,8 +81,11 @@ fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
     (stays && path.parent().is_some_and(directory::has_key)).then_some(found)
 }
 
-/// Opens for writing what was only read.
+/// Opens for writing what was only read. What is gone is not made anew.
 pub(super) fn take_over(path: &Path, hold: &Hold, seen: Seen) -> Result<Connection, Fault> {
+    if let Some(gone) = gone(path)? {
+        return Err(gone);
+    }
     let (mut connection, version) = database::open(path, &LAYOUT)?;
     if version != SCHEMA {
         return Err(Fault::Refused("it is another one than was read a moment ago".to_owned()));

@@ -162,8 +162,8 @@ impl Store for SqliteStore {
         let found = self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            fence::guard(&transaction, &hold)?;
-            let mut rows = Batch::begin(&transaction)?;
+            let epoch = fence::guard(&transaction, &hold)?;
+            let mut rows = Batch::begin(&transaction, epoch)?;
             for entry in batch {
                 fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
             }
@@ -245,8 +245,8 @@ fn write_settled(
 ) -> Result<(), Fault> {
     debug_assert!(in_flight.iter().all(|identity| before.records.contains_key(identity)));
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    fence::guard(&transaction, hold)?;
-    let mut rows = Batch::begin(&transaction)?;
+    let epoch = fence::guard(&transaction, hold)?;
+    let mut rows = Batch::begin(&transaction, epoch)?;
     for identity in in_flight {
         settle(identity, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
     }

@@ -185,9 +185,9 @@ struct Touched {
 }
 
 impl<'t> Batch<'t> {
-    pub(super) fn begin(transaction: &'t Transaction<'t>) -> Result<Self, Fault> {
+    /// Of a holder with this epoch.
+    pub(super) fn begin(transaction: &'t Transaction<'t>, epoch: u64) -> Result<Self, Fault> {
         let (whole, tally) = Reading::new(transaction).whole()?;
-        let epoch = fence::standing(transaction)?;
         Ok(Self { transaction, touched: HashMap::new(), whole, tally, epoch })
     }
 
@@ -316,7 +316,9 @@ impl<'c> Reading<'c> {
     /// Of the schema that is there.
     fn of(connection: &'c Connection) -> Result<Self, Fault> {
         let version = older::version(connection)?;
-        let (columns, has_few) = (older::columns_of(version), version >= older::HAS_FEW);
+        // One that has lost its number is read as what it most likely is.
+        let has_few = version == 0 || version >= older::HAS_FEW;
+        let columns = older::columns_of(version);
         Ok(Self { connection, columns, has_few })
     }
 
@@ -347,7 +349,8 @@ impl<'c> Reading<'c> {
         let few = if has_few { self.few(&identity)? } else { Few::default() };
         let begun = |(stamp, definition, list): (u64, u64, String)| {
             let list = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
-            let (verb, epoch) = (few.verb, few.epoch);
+            // Without a verb the epoch is in no checksum.
+            let (verb, epoch) = (few.verb, few.verb.map_or(0, |_| few.epoch));
             Ok::<_, Fault>(Flight { definition, stamp, verb, epoch, owes: list })
         };
         let pause = |(reason, until_unix)| PauseRecord { reason, until_unix, lasts: few.lasts };

@@ -12,6 +12,7 @@ graph: stateless
 resources:
   file:
   - {name: conf, path: $DIR/conf, content: "declared\n"}
+  - {name: alone, path: $DIR/alone, content: "x\n"}
   exec:
   - {name: reload, shell: /bin/sh, cmd: "cat $DIR/conf >> $DIR/reloads", refresh_only: true, subscribe: "file[conf]"}
 "#;
@@ -58,11 +59,13 @@ fn an_apply_in_a_full_state_directory_is_refused_in_words() {
         let runs = usize::from(!is_new);
         if !is_new {
             host.apply().exits(0);
-            host.write("conf", "mine\n");
+            // Also what could be found again by a check: who only read the state so far does not know that it cannot be written to.
+            host.write("conf", "mine\n").remove("alone");
         }
         fill(&host, "state/filler");
         host.ask(&["apply"]).exits(73).says("state.db").says("full");
         assert_eq!((host.read("conf") == "declared\n", host.lines("reloads").len()), (false, runs));
+        assert!(!host.exists("alone"));
         host.remove("state/filler").apply().exits(0);
         assert_eq!(
             (host.read("conf").as_str(), host.lines("reloads").len()),
@@ -78,10 +81,11 @@ fn an_apply_on_a_read_only_state_directory_is_refused_in_words() {
     let host = Host::with(GRAPH);
     let mount = Mount::new(&host, "state", "size=1m,mode=0700");
     host.apply().exits(0);
-    host.write("conf", "mine\n");
+    host.write("conf", "mine\n").remove("alone");
     mount.remount("ro");
     host.ask(&["apply"]).exits(73).says("state.db: Read-only file system");
     assert_eq!((host.read("conf").as_str(), host.lines("reloads").len()), ("mine\n", 1));
+    assert!(!host.exists("alone"));
     host.ask(&["plan"]).exits(0).prints("file[conf]");
     mount.remount("rw");
     host.apply().exits(0);
