@@ -62,7 +62,9 @@ impl Journal {
             News::Held { identity, holding, until, differences, .. } => {
                 (*identity, Ill::Held, held(*holding, *until, differences))
             }
-            News::Recovered(identity) | News::Same(identity) | News::Changed { identity, .. } => {
+            News::Recovered { identity, .. }
+            | News::Same(identity)
+            | News::Changed { identity, .. } => {
                 self.said.remove(*identity);
                 return false;
             }
@@ -198,13 +200,17 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ("trouble", identity, trouble_words(trouble), Debug)
         }
         News::Interrupted { identity, .. } => ("interrupted", identity, String::new(), Warn),
-        News::Retrying { identity, trouble, after, .. } => {
-            ("retrying", identity, retrying(*trouble, *after), Warn)
+        // What fails because somebody else writes it meanwhile is the fight that was told.
+        News::Retrying { identity, trouble, after, in_fight, .. } => {
+            let level = if *in_fight { Debug } else { Warn };
+            ("retrying", identity, retrying(*trouble, *after), level)
         }
         News::Failed { identity, trouble, waiting, .. } => {
             ("failed", identity, failed(*trouble, waiting), Error)
         }
-        News::Recovered(name) => ("recovered", name, String::new(), Info),
+        News::Recovered { identity, in_fight } => {
+            ("recovered", identity, String::new(), if *in_fight { Debug } else { Info })
+        }
         News::Held { identity, holding, until, differences, .. } => {
             ("held", identity, held(*holding, *until, differences), Info)
         }

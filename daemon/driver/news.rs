@@ -114,6 +114,8 @@ pub enum News<'a> {
         after: Duration,
         /// The run before.
         run: Option<Ran>,
+        /// Others undo it again and again.
+        in_fight: bool,
     },
     /// No retries are left.
     Failed {
@@ -127,7 +129,12 @@ pub enum News<'a> {
         run: Option<Ran>,
     },
     /// It is right again.
-    Recovered(&'a str),
+    Recovered {
+        /// Which.
+        identity: &'a str,
+        /// Others undo it again and again.
+        in_fight: bool,
+    },
     /// It is paused by itself.
     Parked {
         /// Which.

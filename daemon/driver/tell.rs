@@ -145,17 +145,19 @@ impl Driver {
     fn tell_recovered(&mut self, id: VertexId) {
         self.times.note_right(id);
         self.apart.recovered(id);
+        let in_fight = self.engine.is_contended(id);
         for id in self.table.groups().members(&id) {
             self.troubles.remove(id);
-            self.audience.hear(&News::Recovered(self.table.name(*id)));
+            self.audience.hear(&News::Recovered { identity: self.table.name(*id), in_fight });
         }
     }
 
     fn tell_retrying(&mut self, id: VertexId, at: Tick) {
         let (after, run) = (self.until(at), self.times.failing(id));
+        let in_fight = self.engine.is_contended(id);
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
-            self.audience.hear(&News::Retrying { identity, trouble, after, run });
+            self.audience.hear(&News::Retrying { identity, trouble, after, run, in_fight });
         }
         self.note_retry(id);
     }

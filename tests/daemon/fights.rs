@@ -30,6 +30,21 @@ fn besieged(host: &Host, names: &[&str], meanwhile: impl FnOnce()) {
     });
 }
 
+/// The same by one who does not look before he writes, and so often that he also writes while it is being repaired.
+fn overrun(host: &Host, name: &str, meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                host.write(name, "undone\n");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let _adversary = Adversary(&stop);
+        meanwhile();
+    });
+}
+
 fn undo_until(stop: &AtomicBool, host: &Host, name: &str) {
     while !stop.load(Ordering::Relaxed) {
         if host.read(name) != "undone\n" {
@@ -103,6 +118,23 @@ fn f9_who_never_gives_way_does_not_fill_the_log() {
         assert!(told(&daemon) <= said + 2, "{:?}", daemon.log());
     });
     assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
+}
+
+/// F-9: the same where most repairs fail, for it is written again while it is being repaired: that is the same fight.
+#[test]
+fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
+    let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    overrun(&host, "a", || {
+        daemon.wait_for_of("contended", "file[a]");
+        let said = |event: &str| of(&daemon, event, "file[a]").len();
+        let before = said("retrying") + said("recovered");
+        std::thread::sleep(FOUGHT);
+        let after = said("retrying") + said("recovered");
+        // One that failed before it was known to be a fight may come right in it.
+        assert!(after <= before + 1, "{:?}", daemon.log());
+    });
 }
 
 /// How many changes of each class were made, as `status --json` says.

@@ -92,7 +92,7 @@ fn note(stage: &mut Stage, news: &News<'_>) {
         News::Failed { identity, .. } => {
             stage.heard.failed.insert((*identity).to_owned());
         }
-        News::Recovered(identity) if stage.heard.failed.remove(*identity) => {
+        News::Recovered { identity, .. } if stage.heard.failed.remove(*identity) => {
             stage.saw("a failure for good that healed");
         }
         News::Held { identity, holding: Holding::Window(_), .. } => {
