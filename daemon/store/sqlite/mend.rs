@@ -6,7 +6,7 @@ use super::super::rules::{self, Readers, Violation};
 use super::super::{Origin, Recalled, StoreError};
 use super::fence;
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, anew, connect, gone, refusal, rows};
+use super::{Kept, Opened, SCHEMA, SqliteStore, anew, connect, gone, older, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -288,9 +288,15 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     if version > SCHEMA {
         return Err(Fault::Newer { version, known: SCHEMA });
     }
-    let (kept, lost) = rows::salvage(&connection);
+    let (kept, mut lost) = rows::salvage(&connection);
     // One without a version says nothing of itself.
     let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
-    let epoch = fence::standing(&connection).unwrap_or_default();
+    let standing = fence::standing(&connection);
+    if let Err(fault) = &standing
+        && version >= older::HAS_LEASE
+    {
+        lost.push(format!("who has taken it last: {fault}"));
+    }
+    let epoch = standing.unwrap_or_default();
     Ok(Salvaged { kept, lost, manifest, epoch })
 }
