@@ -219,12 +219,18 @@ impl SqliteStore {
     }
 }
 
-/// Makes another key where the one of what is kept is lost, and says so.
+/// Makes another key where the one of what is kept is lost, and says so, and what is lost with it.
 fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> {
     if let Err(why) = directory::found_key(directory)? {
         if super::look::holds_rows(directory)? {
             mended.lines.push(format!(
                 "{}: {why}; another one is made, so that what was received counts as changed and is made again",
+                directory::KEY
+            ));
+        }
+        if directory.join(directory::HISTORY).exists() {
+            mended.lines.push(format!(
+                "{}: {why}; what the history has kept with it cannot be read any more, nor put back",
                 directory::KEY
             ));
         }
