@@ -381,6 +381,25 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use super::*;
 
+    /// B-25: what is committed while somebody reads is not in what that one reads.
+    #[test]
+    fn what_is_read_is_of_one_moment() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("some.db");
+        let writer = Connection::open(&path).expect("opened");
+        hold(&writer).expect("held");
+        writer.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (0)").expect("written");
+        let of = |open: &Connection| open.query_row("SELECT n FROM t", (), |row| row.get(0));
+        let read = read(&path, |open| {
+            let before: i64 = of(open)?;
+            writer.execute_batch("UPDATE t SET n = n + 1").expect("committed");
+            Ok((before, of(open)?))
+        });
+        let (before, after) = read.expect("read");
+        assert_eq!(before, after);
+        assert_eq!(of(&writer).expect("read"), after + 1);
+    }
+
     /// What a kill leaves between the header of the log and what was to follow holds up nobody who reads.
     #[test]
     fn a_log_without_a_header_or_with_nothing_else_is_empty() {

@@ -11,7 +11,10 @@ use steadfast::store::{
 };
 
 /// So often somebody looks while another one commits.
-const LOOKS: usize = 400;
+const LOOKS: usize = 4000;
+
+/// So much else is kept meanwhile.
+const OTHERS: usize = 20;
 
 /// What was said of a state.
 pub(crate) type Said = Result<Recalled, StoreError>;
@@ -157,6 +160,10 @@ fn a_look_is_of_one_generation() {
         [park("file[a]"), park("file[z]"), Entry::Pause(Some(pause.clone()))]
     };
     let mut store = SqliteStore::open(&state).expect("opened");
+    // So many that there are commits while they are read.
+    let others = (0..OTHERS).map(|other| format!("file[k{other}]"));
+    let others = others.map(|other| end(&other, 2, Ended::Well, &[], None));
+    store.commit(&others.collect::<Vec<_>>()).expect("kept");
     store.commit(&generation(1)).expect("kept");
     let done = AtomicBool::new(false);
     let (looks, last) = std::thread::scope(|scope| {
