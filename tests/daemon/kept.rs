@@ -207,7 +207,7 @@ fn what_is_kept_without_its_key_is_damaged() {
         .exits(0)
         .prints("another one is made")
         .prints("what the history has kept with it cannot be read any more");
-    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 3 resources");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 2 resources");
     host.ask_daemon(&["protect", "file[made]"]).exits(0);
 }
 

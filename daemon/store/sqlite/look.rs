@@ -90,8 +90,9 @@ impl SqliteStore {
             return Ok(Verified { damage, ..Verified::default() });
         };
         match key_of(state_directory, || Ok(!kept.records.is_empty())) {
+            Ok(_) => {}
             Err(lost @ StoreError::Damaged { .. }) => damage.push(lost.to_string()),
-            other => drop(other?),
+            Err(refused) => return Err(refused),
         }
         Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
     }
