@@ -6,7 +6,7 @@ use super::text::count;
 use crate::events::{Happening, Level, Retention};
 use crate::store::{Hold, Readers, SqliteStore, StoreError};
 use crate::workers::readers;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,6 +15,7 @@ pub(super) struct Alone {
     command: &'static str,
     told: AtomicUsize,
     recording: Recording,
+    directory: PathBuf,
     /// The last of its fields: it is let go last.
     hold: Arc<Hold>,
 }
@@ -25,7 +26,8 @@ impl Alone {
         let hold = Arc::new(Hold::take(directory)?);
         // Who writes three events lets go of none: how many are kept is for the daemon to say.
         let recording = Recording::new(command, directory.to_owned(), Retention::ENDLESS);
-        Ok(Self { command, told: AtomicUsize::new(0), recording, hold })
+        let (told, directory) = (AtomicUsize::new(0), directory.to_owned());
+        Ok(Self { command, told, recording, directory, hold })
     }
 
     /// What it holds.
@@ -33,9 +35,11 @@ impl Alone {
         Arc::clone(&self.hold)
     }
 
-    /// The store, with what was put right in it told in the log and recorded.
+    /// The store, with what was put right in it told in the log and recorded. What is kept without its key is damaged for a command too.
     pub(super) fn store(&self) -> Result<SqliteStore, StoreError> {
-        SqliteStore::open_held(self.hold(), self.readers())
+        let store = SqliteStore::open_held(self.hold(), self.readers())?;
+        SqliteStore::key(&self.directory)?;
+        Ok(store)
     }
 
     /// Who judges the state, and tells of it.

@@ -4,7 +4,7 @@ use super::args;
 use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
 use super::{settings, state};
-use crate::history::{Entry, HistoryError, Reader, unkept};
+use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -47,10 +47,7 @@ pub(super) fn refuse(why: &HistoryError) -> Exit {
 fn entry(reader: &Reader, resource: &str, number: Option<u64>) -> Result<Entry, Exit> {
     let found = match number {
         Some(number) => reader.entry(resource, number),
-        None => reader.entries(Some(resource), 1).and_then(|mut last| {
-            let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
-            last.pop().ok_or_else(nothing)
-        }),
+        None => reader.last(resource),
     };
     found.map_err(|why| refuse(&why))
 }
@@ -70,8 +67,15 @@ pub(super) fn history(args: &args::History) -> Exit {
         Ok(entries) => entries.unwrap_or_default(),
         Err(exit) => return exit,
     };
-    for entry in &entries {
-        if args.json { out_json(&to_json(entry)) } else { out(line(entry)) }
+    for listed in &entries {
+        match listed {
+            Listed::Entry(entry) if args.json => out_json(&to_json(entry)),
+            Listed::Entry(entry) => out(line(entry)),
+            Listed::Unreadable(number) if args.json => {
+                out_json(&json!({"number": number, "unreadable": UNREADABLE}));
+            }
+            Listed::Unreadable(number) => out(format!("{number:>5}  not readable: {UNREADABLE}")),
+        }
     }
     if entries.is_empty() && !args.json {
         out("nothing has been changed, as far as is kept");
@@ -209,7 +213,9 @@ fn at(reader: &Reader, entry: &Entry, former: &Former) -> Result<Vec<u8>, String
 /// Where a file was only made, or given another mode, nothing does.
 fn is_open(reader: &Reader, entry: &Entry) -> bool {
     let all = reader.entries(Some(&entry.resource), u64::MAX >> 1).unwrap_or_default();
-    let of_path = all.iter().rev().filter(|one| one.path == entry.path);
+    // One that cannot be read may have told that it is.
+    let newest = all.into_iter().rev().map_while(Listed::entry);
+    let of_path = newest.filter(|one| one.path == entry.path);
     let files = of_path.filter(|one| one.size().is_some());
     let mut told = files.filter_map(|one| match one.unkept() {
         Some(Unkept::Same) => None,

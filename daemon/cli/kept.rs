@@ -162,6 +162,7 @@ fn one(kept: &Remembered) -> Value {
 fn verify(args: &args::VerifyKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let verified = SqliteStore::verify(&directory).map_err(|why| state::refuse(&why))?;
+    state::something_in(&directory)?;
     let mut wrong = verified.damage;
     let readers = readers(|_, _| {});
     let strangers = verified.recalled.resources.keys();

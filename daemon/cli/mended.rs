@@ -20,6 +20,7 @@ use std::path::Path;
 pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     let exported = SqliteStore::export(&directory).map_err(|why| state::refuse(&why))?;
+    state::something_in(&directory)?;
     let wrong = violations(&exported.recalled, &readers(|_, _| {}));
     if let Some(first) = wrong.first() {
         // It is no good generation (B-20): nobody shall take it in.

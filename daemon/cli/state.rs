@@ -87,6 +87,16 @@ impl Opening {
     }
 }
 
+/// Refuses a directory in which nothing is kept, for one who would say something of what is.
+pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
+    if SqliteStore::is_there(directory) {
+        return Ok(());
+    }
+    let what = format!("no state in {}", text::plain(&directory.display().to_string()));
+    text::error(what, Some("nothing is kept here; is it this --state-dir?"));
+    Err(Exit::Usage)
+}
+
 /// Says why state cannot be had, and how the program ends for it.
 pub(super) fn refuse(error: &StoreError) -> Exit {
     let (exit, hint) = match error {

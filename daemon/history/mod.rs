@@ -12,9 +12,10 @@ mod reader;
 mod row;
 mod writer;
 
-pub use reader::{Entry, Reader, unkept};
+pub use reader::{Entry, Listed, Reader, UNREADABLE, unkept};
 pub use writer::{Clock, History};
 
+use crate::store::HISTORY;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -86,5 +87,5 @@ impl HistoryError {
 
 /// The database of a state directory.
 fn database(state_directory: &Path) -> PathBuf {
-    state_directory.join("history").join("history.db")
+    state_directory.join(HISTORY).join("history.db")
 }

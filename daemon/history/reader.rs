@@ -66,6 +66,26 @@ impl Entry {
     }
 }
 
+/// One line of a list of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// What is kept of one.
+    Entry(Box<Entry>),
+    /// The number of one that is not what was written: it is damaged, or was kept with another key.
+    Unreadable(u64),
+}
+
+impl Listed {
+    /// What is kept, where it can be read.
+    #[must_use]
+    pub fn entry(self) -> Option<Entry> {
+        match self {
+            Self::Entry(entry) => Some(*entry),
+            Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// The history of a state directory.
 #[derive(Debug)]
 pub struct Reader {
@@ -108,15 +128,23 @@ impl Reader {
         }
     }
 
-    /// The last changes, the oldest first: of one resource, or of all; at most so many.
-    pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Entry>, HistoryError> {
+    /// The last changes, the oldest first: of one resource, or of all; at most so many. One that cannot be read is told as that.
+    pub fn entries(&self, resource: Option<&str>, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM entry WHERE ?1 IS NULL OR resource = ?1
              ORDER BY number DESC LIMIT ?2"
         );
-        let mut found = self.read(&sql, params![resource, most])?;
+        let mut found = self.list(&sql, params![resource, most])?;
         found.reverse();
         Ok(found)
+    }
+
+    /// The last change of a resource.
+    pub fn last(&self, resource: &str) -> Result<Entry, HistoryError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
+        let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
+        self.read(&sql, params![resource])?.pop().ok_or_else(nothing)
     }
 
     /// One change of a resource.
@@ -146,9 +174,7 @@ impl Reader {
         let from = if let Some(number) = to {
             self.entry(resource, number)?.number
         } else {
-            let last = self.entries(Some(resource), 1)?.pop();
-            let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
-            last.ok_or_else(nothing)?.run
+            self.last(resource)?.run
         };
         let later = self.later(resource, from)?;
         let mut paths: BTreeMap<&Path, Vec<&Entry>> = BTreeMap::new();
@@ -243,28 +269,40 @@ impl Reader {
         bytes.ok_or_else(|| self.refuse(&"a content is damaged; nothing is put back from it"))
     }
 
+    /// All of them, or none where one cannot be read: something else would be put back than was asked for.
     fn read(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>, HistoryError> {
-        let mut entries = Vec::new();
-        let read = || -> rusqlite::Result<bool> {
+        let whole = |listed| match listed {
+            Listed::Entry(entry) => Ok(*entry),
+            Listed::Unreadable(number) => Err(self.refuse(&format!(
+                "number {number} cannot be read ({UNREADABLE}); nothing is put back from it"
+            ))),
+        };
+        self.list(sql, params)?.into_iter().map(whole).collect()
+    }
+
+    fn list(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Listed>, HistoryError> {
+        let read = || -> rusqlite::Result<Vec<Listed>> {
             let mut statement = self.connection.prepare(sql)?;
             let mut rows = statement.query(params)?;
+            let mut listed = Vec::new();
             while let Some(row) = rows.next()? {
-                let Some(stored) = Stored::read(row, &self.key)? else { return Ok(false) };
-                entries.push(stored.into());
+                listed.push(match Stored::read(row, &self.key)? {
+                    Some(stored) => Listed::Entry(Box::new(stored.into())),
+                    None => Listed::Unreadable(row.get("number")?),
+                });
             }
-            Ok(true)
+            Ok(listed)
         };
-        match read() {
-            Ok(true) => Ok(entries),
-            Ok(false) => Err(self.refuse(&"an entry is damaged; nothing is put back from it")),
-            Err(error) => Err(self.refuse(&error)),
-        }
+        read().map_err(|error| self.refuse(&error))
     }
 
     fn refuse(&self, why: &dyn ToString) -> HistoryError {
         HistoryError::Database { path: self.path.display().to_string(), why: why.to_string() }
     }
 }
+
+/// Why an entry cannot be read.
+pub const UNREADABLE: &str = "it is damaged, or was kept with another values.key";
 
 /// Why a state cannot be put back, if it cannot.
 fn why_not(former: &Former, entries: &[&Entry]) -> Option<String> {

@@ -5,6 +5,7 @@ pub(crate) use super::directory::{private, sync};
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction};
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -109,6 +110,7 @@ pub(crate) fn read<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
+    length_of(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |name: &Path, flags| {
         let connection = Connection::open_with_flags(name, flags)?;
@@ -138,28 +140,29 @@ pub(crate) fn read<T>(
     read(path, flags)
 }
 
+/// How long the file is; none where there is none. `SQLite` takes one of a few bytes for a new database: it is none.
+fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
+    match std::fs::metadata(path) {
+        Ok(found) => match found.len() {
+            length @ 1..512 => Err(Fault::Damaged(format!("it has only {length} bytes"))),
+            length => Ok(Some(length)),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Opens the file, which is made where there is none, for us alone. Also answers the version of its schema. What is not ours, or of a
 /// newer program, is refused before anything is opened for writing; of the rest nothing is changed yet.
 pub(crate) fn open(path: &Path, layout: &Layout) -> Result<(Connection, i64), Fault> {
     let refused = |error: std::io::Error| Fault::Refused(error.to_string());
-    let length = match std::fs::metadata(path) {
-        Ok(found) => Some(found.len()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(refused(error)),
-    };
-    // SQLite takes a file of one byte for a new database.
-    match length {
-        Some(length @ 1..512) => {
-            return Err(Fault::Damaged(format!("it has only {length} bytes")));
+    let length = length_of(path)?;
+    // What was cut off with a journal beside it can only be read by one who also writes.
+    if length.is_some_and(|length| length > 0) && !with_suffix(path, "-journal").exists() {
+        match read(path, |connection| layout.version(connection)) {
+            Ok(_) | Err(Fault::Refused(_)) => {}
+            Err(other) => return Err(other),
         }
-        // What was cut off with a journal beside it can only be read by one who also writes.
-        Some(512..) if !with_suffix(path, "-journal").exists() => {
-            match read(path, |connection| layout.version(connection)) {
-                Ok(_) | Err(Fault::Refused(_)) => {}
-                Err(other) => return Err(other),
-            }
-        }
-        _ => {}
     }
     drop(private(path).map_err(refused)?);
     if length.is_none()
@@ -214,10 +217,29 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
 /// what could follow: `SQLite` takes it for one that is begun anew just then.
 const LOG_HEADER: u64 = 32;
 
+/// Whether there is a log that may hold anything. One whose header is of no log of `SQLite` holds nothing for who writes either, and
+/// would be waited for too.
+fn is_log(path: &Path) -> bool {
+    let Ok(mut log) = std::fs::File::open(path) else { return path.exists() };
+    if !log.metadata().is_ok_and(|log| log.len() > LOG_HEADER) {
+        return false;
+    }
+    let mut header = [[0; 4]; 3];
+    if let Err(error) = log.read_exact(header.as_flattened_mut()) {
+        tracing::debug!(%error, "the header of the log cannot be read");
+        return true;
+    }
+    let [magic, _, page] = header.map(u32::from_be_bytes);
+    (magic | 1) == LOG_MAGIC && page.is_power_of_two() && (512..=65536).contains(&page)
+}
+
+/// What a log begins with; the last bit says how its sums are made.
+const LOG_MAGIC: u32 = 0x377f_0683;
+
 /// The name under which `SQLite` reads a database, and opens nothing for writing, while nobody uses it: nothing is in its log.
 pub(crate) fn unused(path: &Path) -> Option<PathBuf> {
     let log = PathBuf::from(format!("{}-wal", path.to_str()?));
-    if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_HEADER) {
+    if is_log(&log) {
         return None;
     }
     named(path, "immutable=1")
@@ -359,9 +381,28 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use super::*;
 
+    /// B-25: what is committed while somebody reads is not in what that one reads.
+    #[test]
+    fn what_is_read_is_of_one_moment() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("some.db");
+        let writer = Connection::open(&path).expect("opened");
+        hold(&writer).expect("held");
+        writer.execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (0)").expect("written");
+        let of = |open: &Connection| open.query_row("SELECT n FROM t", (), |row| row.get(0));
+        let read = read(&path, |open| {
+            let before: i64 = of(open)?;
+            writer.execute_batch("UPDATE t SET n = n + 1").expect("committed");
+            Ok((before, of(open)?))
+        });
+        let (before, after) = read.expect("read");
+        assert_eq!(before, after);
+        assert_eq!(of(&writer).expect("read"), after + 1);
+    }
+
     /// What a kill leaves between the header of the log and what was to follow holds up nobody who reads.
     #[test]
-    fn a_log_that_has_only_its_header_is_empty() {
+    fn a_log_without_a_header_or_with_nothing_else_is_empty() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("some.db");
         let open = Connection::open(&path).expect("opened");
@@ -371,8 +412,9 @@ mod tests {
         let whole = std::fs::read(&log).expect("a log");
         assert!(unused(&path).is_none());
         drop(open);
-        for length in [0, 32] {
-            std::fs::write(&log, &whole[..length]).expect("cut off");
+        let no_log = [&[0], &whole[1..]].concat();
+        for left in [&whole[..0], &whole[..32], &no_log] {
+            std::fs::write(&log, left).expect("cut off");
             std::fs::write(with_suffix(&path, "-shm"), vec![0; 1 << 15]).expect("written");
             let name = unused(&path).expect("nothing is in its log");
             assert!(name.to_string_lossy().ends_with("?immutable=1"));

@@ -17,6 +17,9 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const DATABASE: &str = "state.db";
 pub(super) const KEY: &str = "values.key";
 
+/// The folder of what was there before each change, which is sealed with the key.
+pub(crate) const HISTORY: &str = "history";
+
 /// Makes the directory where it is missing, and sees that others can neither read nor write in it (S-7).
 fn prepare(directory: &Path) -> Result<(), StoreError> {
     let refuse = |why: String| refusal(directory, why, false);

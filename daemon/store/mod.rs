@@ -18,6 +18,7 @@ mod owned;
 mod rules;
 mod sqlite;
 
+pub(crate) use directory::HISTORY;
 pub use directory::Hold;
 pub use faulty::{Call, Fault, Faulty};
 pub use journal::{Committed, Journal, Writer};

@@ -251,3 +251,33 @@ resources:
     assert_eq!(host.read("f"), "mine\n");
     past(&host, &["history"]).exits(0).prints("nothing has been changed");
 }
+
+/// What was kept with a key that is lost is told as that, and what was kept since is told, shown and put back as ever.
+#[test]
+fn what_was_kept_with_another_key_is_passed_over() {
+    let host = Host::with(GRAPH);
+    host.write("motd", "first\n").apply().exits(0);
+    host.write("motd", "second\n").apply().exits(0);
+    host.remove("state/values.key");
+    host.ask_daemon(&["state", "repair"]).exits(0);
+    host.write("motd", "third\n").apply().exits(0);
+    host.write("motd", "fourth\n").apply().exits(0);
+    past(&host, &["history"]).exits(0).prints_in_order(&[
+        "1  not readable: it is damaged, or was kept with another values.key",
+        "2  not readable",
+        "3  ",
+        "(was 0644",
+        "4  ",
+    ]);
+    let listed = entries(&host, "file[motd]");
+    assert_eq!(listed.len(), 4);
+    assert!(listed[0]["unreadable"].is_string() && listed[2]["unreadable"].is_null(), "{listed:?}");
+    let at = past(&host, &["show", "file[motd]", "--at", "3"]);
+    assert_eq!((at.code, at.stdout.as_str()), (0, "third\n"), "{at}");
+    let lost = "number 2 cannot be read";
+    past(&host, &["show", "file[motd]", "--at", "2"]).exits(73).says(lost);
+    past(&host, &["undo", "file[motd]", "--to", "2"]).exits(1).says(lost);
+    assert_eq!(host.read("motd"), "declared\n", "nothing was put back");
+    past(&host, &["undo", "file[motd]", "--to", "3"]).exits(0);
+    assert_eq!(host.read("motd"), "third\n");
+}

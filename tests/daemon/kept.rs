@@ -181,3 +181,45 @@ fn damage_is_named() {
         .says("1 problem in");
     assert_eq!(std::fs::read(&path).expect("the state"), bytes, "left as it is");
 }
+
+/// B-11: what is kept without its key is refused to each command that changes it, and found by those that look, until a repair makes
+/// another key and says what is lost with the one before.
+#[test]
+fn what_is_kept_without_its_key_is_damaged() {
+    let host = Host::with(&graph(&made(DELETE)));
+    host.write("made", "mine\n").apply().exits(0);
+    host.remove("state/values.key");
+    let why = "values.key is damaged: it is missing";
+    for words in [
+        &["protect", "file[made]"][..],
+        &["redo", "exec[once]"],
+        &["forget", "exec[once]"],
+        &["undo", "file[made]"],
+        &["state", "export"],
+    ] {
+        host.ask_daemon(words).exits(73).says(why).says("steadfast state repair");
+    }
+    host.plan().exits(73).says(why);
+    host.apply().exits(73).says(why);
+    host.ask_daemon(&["state", "verify"]).exits(1).prints(why).says("1 problem in");
+    assert!(!host.exists("state/values.key"), "left as it is");
+    host.ask_daemon(&["state", "repair"])
+        .exits(0)
+        .prints("another one is made")
+        .prints("what the history has kept with it cannot be read any more");
+    host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 2 resources");
+    host.ask_daemon(&["protect", "file[made]"]).exits(0);
+}
+
+/// A mistyped directory is no sound state, and no empty one that somebody could take in.
+#[test]
+fn where_nothing_is_kept_nothing_is_sound() {
+    let host = Host::with(&graph(""));
+    for words in [["state", "verify"], ["state", "export"]] {
+        let mut command = host.bare(&words);
+        command.arg("--state-dir").arg(host.path("stat"));
+        let refused = host.finish(command);
+        refused.exits(64).says("no state in $DIR/stat").says("is it this --state-dir?");
+        assert!(!host.exists("stat"), "nothing was made");
+    }
+}

@@ -91,7 +91,8 @@ impl Stage {
     }
 
     fn entries(&self, name: &str) -> Vec<Entry> {
-        self.reader().entries(Some(&resource(name)), 1000).expect("readable")
+        let all = self.reader().entries(Some(&resource(name)), 1000).expect("readable");
+        all.into_iter().map(|one| one.entry().expect("readable")).collect()
     }
 
     fn undo(&self, name: &str, to: Option<u64>) -> Result<Vec<String>, String> {

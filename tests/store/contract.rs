@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use steadfast::store::{
     Call, Ended, Entry, Fault, Faulty, Hidden, Hold, MemoryStore, PauseRecord, Readers, Recalled,
-    Remembered, SqliteStore, Store, StoreError, Verb,
+    Remembered, SqliteStore, Store, StoreError, Verb, violations,
 };
+use steadfast::workers::readers;
 
 /// Opens the same store again each time it is called; the one before has been dropped.
 type Open<'o> = &'o mut dyn FnMut() -> Box<dyn Store>;
@@ -313,7 +314,8 @@ fn a_fault_is_told_and_leaves_what_it_says() {
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {
-    let identity = || prop::sample::select(vec!["a", "b", "c", "d"]).prop_map(Arc::<str>::from);
+    let identity =
+        || prop::sample::select(vec!["a[a]", "b[b]", "c[c]", "d[d]"]).prop_map(Arc::<str>::from);
     let owes = || prop::collection::vec(identity(), 0..3);
     let outcome = prop::sample::select(vec![Ended::Well, Ended::Failed, Ended::Interrupted]);
     prop_oneof![
@@ -356,7 +358,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them.
+    /// B-12, B-23: both stores say the same after any history, cut into any batches, with crashes between them; and after each batch all of it
+    /// is as it must be, on the disk and by the rules.
     #[test]
     fn both_stores_agree(batches in prop::collection::vec(
         (prop::collection::vec(any_entry(), 0..6), any::<bool>()), 0..12
@@ -364,9 +367,15 @@ proptest! {
         let directory = tempfile::tempdir().expect("a directory");
         let mut memory = MemoryStore::default();
         let mut disk = sqlite(directory.path());
+        SqliteStore::key(directory.path()).expect("made");
+        let readers = readers(|_, _| {});
         for (batch, crash) in batches {
             memory.commit(&batch).expect("kept");
             disk.commit(&batch).expect("kept");
+            let verified = SqliteStore::verify(directory.path()).expect("read");
+            prop_assert_eq!((verified.damage, verified.unsound), (Vec::new(), Vec::new()));
+            prop_assert_eq!(violations(&verified.recalled, &readers), Vec::new());
+            prop_assert_eq!(verified.recalled, memory.fork().recall().expect("told back"));
             if crash {
                 drop(disk);
                 disk = sqlite(directory.path());

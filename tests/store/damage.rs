@@ -1,7 +1,7 @@
 //! The database after bytes of it were cut off or flipped.
 
-use super::{begin, end};
-use std::path::Path;
+use super::{begin, end, readers};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast::store::{
     Ended, Hold, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
@@ -15,8 +15,8 @@ fn stride() -> usize {
     if std::env::var_os("STORE_DAMAGE").is_some() { 1 } else { 61 }
 }
 
-/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it refused.
-fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
+/// A state directory with these files in it.
+fn made_of(files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     std::fs::create_dir(&state).expect("made");
@@ -25,9 +25,24 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
         std::fs::write(state.join(name), bytes).expect("written");
     }
     std::fs::write(state.join("values.key"), [7; 32]).expect("written");
+    (directory, state)
+}
+
+/// What a start makes of these files: the state and whether it was damaged and was repaired, or nothing when it refused. Whoever only looks
+/// says the same of them.
+fn start(what: &str, files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
+    // In one of its own: who looks may make the file that readers and writers share.
+    let (_own, seen) = made_of(files);
+    let looked = readers::looked(&seen);
+    let (_directory, state) = made_of(files);
+    let opened = SqliteStore::open(&state).and_then(|mut store| store.recall());
+    let tells_alone = |error: &StoreError| error.to_string().contains("must not be written to");
+    if !opened.as_ref().is_err_and(tells_alone) {
+        readers::agree(what, looked, &opened);
+    }
     let mut aside = None;
-    let mut store = match SqliteStore::open(&state) {
-        Ok(store) => store,
+    match opened {
+        Ok(_) => {}
         Err(StoreError::Damaged { .. }) => {
             // Only who asks for it has anything else kept in its place.
             let again = SqliteStore::open(&state).expect_err("still as it is");
@@ -35,10 +50,10 @@ fn start(files: &[(&str, &[u8])]) -> Option<(Recalled, bool)> {
             let hold = Arc::new(Hold::take(&state).expect("held"));
             let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
             aside = mended.copy().map(Path::to_owned);
-            SqliteStore::open(&state).expect("opened")
         }
         Err(_) => return None,
-    };
+    }
+    let mut store = SqliteStore::open(&state).expect("opened");
     if let Some(aside) = &aside {
         let kept = std::fs::read(aside).expect("the bad copy is kept");
         let (_, bytes) = files.iter().find(|(name, _)| *name == "state.db").expect("given");
@@ -81,15 +96,15 @@ fn history() -> (Vec<Recalled>, Vec<u8>, Vec<u8>, usize) {
 fn the_newest_write_cut_or_flipped() {
     let (states, database, wal, from) = history();
     let [.., before, last] = states.as_slice() else { panic!("a history") };
-    let whole = start(&[("state.db", &database), ("state.db-wal", &wal)]).expect("opened");
+    let whole = start("whole", &[("state.db", &database), ("state.db-wal", &wal)]).expect("opened");
     assert_eq!(whole, (last.clone(), false));
     assert!(from < wal.len());
     for place in (from..wal.len()).step_by(stride()).chain(from..from + 32) {
         let mut flipped = wal.clone();
         flipped[place] ^= 0x41;
         for bad in [&wal[..place], &flipped] {
-            let (told, aside) =
-                start(&[("state.db", &database), ("state.db-wal", bad)]).expect("opened");
+            let files = [("state.db", database.as_slice()), ("state.db-wal", bad)];
+            let (told, aside) = start(&format!("byte {place}"), &files).expect("opened");
             assert!(!aside, "byte {place}");
             assert!(told == *before || told == *last, "byte {place}: {told:?}");
         }
@@ -103,7 +118,8 @@ fn any_byte_of_the_log_flipped() {
     for place in (0..wal.len()).step_by(stride() * 3).chain(0..64) {
         let mut flipped = wal.clone();
         flipped[place] ^= 0x80;
-        if let Some((told, aside)) = start(&[("state.db", &database), ("state.db-wal", &flipped)]) {
+        let files = [("state.db", database.as_slice()), ("state.db-wal", &flipped)];
+        if let Some((told, aside)) = start(&format!("byte {place}"), &files) {
             assert!(aside || states.contains(&told), "byte {place}: {told:?}");
         }
     }
@@ -132,15 +148,17 @@ fn any_byte_of_the_database_flipped_or_cut() {
         for bit in [0x01, 0x80] {
             let mut flipped = database.clone();
             flipped[place] ^= bit;
-            if let Some((told, aside)) = start(&[("state.db", &flipped)]) {
-                assert!(aside || told == last, "byte {place} ^ {bit}: {told:?}");
+            let what = format!("byte {place} ^ {bit}");
+            if let Some((told, aside)) = start(&what, &[("state.db", &flipped)]) {
+                assert!(aside || told == last, "{what}: {told:?}");
                 moved += usize::from(aside);
             }
         }
         if place > 0
-            && let Some((told, aside)) = start(&[("state.db", &database[..place])])
+            && let cut = format!("cut at {place}")
+            && let Some((told, aside)) = start(&cut, &[("state.db", &database[..place])])
         {
-            assert!(aside || told == last, "cut at {place}: {told:?}");
+            assert!(aside || told == last, "{cut}: {told:?}");
         }
     }
     assert!(moved > 20, "damage is noticed: {moved}");
@@ -150,7 +168,7 @@ fn any_byte_of_the_database_flipped_or_cut() {
 #[test]
 fn rubbish_is_moved_aside() {
     for rubbish in [b"rubbish".as_slice(), &[0x5a; 8192]] {
-        let (told, aside) = start(&[("state.db", rubbish)]).expect("opened");
+        let (told, aside) = start("rubbish", &[("state.db", rubbish)]).expect("opened");
         assert_eq!((told, aside), (Recalled::default(), true));
     }
 }

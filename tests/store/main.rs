@@ -13,6 +13,7 @@ mod journal;
 mod later;
 mod migrated;
 mod owned;
+mod readers;
 mod rules;
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use steadfast::store::{
 
 pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
     let origin = prop::sample::select(vec![None, Some(Origin::Created), Some(Origin::Adopted)]);
-    let names = prop::sample::subsequence(vec!["x", "y[\"]", "z"], 0..=3);
+    let names = prop::sample::subsequence(vec!["x[x]", "y[\"]", "z[z]"], 0..=3);
     let removal = prop::option::of("[a-z\"{}]{0,6}");
     let marks = (any::<bool>(), any::<bool>(), any::<bool>());
     (origin, "[a-z]{0,3}", marks, any::<u64>(), removal, names).prop_map(

@@ -5,6 +5,7 @@ use super::super::database::{self, Fault, with_suffix};
 use super::super::directory::{self, Hold};
 use super::super::fold::Kept;
 use super::super::rules::{self, Readers};
+use super::generation::Generation;
 use super::manifest::Manifest;
 use super::mend::Mended;
 use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, gone, rows, tell_strangers};
@@ -62,8 +63,7 @@ fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
         if LAYOUT.version(connection)? != SCHEMA {
             return Ok(None);
         }
-        database::check(connection)?;
-        let (kept, manifest) = (rows::read_all(connection)?, Manifest::read(connection)?);
+        let Generation { kept, manifest } = Generation::of(connection)?;
         let seen = Seen::of(connection, fence::standing(connection)?)?;
         Ok(Some(Sound { kept, manifest, seen }))
     };

@@ -15,7 +15,7 @@ fn asks(version: i64) -> Vec<String> {
     ];
     let later = [
         (5, "SELECT id, program, machine, unsound, sum FROM manifest"),
-        (6, "SELECT id, epoch, sum FROM lease"),
+        (older::HAS_LEASE, "SELECT id, epoch, sum FROM lease"),
         (7, "SELECT lasts FROM whole"),
     ];
     if version >= older::HAS_FEW {

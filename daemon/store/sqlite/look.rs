@@ -3,42 +3,31 @@
 use super::super::database::{self, Fault};
 use super::super::fold::{Kept, settle};
 use super::super::rules::{self, Readers};
-use super::super::{Recalled, StoreError, directory};
-use super::manifest::Manifest;
-use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, mend, refusal, rows};
+use super::super::{Key, Recalled, StoreError, directory};
+use super::generation::Generation;
+use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, mend, no_tables, refusal};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::SystemTime;
 
 impl SqliteStore {
     /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
-    /// there is no state yet.
+    /// there is no state yet. The key is not asked for: without it the rows can be shown all the same.
     pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
-        let path = state_directory.join(directory::DATABASE);
-        let kept = look(&path, rows::read_all);
-        kept.map_err(|fault| refusal(&path, fault))?
-            .map_or_else(|| Ok(Recalled::default()), settled)
+        let found = generation(state_directory)?;
+        found.map_or_else(|| Ok(Recalled::default()), |found| settled(found.kept))
     }
 
     /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
     pub fn foresee(state_directory: &Path, readers: &Readers) -> Result<Recalled, StoreError> {
         let path = state_directory.join(directory::DATABASE);
-        let refuse = |fault| refusal(&path, fault);
-        let read = |connection: &Connection| {
-            database::check(connection)?;
-            Ok((rows::read_all(connection)?, Manifest::read(connection)?))
-        };
-        let Some((mut kept, manifest)) = look(&path, read).map_err(refuse)? else {
+        let Some(Generation { mut kept, manifest }) = generation(state_directory)? else {
             return Ok(Recalled::default());
         };
         let wrong = rules::of_kept(&kept, readers);
-        mend::repair_all(&mut kept, wrong, readers).map_err(refuse)?;
+        mend::repair_all(&mut kept, wrong, readers).map_err(|fault| refusal(&path, fault))?;
         mend::adopt(&mut kept, &manifest, directory::machine().as_deref());
-        let key = match directory::found_key(state_directory)? {
-            Ok(key) => Some(key),
-            Err(_) if kept.records.is_empty() => None,
-            Err(why) => return Err(keyless(state_directory, why)),
-        };
+        let key = key_of(state_directory, || Ok(!kept.records.is_empty()))?;
         Ok(Recalled { key, ..readers.only_known(settled(kept)?) })
     }
 
@@ -51,10 +40,9 @@ impl SqliteStore {
 
     /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
     pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
-        let path = state_directory.join(directory::DATABASE);
-        let kept = look(&path, rows::read_all).map_err(|fault| refusal(&path, fault))?;
+        let found = generation(state_directory)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Ok(kept.is_some_and(|kept| {
+        Ok(found.is_some_and(|Generation { kept, .. }| {
             let pause = kept.whole.pause.as_ref();
             pause.is_some_and(|pause| pause.until_unix > now.as_secs())
                 && kept.in_flight().is_empty()
@@ -66,19 +54,17 @@ impl SqliteStore {
         look(&state_directory.join(directory::DATABASE), fence::standing).ok()?
     }
 
-    /// The same as [`Self::peek`], with the machine on which it is kept.
+    /// The same as [`Self::peek`], with the machine on which it is kept. What is kept without its key is refused, as who writes has it.
     pub fn export(state_directory: &Path) -> Result<Imported, StoreError> {
-        let path = state_directory.join(directory::DATABASE);
-        let read = |connection: &Connection| {
-            Ok((rows::read_all(connection)?, Manifest::read(connection)?.machine))
+        let Some(Generation { kept, manifest }) = generation(state_directory)? else {
+            return Ok(Imported::default());
         };
-        match look(&path, read).map_err(|fault| refusal(&path, fault))? {
-            Some((kept, machine)) => Ok(Imported { recalled: settled(kept)?, machine }),
-            None => Ok(Imported::default()),
-        }
+        key_of(state_directory, || Ok(!kept.records.is_empty()))?;
+        Ok(Imported { recalled: settled(kept)?, machine: manifest.machine })
     }
 
-    /// The same as [`Self::peek`], with all that the database finds wrong with itself: its own check, and that of every row and the whole.
+    /// The same as [`Self::peek`], with all that the database finds wrong with itself: its own check, that of every row and the whole, and
+    /// that its key is there.
     pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
         let path = state_directory.join(directory::DATABASE);
         let found = look(&path, |connection| {
@@ -86,24 +72,29 @@ impl SqliteStore {
             let lines = check.query_map((), |row| row.get::<_, String>(0))?;
             let mut damage = lines.collect::<Result<Vec<_>, _>>()?;
             damage.retain(|line| line != "ok");
-            let read = |connection| Ok((rows::read_all(connection)?, Manifest::read(connection)?));
-            match read(connection) {
-                Ok((kept, manifest)) => Ok((damage, kept, manifest)),
+            match Generation::unchecked(connection) {
+                Ok(found) => Ok((damage, Some(found))),
                 Err(Fault::Damaged(why)) => {
                     damage.push(why);
-                    Ok((damage, Kept::default(), Manifest::default()))
+                    Ok((damage, None))
                 }
                 Err(refused) => Err(refused),
             }
         });
-        match found {
-            Ok(None) => Ok(Verified::default()),
-            Ok(Some((damage, kept, manifest))) => {
-                Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
-            }
-            Err(Fault::Damaged(why)) => Ok(Verified { damage: vec![why], ..Verified::default() }),
-            Err(refused) => Err(refusal(&path, refused)),
+        let (mut damage, found) = match found {
+            Ok(found) => found.unwrap_or_default(),
+            Err(Fault::Damaged(why)) => (vec![why], None),
+            Err(refused) => return Err(refusal(&path, refused)),
+        };
+        let Some(Generation { kept, manifest }) = found else {
+            return Ok(Verified { damage, ..Verified::default() });
+        };
+        match key_of(state_directory, || Ok(!kept.records.is_empty())) {
+            Ok(_) => {}
+            Err(lost @ StoreError::Damaged { .. }) => damage.push(lost.to_string()),
+            Err(refused) => return Err(refused),
         }
+        Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
     }
 }
 
@@ -120,9 +111,25 @@ pub struct Verified {
 
 /// Whether anything is kept of a resource.
 pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
+    Ok(generation(state_directory)?.is_some_and(|found| !found.kept.records.is_empty()))
+}
+
+/// The key of what is kept; none where there is none, and nothing that was hashed with it.
+pub(super) fn key_of(
+    state_directory: &Path,
+    holds_rows: impl FnOnce() -> Result<bool, StoreError>,
+) -> Result<Option<Key>, StoreError> {
+    match directory::found_key(state_directory)? {
+        Ok(key) => Ok(Some(key)),
+        Err(why) if holds_rows()? => Err(keyless(state_directory, why)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What is kept in a state directory; nothing where there is no state yet.
+fn generation(state_directory: &Path) -> Result<Option<Generation>, StoreError> {
     let path = state_directory.join(directory::DATABASE);
-    let kept = look(&path, rows::read_all).map_err(|fault| refusal(&path, fault))?;
-    Ok(kept.is_some_and(|kept| !kept.records.is_empty()))
+    look(&path, Generation::of).map_err(|fault| refusal(&path, fault))
 }
 
 fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
@@ -137,13 +144,16 @@ fn look<T>(
     path: &Path,
     work: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
+    // Asked first: the key is made after the tables, also by one who makes both meanwhile.
+    let was_there = path.parent().is_some_and(directory::has_key);
     match gone(path)? {
-        Some(gone) if path.parent().is_some_and(directory::has_key) => return Err(gone),
+        Some(gone) if was_there => return Err(gone),
         // Nothing is kept yet.
         Some(_) => return Ok(None),
         None => {}
     }
     database::read(path, |connection| match LAYOUT.version(connection)? {
+        0 if was_there => Err(no_tables()),
         // Its tables are being made this moment.
         0 => Ok(None),
         _ => work(connection).map(Some),

@@ -6,7 +6,7 @@ use super::super::rules::{self, Readers, Violation};
 use super::super::{Origin, Recalled, StoreError};
 use super::fence;
 use super::manifest::Manifest;
-use super::{Kept, Opened, SCHEMA, SqliteStore, anew, connect, gone, refusal, rows};
+use super::{Kept, Opened, SCHEMA, SqliteStore, anew, connect, gone, older, refusal, rows};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -219,12 +219,18 @@ impl SqliteStore {
     }
 }
 
-/// Makes another key where the one of what is kept is lost, and says so.
+/// Makes another key where the one of what is kept is lost, and says so, and what is lost with it.
 fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> {
     if let Err(why) = directory::found_key(directory)? {
         if super::look::holds_rows(directory)? {
             mended.lines.push(format!(
                 "{}: {why}; another one is made, so that what was received counts as changed and is made again",
+                directory::KEY
+            ));
+        }
+        if directory.join(directory::HISTORY).exists() {
+            mended.lines.push(format!(
+                "{}: {why}; what the history has kept with it cannot be read any more, nor put back",
                 directory::KEY
             ));
         }
@@ -288,9 +294,15 @@ fn read_damaged(path: &Path) -> Result<Salvaged, Fault> {
     if version > SCHEMA {
         return Err(Fault::Newer { version, known: SCHEMA });
     }
-    let (kept, lost) = rows::salvage(&connection);
+    let (kept, mut lost) = rows::salvage(&connection);
     // One without a version says nothing of itself.
     let manifest = Manifest::read(&connection).ok().filter(|_| version > 0);
-    let epoch = fence::standing(&connection).unwrap_or_default();
+    let standing = fence::standing(&connection);
+    if let Err(fault) = &standing
+        && version >= older::HAS_LEASE
+    {
+        lost.push(format!("who has taken it last: {fault}"));
+    }
+    let epoch = standing.unwrap_or_default();
     Ok(Salvaged { kept, lost, manifest, epoch })
 }

@@ -6,6 +6,7 @@
 
 mod anew;
 mod fence;
+mod generation;
 mod later;
 mod layout;
 mod look;
@@ -24,6 +25,7 @@ use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
 use super::rules::{self, Readers};
 use super::{Entry, Key, Recalled, Store, StoreError};
+use generation::Generation;
 use later::Seen;
 use layout::LAYOUT;
 use manifest::Manifest;
@@ -95,12 +97,8 @@ impl SqliteStore {
     /// The key of the hashes of this state directory: made where there is none and nothing is kept yet. What is kept without its key
     /// is damaged: another one would make all that was hashed count as changed.
     pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
-        match directory::found_key(state_directory)? {
-            Ok(key) => return Ok(key),
-            Err(_) if !look::holds_rows(state_directory)? => {}
-            Err(why) => return Err(keyless(state_directory, why)),
-        }
-        directory::make_key(state_directory)
+        let key = look::key_of(state_directory, || look::holds_rows(state_directory))?;
+        key.map_or_else(|| directory::make_key(state_directory), Ok)
     }
 
     /// The same, for one who only looks: none where there is none.
@@ -288,11 +286,16 @@ fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
     Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", directory::KEY))))
 }
 
+/// One without a version beside a key: what was in it is lost.
+fn no_tables() -> Fault {
+    Fault::Damaged("there are no tables in it".to_owned())
+}
+
 /// The same of one that may be new.
 fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     let (mut connection, version) = database::open(path, &LAYOUT)?;
     if version == 0 && was_there {
-        return Err(Fault::Damaged("there are no tables in it".to_owned()));
+        return Err(no_tables());
     }
     database::hold(&connection)?;
     if version == 0 {
@@ -305,8 +308,7 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
         older::upgrade(&mut connection, version, SCHEMA)?;
     }
-    database::check(&connection)?;
-    let (kept, manifest) = (rows::read_all(&connection)?, Manifest::read(&connection)?);
+    let Generation { kept, manifest } = Generation::of(&connection)?;
     Ok(Opened { connection, kept, manifest })
 }
 

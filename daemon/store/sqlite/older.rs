@@ -19,6 +19,9 @@ const OLDER: [&str; 3] = [
 /// The first schema that knows what a run is about to do, and how long a pause lasts.
 pub(super) const HAS_FEW: i64 = 7;
 
+/// The first schema that says who has taken it last.
+pub(super) const HAS_LEASE: i64 = 6;
+
 /// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
 pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Result<(), Fault> {
     let transaction = connection.transaction()?;
@@ -44,7 +47,7 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
         transaction.execute_batch(manifest::TABLE)?;
         Manifest::default().write(&transaction)?;
     }
-    if from < 6 {
+    if from < HAS_LEASE {
         transaction.execute_batch(fence::TABLE)?;
         fence::write(&transaction, 0)?;
     }

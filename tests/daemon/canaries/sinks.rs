@@ -79,7 +79,8 @@ impl<'a> Silence<'a> {
         let reader = Reader::open(&self.host.path("state")).expect("a history that can be read");
         // Where nothing was changed there is none.
         let Some(reader) = reader else { return };
-        for entry in reader.entries(None, 1 << 40).expect("entries") {
+        let entries = reader.entries(None, 1 << 40).expect("entries").into_iter();
+        for entry in entries.map(|one| one.entry().expect("readable")) {
             let former = reader.former(&entry).expect("what was there");
             if let Former::Thing(FormerThing { shape, .. }) = former {
                 let bytes = match shape {

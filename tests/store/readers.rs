@@ -1,0 +1,197 @@
+//! Who only looks finds what one who opens the state would find, and calls nothing sound that is refused to that one.
+
+use super::{begin, end};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use steadfast::store::{
+    Ended, Entry, Hold, PauseRecord, Readers, Recalled, SqliteStore, Store as _, StoreError,
+    Verified,
+};
+
+/// So often somebody looks while another one commits.
+const LOOKS: usize = 4000;
+
+/// So much else is kept meanwhile.
+const OTHERS: usize = 20;
+
+/// What was said of a state.
+pub(crate) type Said = Result<Recalled, StoreError>;
+
+/// What each of those who only look says.
+pub(crate) fn looked(state: &Path) -> [(&'static str, Said); 4] {
+    let damaged = |why| StoreError::Damaged { path: state.display().to_string(), why };
+    let verified = SqliteStore::verify(state).and_then(|Verified { damage, recalled, .. }| {
+        damage.first().map_or(Ok(recalled), |first| Err(damaged(first.clone())))
+    });
+    [
+        ("peek", SqliteStore::peek(state)),
+        ("foresee", SqliteStore::foresee(state, &Readers::default())),
+        ("verify", verified),
+        ("export", SqliteStore::export(state).map(|exported| exported.recalled)),
+    ]
+}
+
+/// Each says what the one said who opened it.
+pub(crate) fn agree(what: &str, looked: [(&'static str, Said); 4], opened: &Said) {
+    for (who, said) in looked {
+        let agrees = match (&said, opened) {
+            (Ok(said), Ok(opened)) => Recalled { key: None, ..said.clone() } == *opened,
+            (Err(StoreError::Damaged { .. }), Err(StoreError::Damaged { .. }))
+            | (Err(StoreError::Newer { .. }), Err(StoreError::Newer { .. }))
+            | (Err(StoreError::Database { .. }), Err(StoreError::Database { .. })) => true,
+            _ => false,
+        };
+        assert!(agrees, "{what}: {who} says {said:?}, who opens it {opened:?}");
+    }
+}
+
+/// A state of two records, as a clean end leaves it, with its key.
+fn kept() -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let mut store = SqliteStore::open(&state).expect("opened");
+    SqliteStore::key(&state).expect("made");
+    let batch = [begin("file[/etc/a]", 1, &[]), end("file[/etc/a]", 1, Ended::Well, &[], None)];
+    store.commit(&batch).expect("kept");
+    (directory, state)
+}
+
+/// What the next who changes anything is told: as a command and a daemon open it, with its key.
+fn opened(state: &Path) -> Said {
+    let mut store = SqliteStore::open(state)?;
+    SqliteStore::key(state)?;
+    store.recall()
+}
+
+/// What becomes of a state.
+type Loss = fn(&Path);
+
+fn sql(state: &Path, sql: &str) {
+    let open = rusqlite::Connection::open(state.join("state.db")).expect("opened");
+    open.execute_batch(sql).expect("done");
+}
+
+/// B-11, B-19: whatever part of it is lost, no reader calls sound what is refused to who writes; and a repair puts it right for all.
+#[test]
+fn what_is_refused_to_who_writes_is_sound_for_nobody() {
+    let losses: [(&str, Loss); 7] = [
+        ("it has only 1 bytes", |state| {
+            std::fs::write(state.join("state.db"), "S").expect("cut");
+        }),
+        ("there are no tables in it", |state| {
+            // What a kill leaves of a state whose log is lost then.
+            std::fs::remove_file(state.join("state.db")).expect("removed");
+            sql(state, "PRAGMA journal_mode=WAL");
+        }),
+        ("the checksum of the lease", |state| {
+            let path = state.join("state.db");
+            let file = std::fs::OpenOptions::new().write(true).open(path).expect("opened");
+            let length = file.metadata().expect("there").len();
+            file.set_len(length - 1).expect("cut");
+        }),
+        ("the checksum of the lease", |state| sql(state, "UPDATE lease SET epoch = epoch + 1")),
+        ("Query returned no rows", |state| sql(state, "DELETE FROM lease")),
+        ("the checksum of the manifest", |state| sql(state, "UPDATE manifest SET machine = 'm'")),
+        ("Query returned no rows", |state| sql(state, "DELETE FROM manifest")),
+    ];
+    for (says, loss) in losses {
+        let (_directory, state) = kept();
+        agree("before", looked(&state), &opened(&state));
+        loss(&state);
+        let looked_at = looked(&state);
+        let refused = opened(&state);
+        let why = refused.as_ref().expect_err("refused").to_string();
+        assert!(why.contains(says), "{says}: {why}");
+        agree(says, looked_at, &refused);
+        let hold = Arc::new(Hold::take(&state).expect("held"));
+        let mended = SqliteStore::repair(hold, Readers::default()).expect("repaired");
+        assert!(mended.lines().iter().any(|line| line.contains("cannot be read")), "{mended:?}");
+        agree("repaired", looked(&state), &opened(&state));
+    }
+}
+
+/// B-11: what is kept without its key is damage for who only looks too, but for who shows the rows.
+#[test]
+fn what_is_kept_without_its_key_is_not_sound() {
+    let losses: [Loss; 2] = [
+        |state| std::fs::remove_file(state.join("values.key")).expect("removed"),
+        |state| std::fs::write(state.join("values.key"), "half").expect("cut"),
+    ];
+    for loss in losses {
+        let (_directory, state) = kept();
+        loss(&state);
+        let [(_, peeked), others @ ..] = looked(&state);
+        assert_eq!(peeked.expect("the rows are whole").resources.len(), 1);
+        for (who, said) in others {
+            let why = said.expect_err(who).to_string();
+            assert!(why.contains("values.key") && why.contains("damaged"), "{who}: {why}");
+        }
+        assert!(matches!(opened(&state), Err(StoreError::Damaged { .. })));
+    }
+}
+
+/// A first start that is under way, or was cut off, is a state in which nothing is kept yet.
+#[test]
+fn a_state_that_is_being_made_is_empty() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path();
+    let nothing = || agree("nothing yet", looked(state), &Ok(Recalled::default()));
+    nothing();
+    std::fs::write(state.join("state.db"), "").expect("made");
+    nothing();
+    sql(state, "PRAGMA journal_mode=WAL");
+    nothing();
+    drop(SqliteStore::open(state).expect("opened"));
+    nothing();
+    SqliteStore::key(state).expect("made");
+    nothing();
+}
+
+/// B-25: beside one who commits, each look is of one generation: two records and the pause that are always written together are always
+/// found so.
+#[test]
+fn a_look_is_of_one_generation() {
+    let (_directory, state) = kept();
+    let generation = |number: u64| {
+        let pause = PauseRecord { reason: number.to_string(), until_unix: number, lasts: None };
+        let park = |name: &str| Entry::Park { identity: name.into(), pause: Some(pause.clone()) };
+        [park("file[a]"), park("file[z]"), Entry::Pause(Some(pause.clone()))]
+    };
+    let mut store = SqliteStore::open(&state).expect("opened");
+    // So many that there are commits while they are read.
+    let others = (0..OTHERS).map(|other| format!("file[k{other}]"));
+    let others = others.map(|other| end(&other, 2, Ended::Well, &[], None));
+    store.commit(&others.collect::<Vec<_>>()).expect("kept");
+    store.commit(&generation(1)).expect("kept");
+    let done = AtomicBool::new(false);
+    let (looks, last) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 1;
+            while !done.load(Ordering::SeqCst) {
+                number += 1;
+                store.commit(&generation(number)).expect("kept");
+            }
+            number
+        });
+        let mut seen = BTreeSet::new();
+        for _ in 0..LOOKS {
+            let found = SqliteStore::peek(&state);
+            let Ok(found) = found else {
+                done.store(true, Ordering::SeqCst);
+                panic!("a look beside who commits: {found:?}");
+            };
+            let of = |name: &str| found.resources[name].parked.clone();
+            let all = [of("file[a]"), of("file[z]"), found.pause.clone()];
+            if all.iter().any(|one| *one != found.pause) {
+                done.store(true, Ordering::SeqCst);
+                panic!("of several generations: {all:?}");
+            }
+            seen.insert(found.pause.map(|pause| pause.until_unix));
+        }
+        done.store(true, Ordering::SeqCst);
+        (seen.len(), writer.join().expect("it has written"))
+    });
+    assert!(looks > 1, "{looks} generations were seen of {last}");
+}
