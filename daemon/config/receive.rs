@@ -152,6 +152,7 @@ impl Checker<'_> {
                 .collect(),
         };
         let slot = Slot { field, part, pieces };
+        refuse_template(&slot)?;
         let takes = slot.takes();
         for (_, reference) in &receive.values {
             if let Reference::Sent(from, key) = reference {
@@ -286,6 +287,22 @@ fn target(spec: &'static Spec, text: &str) -> Result<(&'static FieldSpec, Part),
         (_, None) => Part::Whole,
     };
     Ok((field, part))
+}
+
+/// A template makes a text: a whole list or number would be built without it.
+fn refuse_template(slot: &Slot) -> Result<(), Problem> {
+    let takes = slot.field.takes;
+    let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
+    if takes_text || slot.part != Part::Whole || !slot.is_template() {
+        return Ok(());
+    }
+    let name = slot.field.name;
+    let (sort, instead) = match takes {
+        FieldType::Texts => ("a list", format!("such as {name}.0")),
+        _ => (wants(takes), "or receive the value alone, as `from` and `key`".to_owned()),
+    };
+    let what = format!("`{name}` is {sort}, and a template makes a text");
+    Err(wrong(what).hint(format!("expected: a field or part that takes a text, {instead}")))
 }
 
 /// What is received must not be written as well, nor received twice.
