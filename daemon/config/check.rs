@@ -12,6 +12,7 @@ use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
 use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::host::trust::Reader;
@@ -242,7 +243,7 @@ impl Checker<'_> {
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
-            self.invalid(Severity::Warning, &untrusted(resource.as_ref()), at_fields);
+            self.invalid(Severity::Warning, &untrusted(&resource.trusts()), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
             if delete == Delete::Always {
                 self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
@@ -430,12 +431,11 @@ impl Checker<'_> {
     }
 }
 
-/// S-11: what it reads or runs that others could change. What a file copies or believes, root is refused besides, when it is to be
-/// done.
-fn untrusted(resource: &dyn Resource) -> Vec<Invalid> {
+/// S-11: what it reads or runs that others could change. What a file copies or believes, and who supplies a secret, root is refused
+/// besides, when it is to be done.
+pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
     let reader = Reader::here();
-    let doubts = resource.trusts();
-    let doubts = doubts.iter().filter_map(|path| reader.doubts_on_the_way(path));
+    let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));
     let invalid = |why: String| {
         Invalid::whole("somebody else could change what it reads or runs")
             .hint(format!("let nobody else write there: {why}"))

@@ -1,6 +1,6 @@
 //! What resources receive: from the names that were written to senders and secrets, checked before anything runs.
 
-use super::check::Checker;
+use super::check::{Checker, untrusted};
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
@@ -11,6 +11,7 @@ use super::raw::{self, Reference};
 use super::template;
 use super::value::wants;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{
     FieldSpec, FieldType, Origin, Part, Place, Receives, Recipe, Slot, Spec, fits,
@@ -79,9 +80,21 @@ impl Checker<'_> {
         &mut self,
         given: &mut raw::Resource,
         place: &Place,
+        self.doubt_supply(&name, &supply, at);
         vertex: usize,
         (file, index): (usize, usize),
     ) -> Option<(Recipe, u64)> {
+    /// S-11: the program of a command, as far as it is named by its path.
+    fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Where) {
+        let Supply::Command(argv) = supply else { return };
+        let program = argv.first().map(PathBuf::from).filter(|program| program.is_absolute());
+        for doubt in untrusted(program.as_slice()) {
+            let what = format!("the secret `{name}`: {}", doubt.what);
+            let problem = Problem::new(Code::Doubt, what).warning().hint_if(doubt.hint.as_ref());
+            self.problems.push(problem.at(self.atlas.place(at)));
+        }
+    }
+
         let receives = std::mem::take(&mut given.receives);
         if receives.is_empty() {
             return None;

@@ -170,3 +170,31 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
         assert!(!host.exists("f"), "{supply}");
     }
 }
+
+/// S-11: the program of a secret is root's: one that others could change is told of at load, and refused when it is asked. Needs root.
+#[test]
+fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {command: $DIR/deep/show}}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n",
+    );
+    host.make_directory("deep").chmod("deep", 0o755);
+    host.write("deep/show", host.full("#!/bin/sh\ntouch $DIR/ran; echo secret\n"));
+    host.chmod("deep/show", 0o755);
+    for (name, mode) in [("deep/show", 0o757), ("deep", 0o777)] {
+        host.chmod(name, mode);
+        let check = host.check();
+        check.exits(0).says("the secret `s`: somebody else could change what it reads or runs");
+        check
+            .says("[C902]")
+            .says("graph.yaml:2:")
+            .says(&format!("may be written by others (mode {mode:04o})"));
+        let applied = host.apply();
+        applied.exits(1).prints("secret: program ").prints("somebody else could change it");
+        assert!(!host.exists("ran") && !host.exists("f"), "{applied}");
+        host.chmod(name, 0o755);
+    }
+    assert!(host.check().exits(0).stderr.is_empty());
+    host.apply().exits(0);
+    assert_eq!(host.read("f"), "secret");
+}
