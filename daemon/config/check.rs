@@ -7,7 +7,7 @@ use super::meta::{Delete, Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
-use super::receive::{Awaited, Secret};
+use super::receive::{Awaited, Confided, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
 use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
@@ -63,6 +63,8 @@ pub(super) struct Checker<'a> {
     pub(super) claims: HashMap<Claim, usize>,
     pub(super) secrets: HashMap<String, Secret>,
     pub(super) awaited: Vec<Awaited>,
+    /// Fields that are given secrets.
+    pub(super) confided: Vec<Confided>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -99,6 +101,7 @@ pub(super) fn check(
         claims: HashMap::new(),
         secrets: HashMap::new(),
         awaited: Vec::new(),
+        confided: Vec::new(),
         identity: String::new(),
         metas: Metas::new(options.noop, reserved, options.defaults.clone()),
         semaphores,
@@ -110,6 +113,7 @@ pub(super) fn check(
     checker.refuse_aliases();
     checker.tell_claims();
     checker.tie_values();
+    checker.doubt_confided();
     for (file, index, vertex, links) in links {
         checker.short_edges(vertex, &links, file, index);
     }
@@ -351,7 +355,7 @@ impl Checker<'_> {
         made
     }
 
-    fn invalid(
+    pub(super) fn invalid(
         &mut self,
         severity: Severity,
         invalid: &[Invalid],
