@@ -1,5 +1,7 @@
 //! Values that go from one resource to another, and secrets: what kinds send, and what fields receive.
 
+#[cfg(doc)]
+use crate::host::Captured;
 use crate::host::Supply;
 use crate::resource::Resource;
 use crate::secret::{Seal, SealKey, Sealed, Secret};
@@ -52,6 +54,8 @@ pub enum Datum {
         /// It may be kept in clear.
         saved: bool,
     },
+    /// It was printed, and longer than what is kept of a stream ([`Captured::BOUND`]): it counts as sent, and nobody can be given it.
+    TooLong,
 }
 
 impl Datum {
@@ -61,6 +65,7 @@ impl Datum {
         match self {
             Self::Shown(value) => key.seal(format!("{value:?}").as_bytes()),
             Self::Secret { secret, .. } => key.seal(secret.reveal().as_bytes()),
+            Self::TooLong => key.seal(b"TooLong"),
         }
     }
 }

@@ -80,6 +80,7 @@ impl Slot {
                     is_secret = true;
                     text = Secret::from(format!("{}{}", text.reveal(), secret.reveal()));
                 }
+                Datum::TooLong => return Err(unfit(self.takes())),
                 Datum::Shown(value) => {
                     let words = as_text(&value).ok_or_else(|| unfit(FieldType::Text))?;
                     text = Secret::from(format!("{}{words}", text.reveal()));
@@ -141,6 +142,7 @@ impl Recipe {
             };
             seals.push((name.clone(), datum.seal(key)));
             match datum {
+                Datum::TooLong => return Err(unfit(slot.takes())),
                 Datum::Shown(value) => put(&mut fields, slot, value),
                 Datum::Secret { .. } if slot.field.receives < Receives::Secrets => {
                     let what = format!("`{name}` takes no secret, and it was sent one");

@@ -27,6 +27,12 @@ pub trait Resource: Debug + Send + Sync {
         &[]
     }
 
+    /// What is most likely a mistake where this field of it is given a secret.
+    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
+        let _ = field;
+        None
+    }
+
     /// What it alone may write.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()

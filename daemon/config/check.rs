@@ -7,11 +7,12 @@ use super::meta::{Delete, Metas, Own};
 use super::place::{Atlas, Part, Where};
 use super::problem::{Problem, Problems, Severity, quoted};
 use super::raw;
-use super::receive::{Awaited, Secret};
+use super::receive::{Awaited, Confided, Secret};
 use super::semaphore::{Refused, Semaphores};
 use super::source::Source;
 use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
 use steadfast_resources::host::trust::Reader;
@@ -62,6 +63,8 @@ pub(super) struct Checker<'a> {
     pub(super) claims: HashMap<Claim, usize>,
     pub(super) secrets: HashMap<String, Secret>,
     pub(super) awaited: Vec<Awaited>,
+    /// Fields that are given secrets.
+    pub(super) confided: Vec<Confided>,
     /// Where identities are put together.
     identity: String,
     metas: Metas,
@@ -98,6 +101,7 @@ pub(super) fn check(
         claims: HashMap::new(),
         secrets: HashMap::new(),
         awaited: Vec::new(),
+        confided: Vec::new(),
         identity: String::new(),
         metas: Metas::new(options.noop, reserved, options.defaults.clone()),
         semaphores,
@@ -109,6 +113,7 @@ pub(super) fn check(
     checker.refuse_aliases();
     checker.tell_claims();
     checker.tie_values();
+    checker.doubt_confided();
     for (file, index, vertex, links) in links {
         checker.short_edges(vertex, &links, file, index);
     }
@@ -242,7 +247,7 @@ impl Checker<'_> {
         let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
         if let Some(resource) = &resource {
             self.invalid(Severity::Warning, resource.doubts(), at_fields);
-            self.invalid(Severity::Warning, &untrusted(resource.as_ref()), at_fields);
+            self.invalid(Severity::Warning, &untrusted(&resource.trusts()), at_fields);
             self.claim(resource.as_ref(), vertex, &identity, at);
             if delete == Delete::Always {
                 self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
@@ -350,7 +355,7 @@ impl Checker<'_> {
         made
     }
 
-    fn invalid(
+    pub(super) fn invalid(
         &mut self,
         severity: Severity,
         invalid: &[Invalid],
@@ -430,12 +435,11 @@ impl Checker<'_> {
     }
 }
 
-/// S-11: what it reads or runs that others could change. What a file copies or believes, root is refused besides, when it is to be
-/// done.
-fn untrusted(resource: &dyn Resource) -> Vec<Invalid> {
+/// S-11: what it reads or runs that others could change. What a file copies or believes, and who supplies a secret, root is refused
+/// besides, when it is to be done.
+pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
     let reader = Reader::here();
-    let doubts = resource.trusts();
-    let doubts = doubts.iter().filter_map(|path| reader.doubts_on_the_way(path));
+    let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));
     let invalid = |why: String| {
         Invalid::whole("somebody else could change what it reads or runs")
             .hint(format!("let nobody else write there: {why}"))

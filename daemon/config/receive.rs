@@ -1,16 +1,17 @@
 //! What resources receive: from the names that were written to senders and secrets, checked before anything runs.
 
-use super::check::Checker;
+use super::check::{Checker, untrusted};
 use super::code::Code;
 use super::hash::Stable;
 use super::links::Tie;
 use super::near::nearest;
 use super::place::{Part as Piece, Where};
-use super::problem::{Problem, quoted};
+use super::problem::{Problem, Severity, quoted};
 use super::raw::{self, Reference};
 use super::template;
 use super::value::wants;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{
     FieldSpec, FieldType, Origin, Part, Place, Receives, Recipe, Slot, Spec, fits,
@@ -31,6 +32,14 @@ pub(super) struct Awaited {
     key: String,
     field: &'static FieldSpec,
     takes: FieldType,
+    at: Where,
+}
+
+/// A field that is given a secret.
+#[derive(Debug)]
+pub(super) struct Confided {
+    vertex: usize,
+    field: &'static FieldSpec,
     at: Where,
 }
 
@@ -71,7 +80,19 @@ impl Checker<'_> {
             let first = self.atlas.labelled(first.at, "first declared here");
             return self.problems.push(problem.at(first));
         }
+        self.doubt_supply(&name, &supply, at);
         self.secrets.insert(given.name, Secret { supply, at });
+    }
+
+    /// S-11: the program of a command, as far as it is named by its path.
+    fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Where) {
+        let Supply::Command(argv) = supply else { return };
+        let program = argv.first().map(PathBuf::from).filter(|program| program.is_absolute());
+        for doubt in untrusted(program.as_slice()) {
+            let what = format!("the secret `{name}`: {}", doubt.what);
+            let problem = Problem::new(Code::Doubt, what).warning().hint_if(doubt.hint.as_ref());
+            self.problems.push(problem.at(self.atlas.place(at)));
+        }
     }
 
     /// How a resource that receives something is made, and the hash of what it receives.
@@ -152,11 +173,15 @@ impl Checker<'_> {
                 .collect(),
         };
         let slot = Slot { field, part, pieces };
+        refuse_template(&slot)?;
         let takes = slot.takes();
         for (_, reference) in &receive.values {
-            if let Reference::Sent(from, key) = reference {
-                let (from, key) = (from.clone(), key.clone());
-                self.awaited.push(Awaited { vertex, from, key, field, takes, at });
+            match reference {
+                Reference::Sent(from, key) => {
+                    let (from, key) = (from.clone(), key.clone());
+                    self.awaited.push(Awaited { vertex, from, key, field, takes, at });
+                }
+                Reference::Secret(_) => self.confided.push(Confided { vertex, field, at }),
             }
         }
         Ok(slot)
@@ -206,16 +231,38 @@ impl Checker<'_> {
     pub(super) fn tie_values(&mut self) {
         for awaited in std::mem::take(&mut self.awaited) {
             let Some(sender) = self.find(&awaited.from, awaited.at) else { continue };
-            if let Err(problem) = self.match_types(&awaited, sender) {
-                self.problems.push(problem.at(self.atlas.place(awaited.at)));
-            }
             let (from, to, at) = (sender, awaited.vertex, awaited.at);
+            match self.match_types(&awaited, sender) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.confided.push(Confided { vertex: to, field: awaited.field, at });
+                }
+                Err(problem) => self.problems.push(problem.at(self.atlas.place(at))),
+            }
             self.ties.push(Tie { from, to, notify: false, key: "recv", because: None, at });
         }
     }
 
-    fn match_types(&self, awaited: &Awaited, sender: usize) -> Result<(), Problem> {
-        let Some(candidate) = self.vertices.get(sender) else { return Ok(()) };
+    /// What is doubtful with fields that are given secrets, as far as that is known at load; each field once.
+    pub(super) fn doubt_confided(&mut self) {
+        let mut told: Vec<(usize, &str)> = Vec::new();
+        for Confided { vertex, field, at } in std::mem::take(&mut self.confided) {
+            let Some(candidate) = self.vertices.get(vertex) else { continue };
+            let resource = candidate.resource.as_ref();
+            let doubt = resource.and_then(|resource| resource.doubts_of_secret(field.name));
+            let (Some(doubt), Piece::Receive(index, _)) = (doubt, at.part) else { continue };
+            if told.contains(&(vertex, field.name)) {
+                continue;
+            }
+            told.push((vertex, field.name));
+            let identity = candidate.identity.to_string();
+            self.invalid(Severity::Warning, &[doubt], (&identity, at.file, index));
+        }
+    }
+
+    /// Whether what it sends can be received, and whether it is a secret.
+    fn match_types(&self, awaited: &Awaited, sender: usize) -> Result<bool, Problem> {
+        let Some(candidate) = self.vertices.get(sender) else { return Ok(false) };
         let (name, key) = (quoted(&candidate.identity), quoted(&awaited.key));
         let resource = candidate.resource.as_ref();
         let is_given = |key: &str| resource.is_none_or(|resource| resource.sends_key(key));
@@ -241,7 +288,7 @@ impl Checker<'_> {
             let what = format!("`{}` should be {takes}, and `{name}.{key}` is {gives}", field.name);
             return Err(wrong(what));
         }
-        Ok(())
+        Ok(send.secret)
     }
 }
 
@@ -286,6 +333,22 @@ fn target(spec: &'static Spec, text: &str) -> Result<(&'static FieldSpec, Part),
         (_, None) => Part::Whole,
     };
     Ok((field, part))
+}
+
+/// A template makes a text: a whole list or number would be built without it.
+fn refuse_template(slot: &Slot) -> Result<(), Problem> {
+    let takes = slot.field.takes;
+    let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
+    if takes_text || slot.part != Part::Whole || !slot.is_template() {
+        return Ok(());
+    }
+    let name = slot.field.name;
+    let (sort, instead) = match takes {
+        FieldType::Texts => ("a list", format!("such as {name}.0")),
+        _ => (wants(takes), "or receive the value alone, as `from` and `key`".to_owned()),
+    };
+    let what = format!("`{name}` is {sort}, and a template makes a text");
+    Err(wrong(what).hint(format!("expected: a field or part that takes a text, {instead}")))
 }
 
 /// What is received must not be written as well, nor received twice.

@@ -83,6 +83,7 @@ impl Snapshot {
             let mut json = match &value.datum {
                 Some(Datum::Shown(value)) => shown(value),
                 Some(Datum::Secret { secret, saved: true }) => json!({"secret": secret.reveal()}),
+                Some(Datum::TooLong) => json!({"too_long": true}),
                 Some(Datum::Secret { saved: false, .. }) | None => json!({}),
             };
             json["hash"] = value.seal.to_hex().into();
@@ -98,7 +99,8 @@ impl Snapshot {
             let seal = Seal::from_hex(json["hash"].as_str()?)?;
             let secret = json["secret"].as_str();
             let secret = secret.map(|text| Datum::Secret { secret: text.into(), saved: true });
-            let datum = secret.or_else(|| read(json).map(Datum::Shown));
+            let too_long = json["too_long"].as_bool().filter(|is| *is).map(|_| Datum::TooLong);
+            let datum = secret.or(too_long).or_else(|| read(json).map(Datum::Shown));
             Some((name.clone(), OneValue { seal, datum }))
         };
         let values = json["values"].as_object()?.iter().map(value).collect::<Option<_>>()?;
@@ -164,6 +166,7 @@ mod tests {
             ("e", Datum::Shown(Value::Texts(vec!["x".into(), "y".into()]))),
             ("f", secret("kept", true)),
             ("g", secret("canary", false)),
+            ("h", Datum::TooLong),
         ];
         let snapshot = Snapshot::new(u64::MAX, sent.clone(), &key);
         let text = snapshot.to_text();

@@ -123,6 +123,9 @@ impl Values {
                     let snapshot = self.sent.get(by);
                     let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
                     let Some(value) = value else { return Err(missing(by, key)) };
+                    if value.datum == Some(Datum::TooLong) {
+                        return Err(too_long(by, key));
+                    }
                     Course::Given(value.datum.clone().map_or(Given::Sealed, Given::Value))
                 }
             });
@@ -225,6 +228,11 @@ fn missing(by: &str, key: &str) -> Trouble {
     Trouble::new(format!("{by} has not sent its {key} yet")).hint(
         "it sends when a run of it has ended well; a guard that finds nothing to do sends nothing",
     )
+}
+
+fn too_long(by: &str, key: &str) -> Trouble {
+    Trouble::new(format!("{by}: its {key} was longer than 1 MiB and is not kept"))
+        .hint("have it print less, or write to a file that others read; it has run, and does not run again for this")
 }
 
 /// For a process that keeps nothing.

@@ -48,9 +48,12 @@ impl Host {
         argv: &[String],
         cancel: &CancellationToken,
     ) -> Result<Secret, Trouble> {
-        let command =
-            Command { argv: argv.to_vec(), timeout: Some(PATIENCE), ..Command::default() };
-        let finished = self.query(&command, cancel).await?;
+        let (argv, timeout) = (argv.to_vec(), Some(PATIENCE));
+        let command = Command { argv, timeout, judged: true, ..Command::default() };
+        let finished = self.query(&command, cancel).await.map_err(|mut trouble| {
+            trouble.what.insert_str(0, "secret: ");
+            trouble
+        })?;
         let refuse = |why: &str| {
             Trouble::new(format!("the command that supplies a secret {why}"))
                 .hint("run it by hand; nothing that it prints is shown here")

@@ -86,6 +86,51 @@ fn values_never_go_into_the_text_of_a_command() {
     );
 }
 
+/// A template makes a text: where it could only be dropped without a word, it is refused, with its place.
+#[test]
+fn a_template_is_refused_where_no_text_is_taken() {
+    let template = "{template: 'x${a}', values: {a: 'exec[a].exit'}}";
+    refused(
+        &format!(
+            "  exec:\n  - {{name: a, cmd: id}}\n  - {{name: b, cmd: id, recv: {{args: {template}}}}}\n"
+        ),
+        &[
+            "exec[b]: `args` is a list, and a template makes a text [C405]",
+            "graph.yaml:5:37",
+            "expected: a field or part that takes a text, such as args.0",
+        ],
+    );
+    for (field, sort) in [
+        ("int", "a whole number"),
+        ("float", "a number"),
+        ("bool", "true or false"),
+        ("texts", "a list"),
+    ] {
+        refused(
+            &format!(
+                "  exec:\n  - {{name: a, cmd: id}}\n  test:\n  - {{name: t, recv: {{{field}: {template}}}}}\n"
+            ),
+            &[&format!("test[t]: `{field}` is {sort}, and a template makes a text [C405]")],
+        );
+    }
+    // Into a part, or a field, that takes a text it goes.
+    for (kind, field) in [
+        ("exec", "args.0"),
+        ("exec", "env.K"),
+        ("exec", "stdin"),
+        ("test", "text"),
+        ("test", "map.k"),
+    ] {
+        let graph = format!(
+            "graph: g\nresources:\n  value:\n  - {{name: v, int: 1}}\n  {kind}:\n  - {{name: b, recv: {{{field}: {{template: 'x${{a}}', values: {{a: 'value[v].int'}}}}}}}}\n"
+        );
+        assert!(load(&graph).is_ok(), "{kind} {field}");
+    }
+    // One value and nothing around it is that value.
+    let alone = "graph: g\nresources:\n  exec:\n  - {name: a, cmd: id}\n  test:\n  - {name: t, recv: {int: {template: '${a}', values: {a: 'exec[a].exit'}}}}\n";
+    assert!(load(alone).is_ok());
+}
+
 /// The receiver runs after the sender; where it cannot, the whole way round is told.
 #[test]
 fn the_edge_is_added_or_its_cycle_told() {

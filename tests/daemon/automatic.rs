@@ -53,6 +53,34 @@ fn every_sort_of_edge_is_made_and_explained() {
     assert_eq!(edges, expected);
 }
 
+/// A script comes before the command that has a shell run it, in each way of writing that; what is only named to another program is no need.
+#[test]
+fn a_script_that_a_shell_runs_comes_first() {
+    let graph = r#"graph: g
+resources:
+  exec:
+  - {name: by-text, shell: /bin/sh, cmd: "$DIR/script --x >> $DIR/done"}
+  - {name: by-words, cmd: "/bin/sh -e $DIR/script"}
+  - {name: by-list, args: [/bin/bash, -euo, pipefail, -c, "$DIR/script"]}
+  - {name: guarded, cmd: 'true', nifcmd: "$DIR/script | grep -q no", nifshell: /bin/sh}
+  - {name: not-first, shell: /bin/sh, cmd: "true; $DIR/script"}
+  - {name: touched, args: [test, -e, $DIR/script]}
+  - {name: makes, shell: /bin/sh, cmd: "$DIR/script", before: "file[script]", meta: {noop: true}}
+  file:
+  - {name: script, path: $DIR/script, content: "echo ran
+", mode: 0755}
+"#;
+    let host = Host::with(graph);
+    let shown = host.ask(&["graph"]);
+    let automatic = |line: &&str| line.contains("automatic");
+    let mut edges: Vec<_> = shown.exits(0).stdout.lines().filter(automatic).collect();
+    edges.sort_unstable();
+    let expected = ["by-list", "by-text", "by-words", "guarded"]
+        .map(|name| format!("file[script] -> exec[{name}]: automatic: it holds the command"));
+    assert_eq!(edges.iter().map(|edge| edge.trim()).collect::<Vec<_>>(), expected, "{shown}");
+    assert!(shown.stdout.contains("exec[makes] -> file[script]: `before` at"), "{shown}");
+}
+
 #[test]
 fn what_is_written_is_kept_and_refreshes() {
     let host = Host::with(

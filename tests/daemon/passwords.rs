@@ -170,3 +170,81 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
         assert!(!host.exists("f"), "{supply}");
     }
 }
+
+/// S-11: the program of a secret is root's: one that others could change is told of at load, and refused when it is asked. Needs root.
+#[test]
+fn who_supplies_a_secret_is_believed_only_if_nobody_else_could_change_it() {
+    assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {command: $DIR/deep/show}}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n",
+    );
+    host.make_directory("deep").chmod("deep", 0o755);
+    host.write("deep/show", host.full("#!/bin/sh\ntouch $DIR/ran; echo secret\n"));
+    host.chmod("deep/show", 0o755);
+    for (name, mode) in [("deep/show", 0o757), ("deep", 0o777)] {
+        host.chmod(name, mode);
+        let check = host.check();
+        check.exits(0).says("the secret `s`: somebody else could change what it reads or runs");
+        check
+            .says("[C902]")
+            .says("graph.yaml:2:")
+            .says(&format!("may be written by others (mode {mode:04o})"));
+        let applied = host.apply();
+        applied.exits(1).prints("secret: program ").prints("somebody else could change it");
+        assert!(!host.exists("ran") && !host.exists("f"), "{applied}");
+        host.chmod(name, 0o755);
+    }
+    assert!(host.check().exits(0).stderr.is_empty());
+    host.apply().exits(0);
+    assert_eq!(host.read("f"), "secret");
+}
+
+/// S-19: a file is made for its owner alone when a secret is put into it and no mode is declared; a mode that is there, or declared, is
+/// kept, and one that shows the secret is told of.
+#[test]
+fn a_secret_is_written_for_its_owner_alone_unless_asked() {
+    let host = Host::with(
+        r#"graph: g
+secrets: {s: {file: secret}}
+resources:
+  password:
+  - {name: p}
+  exec:
+  - {name: ask, args: [printenv, S], env: {S: {secret: s}}}
+  file:
+  - {name: sent, path: $DIR/sent, recv: {content: "password[p].password"}}
+  - {name: supplied, path: $DIR/supplied, content: {secret: s}}
+  - {name: mixed, path: $DIR/mixed, recv: {content: {template: "p=${p}\n", values: {p: "password[p].password"}}}}
+  - {name: printed, path: $DIR/printed, recv: {content: "exec[ask].output"}}
+  - {name: there, path: $DIR/there, content: {secret: s}}
+  - {name: plus, path: $DIR/plus, mode: g+r, content: {secret: s}}
+  - {name: open, path: $DIR/open, mode: 0644, content: {secret: s}}
+  - {name: sent-open, path: $DIR/sent-open, mode: "go=r", recv: {content: "password[p].password"}}
+  - {name: plain, path: $DIR/plain, content: x}
+"#,
+    );
+    host.write("secret", "canary").chmod("secret", 0o600);
+    host.write("there", "before").chmod("there", 0o640);
+    let check = host.check();
+    check.exits(0);
+    let told: Vec<&str> = check.stderr.lines().filter(|line| line.contains("[C902]")).collect();
+    assert_eq!(told.len(), 2, "{check}");
+    for (line, place, name) in [(told[0], ":15:", "open"), (told[1], ":16:", "sent-open")] {
+        assert!(line.contains(place), "{check}");
+        let what = format!("file[{name}]: others may read the secret that it holds [C902]");
+        assert!(line.ends_with(&what), "{check}");
+    }
+    host.apply().exits(0);
+    for name in ["sent", "supplied", "mixed", "printed"] {
+        assert_eq!(host.mode(name) & 0o777, 0o600, "{name}");
+    }
+    for (name, mode) in
+        [("there", 0o640), ("plus", 0o640), ("open", 0o644), ("sent-open", 0o644), ("plain", 0o644)]
+    {
+        assert_eq!(host.mode(name) & 0o777, mode, "{name}");
+    }
+    // Made anew it is as it was.
+    host.remove("supplied");
+    host.apply().exits(0);
+    assert_eq!(host.mode("supplied") & 0o777, 0o600);
+}

@@ -160,6 +160,46 @@ fn an_invalid_value_is_a_failed_run() {
     host.apply().exits(1).prints("what was received is not valid for `env`");
 }
 
+/// What was too long to be kept was sent all the same: its receiver says so, and nobody runs again to send it once more.
+#[test]
+fn who_has_printed_too_much_is_not_run_again_for_it() {
+    let graph = |count: &str| {
+        format!(
+            r#"graph: g
+resources:
+  exec:
+  - {{name: ask, shell: /bin/sh, cmd: 'echo x >> $DIR/asked; head -c {count} /dev/zero | tr "\0" y; echo e >&2'}}
+  - {{name: tell, shell: /bin/sh, cmd: 'wc -c > $DIR/told', recv: {{stdin: "exec[ask].stdout"}}}}
+  - {{name: all, shell: /bin/sh, cmd: 'wc -c > $DIR/all', recv: {{stdin: "exec[ask].output"}}}}
+  file:
+  - {{name: $DIR/stderr, recv: {{content: "exec[ask].stderr"}}}}
+  - {{name: $DIR/exit, recv: {{content: "exec[ask].exit"}}}}
+"#
+        )
+    };
+    let host = Host::with(&graph("1048577"));
+    for _ in 0..2 {
+        let applied = host.apply();
+        applied.exits(1);
+        applied.prints("exec[ask]: its stdout was longer than 1 MiB and is not kept");
+        applied.prints("exec[ask]: its output was longer than 1 MiB and is not kept");
+        assert_eq!(host.lines("asked").len(), 1, "{applied}");
+    }
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("failed", "exec[tell]");
+    daemon.wait_for_of("failed", "exec[all]");
+    drop(daemon);
+    assert_eq!(host.lines("asked").len(), 1);
+    assert_eq!((host.read("stderr").as_str(), host.read("exit").as_str()), ("e", "0"));
+    assert!(!host.exists("told") && !host.exists("all"));
+    // As much as is kept: it is sent, after the one run of the other command.
+    host.graph(&graph("1000000"));
+    host.apply().exits(0);
+    assert_eq!(host.lines("asked").len(), 2);
+    assert_eq!((host.read("told").trim(), host.read("all").trim()), ("1000000", "1000001"));
+    host.finish(host.bare(&["explain", "exec"])).exits(0).prints("more than 1 MiB");
+}
+
 #[test]
 fn every_type_is_sent_and_received() {
     let host = Host::with(

@@ -39,10 +39,18 @@ const SENDS: &[SendSpec] = &[
     SendSpec::new(
         "output",
         FieldType::Text,
-        "What it printed, stdout before stderr; one newline at the end is left out.",
+        "What it printed, stdout before stderr; one newline at the end is left out. As with them: at most 1 MiB of each, UTF-8.",
     ),
-    SendSpec::new("stdout", FieldType::Text, "What it printed, without one newline at the end."),
-    SendSpec::new("stderr", FieldType::Text, "Its complaints, without one newline at the end."),
+    SendSpec::new(
+        "stdout",
+        FieldType::Text,
+        "What it printed, without one newline at the end. Nobody is given more than 1 MiB; what is not UTF-8 becomes U+FFFD.",
+    ),
+    SendSpec::new(
+        "stderr",
+        FieldType::Text,
+        "Its complaints, without one newline at the end. Bound and UTF-8 as with stdout.",
+    ),
     SendSpec::new("exit", FieldType::Int, "Its exit code."),
 ];
 

@@ -1,6 +1,6 @@
 //! What an exec needs before it can run: the files that hold its commands, what it watches, where and as whom it runs.
 
-use super::Exec;
+use super::{Exec, words};
 use crate::host::Command;
 use crate::source::Source;
 use crate::token::Need;
@@ -10,8 +10,10 @@ impl Exec {
     pub(super) fn needed(&self) -> Vec<Need> {
         let mut needs = Vec::new();
         for command in self.commands() {
-            let program = command.argv.first().filter(|program| program.starts_with('/'));
-            needs.extend(program.map(|program| Need::path(program, "it holds the command")));
+            let program = command.argv.first().map(String::as_str);
+            let programs = program.into_iter().chain(words::read_by_a_shell(&command.argv));
+            let programs = programs.filter(|program| program.starts_with('/'));
+            needs.extend(programs.map(|program| Need::path(program, "it holds the command")));
             needs.extend(command.cwd.iter().map(|path| Need::path(path, "it runs there")));
         }
         for source in &self.watch {

@@ -40,7 +40,7 @@ pub(super) async fn run(exec: &Exec, host: &Host, permit: &Permit) -> Outcome {
     if changed { Outcome::Changed(notes(exec, &finished)) } else { Outcome::Unchanged }
 }
 
-/// What it sends: a stream that was too long to be kept is left out.
+/// What it sends. A stream that was too long to be kept is sent as that: who left it out would be asked to run again for it.
 fn printed(exec: &Exec, finished: &Finished) -> Sent {
     let End::Exited(code) = finished.end else { return Sent::new() };
     let datum = |text: String| {
@@ -54,14 +54,13 @@ fn printed(exec: &Exec, finished: &Finished) -> Sent {
     let (out, err) = (&finished.stdout, &finished.stderr);
     let mut sent = vec![("exit", Datum::Shown(Value::Int(code.into())))];
     for (key, stream) in [("stdout", out), ("stderr", err)] {
-        if !stream.truncated() {
-            sent.push((key, datum(without_end(&stream.text()))));
-        }
+        let is_whole = !stream.truncated();
+        let text = || datum(without_end(&stream.text()));
+        sent.push((key, if is_whole { text() } else { Datum::TooLong }));
     }
-    if !out.truncated() && !err.truncated() {
-        let all = format!("{}{}", out.text(), err.text());
-        sent.push(("output", datum(without_end(&all))));
-    }
+    let is_whole = !out.truncated() && !err.truncated();
+    let all = || datum(without_end(&format!("{}{}", out.text(), err.text())));
+    sent.push(("output", if is_whole { all() } else { Datum::TooLong }));
     sent
 }
 

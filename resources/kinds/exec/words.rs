@@ -23,6 +23,34 @@ pub(super) fn meant_for_a_shell(text: &str) -> Option<&str> {
     })
 }
 
+/// The script that a shell is given, or the first word of a text that it reads: where that is a program and nothing but a path.
+pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "fish"];
+    let (shell, arguments) = argv.split_first()?;
+    let name = shell.rsplit('/').next()?;
+    if !SHELLS.contains(&name) {
+        return None;
+    }
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        if !argument.starts_with(['-', '+']) {
+            return Some(argument).filter(|script| script.starts_with('/'));
+        }
+        if argument.starts_with("--") {
+            continue;
+        }
+        if argument.contains('c') {
+            let first = arguments.next()?.split_whitespace().next()?;
+            return Some(first).filter(|word| word.starts_with('/') && is_plain(word));
+        }
+        // Its next word is the name of an option: -euo pipefail.
+        if argument.ends_with(['o', 'O']) {
+            arguments.next();
+        }
+    }
+    None
+}
+
 /// A vector for a person: what is not plain is quoted and escaped; bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -30,17 +58,22 @@ pub(super) fn shown(argv: &[String], characters: usize) -> String {
 }
 
 fn quoted(word: &str) -> String {
-    let is_plain =
-        |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if is_plain(word) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// No shell reads anything in it.
+fn is_plain(word: &str) -> bool {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
+    !word.is_empty() && word.chars().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{meant_for_a_shell, shown, vector};
+    use super::{meant_for_a_shell, read_by_a_shell, shown, vector};
 
     #[test]
     fn a_vector_is_shown_on_one_line() {
@@ -54,6 +87,30 @@ mod tests {
     fn nothing_is_put_into_a_text() {
         assert_eq!(vector(" a  $HOME '{{ x }}'\t", None), ["a", "$HOME", "'{{", "x", "}}'"]);
         assert_eq!(vector("a ${b}; c", Some("sh")), ["sh", "-c", "a ${b}; c"]);
+    }
+
+    #[test]
+    fn what_a_shell_runs_is_found() {
+        let script = Some("/x/script");
+        for (argv, found) in [
+            (vec!["/bin/sh", "-c", "/x/script --y"], script),
+            (vec!["bash", "-euo", "pipefail", "-c", "/x/script"], script),
+            (vec!["bash", "-eu", "-o", "pipefail", "-c", " /x/script\n/x/other"], script),
+            (vec!["sh", "-ec", "/x/script", "sh", "/y"], script),
+            (vec!["/bin/sh", "/x/script", "/y"], script),
+            (vec!["/bin/bash", "--norc", "-e", "/x/script"], script),
+            (vec!["sh", "script", "/y"], None),
+            (vec!["sh", "-c", "set -e; /x/script"], None),
+            (vec!["sh", "-c", "/x/$NAME"], None),
+            (vec!["sh", "-c", "/x/*"], None),
+            (vec!["sh", "-c"], None),
+            (vec!["sh"], None),
+            (vec!["rm", "-rf", "/x/script"], None),
+            (vec![], None),
+        ] {
+            let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+            assert_eq!(read_by_a_shell(&argv), found, "{argv:?}");
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The content that a file is to have: its text, or other files of the host, in the order in which they are joined.
 
-use super::File;
+use super::{File, Shape};
 use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
 use crate::host::trust::Reader;
 use crate::secret::{Sealed, Secret};
 use rustix::fs::FileType;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+/// What a new file has whose content is a secret, when no mode is declared.
+pub(super) const SECRET: u32 = 0o600;
 
 /// More are refused: each is opened at each check.
 const FRAGMENTS_AT_MOST: usize = 10_000;
@@ -133,7 +136,10 @@ pub(super) fn born(origin_mode: u32) -> u32 {
 
 impl File {
     /// The permission bits of a new file, before those that are declared.
-    pub(super) fn born(content: Option<&Content<'_>>) -> u32 {
+    pub(super) fn born(&self, content: Option<&Content<'_>>) -> u32 {
+        if matches!(self.shape, Shape::Regular(Body::Secret(_) | Body::Sealed(_))) {
+            return SECRET;
+        }
         let modes = content.into_iter().flat_map(Content::origins).map(|origin| origin.seen().mode);
         // Of several, none may be shown to more people than it was.
         let joined = modes.reduce(|all, mode| all & mode);

@@ -125,7 +125,7 @@ impl Look<'_> {
         let (mode, is) = match self.want {
             Want::Absent | Want::IfThere { .. } | Want::Whatever => return Ok(None),
             Want::Regular(content) => {
-                (Some(self.file.mode_over(File::born(content), false)), "file")
+                (Some(self.file.mode_over(self.file.born(content), false)), "file")
             }
             Want::Directory(born) => (self.directory_mode(born), "directory"),
             Want::Link(_) => (None, "symlink"),
@@ -134,7 +134,7 @@ impl Look<'_> {
         let mut differences = vec![state(from, is)];
         let work = match self.want {
             Want::Regular(content) => {
-                let mode = mode.unwrap_or_else(|| File::born(content));
+                let mode = mode.unwrap_or_else(|| self.file.born(content));
                 if let Some(content) = content.filter(|content| content.size() > 0) {
                     differences.push(if self.is_secret(mode, None) {
                         diff::secret()

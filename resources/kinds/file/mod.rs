@@ -19,6 +19,7 @@ mod validate;
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
+use crate::host::files::denies_others;
 use crate::permit::Permit;
 use crate::receive::Receives;
 use crate::removal::Removal;
@@ -26,7 +27,7 @@ use crate::resource::{Answer, Ask, Resource};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::token::{Need, Token};
-use body::Body;
+use body::{Body, SECRET};
 use claims::{Claims, Pattern};
 pub use diff::unified;
 use known::Known;
@@ -85,7 +86,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "mode",
         FieldType::Text,
-        "0644 or u=rw,g=r. Default: as it is; 0644 or, for a directory, 0755 when created.",
+        "0644 or u=rw,g=r. Default: as it is; when created 0644, 0600 with a secret as content, or, for a directory, 0755.",
     ),
     FieldSpec::new(
         "force",
@@ -244,6 +245,15 @@ impl Resource for File {
 
     fn doubts(&self) -> &[Invalid] {
         &self.rare().doubts
+    }
+
+    /// Others may read it only where its mode says so.
+    fn doubts_of_secret(&self, field: &str) -> Option<Invalid> {
+        let mode = self.mode.as_ref()?.over(SECRET, false);
+        let is_read = field == "content" && !denies_others(mode);
+        let what = "others may read the secret that it holds";
+        let hint = "write mode: 0600, or 0640 and the group that reads it";
+        is_read.then(|| Invalid::field("mode", what).hint(hint))
     }
 
     fn minds(&self) -> Option<&Path> {
