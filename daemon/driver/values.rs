@@ -1,7 +1,7 @@
 //! Values between resources: what each has sent, what each has received by its last good run, and who must hear of a change.
 //!
 //! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
-//! outlives the process.
+//! outlives the process; one that is to be is encrypted.
 
 use super::kept::{Snapshot, Taken, Told};
 use super::table::Table;

@@ -25,10 +25,9 @@ fn graph(saved: &str, switch: &str) -> String {
 /// All bytes below a directory.
 fn bytes_below(directory: &Path) -> Vec<u8> {
     let entries = std::fs::read_dir(directory).expect("listed").flatten().map(|it| it.path());
-    let bytes = |path: &Path| match path.is_dir() {
-        true => bytes_below(path),
-        // One that is open as a socket has none.
-        false => std::fs::read(path).unwrap_or_default(),
+    let bytes = |path: &Path| {
+        // A socket has none.
+        if path.is_dir() { bytes_below(path) } else { std::fs::read(path).unwrap_or_default() }
     };
     entries.flat_map(|path| bytes(&path)).collect()
 }
