@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod cipher;
 mod departing;
 mod former;
+mod hex;
 mod permit;
 mod printable;
 mod receive;
@@ -26,6 +28,7 @@ pub mod kinds;
 pub mod registry;
 
 pub use change::{Change, Difference, Outcome, Verdict};
+pub use cipher::Encrypted;
 pub use departing::{Held, departing};
 pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;

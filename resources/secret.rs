@@ -1,5 +1,6 @@
 //! Secrets: texts that cannot be shown, and the keyed hashes by which one is known again.
 
+use crate::hex::{from_hex, to_hex};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -70,6 +71,11 @@ impl SealKey {
         Self(Zeroizing::new(key))
     }
 
+    /// From which the key of the cipher follows.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
     /// The hash of these bytes (HMAC of SHA-256, RFC 2104).
     #[must_use]
     pub fn seal(&self, bytes: &[u8]) -> Seal {
@@ -113,20 +119,13 @@ impl Seal {
     /// As text, for the store.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        self.hash.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+        to_hex(&self.hash)
     }
 
     /// From that text.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
-        let mut hash = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (byte, at) in hash.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
-        }
-        Some(Self { hash })
+        Some(Self { hash: from_hex(text)?.try_into().ok()? })
     }
 }
 

@@ -1,10 +1,14 @@
-//! What a load means for values: who must send again, and who has received something else than what there is.
+//! What a load and the end of a run mean for values: who must send again, who has received something else than what there is, and what
+//! is kept of what is sent.
 
 use super::Driver;
+use super::values::Parcel;
 use crate::config::Vertex;
+use crate::store::{Entry, Hidden};
 use std::collections::BTreeSet;
-use steadfast_engine::{Event, VertexId};
-use steadfast_resources::{Origin, Repeat};
+use std::sync::Arc;
+use steadfast_engine::{Event, RunId, VertexId};
+use steadfast_resources::{Kept, Origin, Outcome, Repeat, Trouble, Verdict};
 
 impl Driver {
     /// Those of the graph that waits from whom something is to be received that they have not sent.
@@ -39,5 +43,92 @@ impl Driver {
         };
         let outdated = self.table.waiting_receivers().filter(is_outdated);
         outdated.map(|(id, _)| id).collect()
+    }
+
+    /// What was kept in clear by a program of before is kept encrypted from now on (B-26).
+    pub(super) fn encrypt_what_was_in_clear(&mut self) {
+        for identity in self.values.take_in_clear() {
+            self.keep_sent(&identity);
+        }
+    }
+
+    /// Keeps what somebody has sent as it is written now.
+    pub(super) fn keep_sent(&mut self, identity: &Arc<str>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        match self.values.text(identity) {
+            Ok(Some(text)) => {
+                let (identity, values) = (Arc::clone(identity), Hidden(text.into()));
+                keeper.soon(Entry::Sent { identity, values });
+            }
+            Ok(None) => {}
+            Err(trouble) => {
+                tracing::warn!(%identity, %trouble, "what it has sent is not kept anew");
+            }
+        }
+    }
+
+    /// What a run that has ended well sends is made ready to be kept: where that cannot be, it has failed, and sends nothing (B-26).
+    pub(super) fn packed(&self, run: RunId, outcome: Outcome) -> (Outcome, Option<Parcel>) {
+        let touched = match outcome {
+            Outcome::Unchanged => false,
+            Outcome::Changed(_) => true,
+            Outcome::Failed { .. } | Outcome::Interrupted => return (outcome, None),
+        };
+        match self.pack(run) {
+            Ok(parcel) => (outcome, parcel),
+            Err(trouble) => (Outcome::Failed { trouble, touched }, None),
+        }
+    }
+
+    /// The same of what a check found as declared.
+    pub(super) fn same(&mut self, run: RunId) -> Verdict {
+        match self.pack(run) {
+            Ok(parcel) => {
+                self.exchange(run, parcel);
+                Verdict::Same
+            }
+            Err(trouble) => Verdict::Unknown(trouble),
+        }
+    }
+
+    fn pack(&self, run: RunId) -> Result<Option<Parcel>, Trouble> {
+        let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
+        let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
+        // A stand-in is nobody's value.
+        if live.made.get().is_some_and(|made| made.blind) {
+            return Ok(None);
+        }
+        let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
+        if !self.values.is_wanted(&entry.identity, is_kept) {
+            return Ok(None);
+        }
+        let sent = live.resource().sends();
+        if sent.is_empty() {
+            return Ok(None);
+        }
+        self.values.pack(&entry.identity, entry.definition, sent)
+    }
+
+    /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
+    /// it are marked before they may run.
+    pub(super) fn exchange(&mut self, run: RunId, parcel: Option<Parcel>) {
+        let Some(live) = self.runs.0.get(&run) else { return };
+        let Some(entry) = self.table.get(live.vertex) else { return };
+        let identity = Arc::clone(&entry.identity);
+        if let (Some(made), Some(origins)) = (live.made.get(), &live.origins) {
+            let hashes = self.values.note_taken(&identity, origins.clone(), made);
+            if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
+                let identity = Arc::clone(&identity);
+                keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+            }
+        }
+        let Some(parcel) = parcel else { return };
+        let (values, receivers) = self.values.note_sent(&identity, parcel, &self.table);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.other(Entry::Sent { identity, values: Hidden(values.into()) });
+        }
+        for id in receivers {
+            self.turn(Event::Received(id));
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! Values in the form in which they are kept: secrets as keyed hashes, unless they are declared as `saved`.
+//! Values as they are kept: secrets as keyed hashes, and those that are declared as `saved` encrypted besides (B-26).
 
+use super::written::{Body, One, Written};
 use crate::store::Hidden;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
-use steadfast_resources::{Datum, Seal, SealKey, Sent, Value};
+use steadfast_resources::{Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
 
 /// What a resource has sent, as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +19,7 @@ pub(super) struct Snapshot {
 #[derive(Clone, Debug)]
 pub(super) struct OneValue {
     pub(super) seal: Seal,
-    /// None where only the hash was kept.
+    /// None where only the hash was kept, or what was kept cannot be decrypted.
     pub(super) datum: Option<Datum>,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Taken {
 /// What of this cannot be read, if anything.
 #[must_use]
 pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static str> {
-    let sent = sent.is_none_or(|Hidden(text)| Snapshot::parse(text).is_some());
+    let sent = sent.is_none_or(|Hidden(text)| Written::parse(text).is_some());
     let taken = taken.is_none_or(|text| Taken::parse(text).is_some());
     match (sent, taken) {
         (true, true) => None,
@@ -53,22 +54,32 @@ pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static
 /// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
 #[must_use]
 pub fn without_secrets(sent: &Hidden) -> Option<Hidden> {
-    let mut snapshot = Snapshot::parse(&sent.0)?;
-    for value in snapshot.values.values_mut() {
-        value.datum.take_if(|datum| matches!(datum, Datum::Secret { .. }));
+    let mut written = Written::parse(&sent.0)?;
+    for value in written.values.values_mut() {
+        if matches!(value.body, Body::Encrypted(_) | Body::Clear(_)) {
+            value.body = Body::Hashed;
+        }
     }
-    Some(Hidden(snapshot.to_text().into()))
+    Some(Hidden(written.to_text().into()))
 }
 
-/// The same with the secrets that are kept, where their hashes are those of the ones that were left out.
+/// The same with the secrets that are kept, as they are kept, where their hashes are those of the ones that were left out.
 #[must_use]
 pub fn with_secrets(sent: &Hidden, kept: &Hidden) -> Option<Hidden> {
-    let (mut snapshot, kept) = (Snapshot::parse(&sent.0)?, Snapshot::parse(&kept.0)?);
-    for (name, value) in snapshot.values.iter_mut().filter(|(_, value)| value.datum.is_none()) {
+    let (mut written, kept) = (Written::parse(&sent.0)?, Written::parse(&kept.0)?);
+    for (name, value) in &mut written.values {
         let same = kept.values.get(name).filter(|kept| kept.seal == value.seal);
-        value.datum = same.and_then(|kept| kept.datum.clone());
+        if let (Body::Hashed, Some(same)) = (&value.body, same) {
+            value.body = same.body.clone();
+        }
     }
-    Some(Hidden(snapshot.to_text().into()))
+    Some(Hidden(written.to_text().into()))
+}
+
+/// What was kept, and whether that was in the form of before: with secrets in clear.
+pub(super) struct Told {
+    pub(super) snapshot: Snapshot,
+    pub(super) in_clear: bool,
 }
 
 impl Snapshot {
@@ -78,33 +89,56 @@ impl Snapshot {
         Self { definition, values: values.collect() }
     }
 
-    pub(super) fn to_text(&self) -> String {
-        let value = |(name, value): (&String, &OneValue)| {
-            let mut json = match &value.datum {
-                Some(Datum::Shown(value)) => shown(value),
-                Some(Datum::Secret { secret, saved: true }) => json!({"secret": secret.reveal()}),
-                Some(Datum::TooLong) => json!({"too_long": true}),
-                Some(Datum::Secret { saved: false, .. }) | None => json!({}),
-            };
-            json["hash"] = value.seal.to_hex().into();
-            (name.clone(), json)
-        };
-        let values: Map<String, Json> = self.values.iter().map(value).collect();
-        json!({"definition": self.definition, "values": values}).to_string()
+    /// Whether anything in it stands there only under the name of who sent it.
+    pub(super) fn is_bound(&self) -> bool {
+        let is_saved =
+            |one: &OneValue| matches!(one.datum, Some(Datum::Secret { saved: true, .. }));
+        self.values.values().any(is_saved)
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let json: Json = serde_json::from_str(text).ok()?;
-        let value = |(name, json): (&String, &Json)| {
-            let seal = Seal::from_hex(json["hash"].as_str()?)?;
-            let secret = json["secret"].as_str();
-            let secret = secret.map(|text| Datum::Secret { secret: text.into(), saved: true });
-            let too_long = json["too_long"].as_bool().filter(|is| *is).map(|_| Datum::TooLong);
-            let datum = secret.or(too_long).or_else(|| read(json).map(Datum::Shown));
-            Some((name.clone(), OneValue { seal, datum }))
+    /// As it is kept of this sender. Fails where a secret cannot be encrypted: none is written in clear.
+    pub(super) fn to_text(
+        &self,
+        sender: &str,
+        key: &SealKey,
+        host: &Host,
+    ) -> Result<String, Trouble> {
+        let write = |(name, value): (&String, &OneValue)| {
+            let body = match &value.datum {
+                Some(Datum::Shown(value)) => Body::Shown(value.clone()),
+                Some(Datum::Secret { secret, saved: true }) => {
+                    Body::Encrypted(key.encrypt(secret, &[sender, name], host)?)
+                }
+                Some(Datum::TooLong) => Body::TooLong,
+                Some(Datum::Secret { saved: false, .. }) | None => Body::Hashed,
+            };
+            Ok((name.clone(), One { seal: value.seal.clone(), body }))
         };
-        let values = json["values"].as_object()?.iter().map(value).collect::<Option<_>>()?;
-        Some(Self { definition: json["definition"].as_u64()?, values })
+        let values = self.values.iter().map(write).collect::<Result<_, Trouble>>()?;
+        Ok(Written { definition: self.definition, values }.to_text())
+    }
+
+    /// What is kept of this sender. What another key has encrypted, or what was changed, is not known.
+    pub(super) fn parse(text: &str, sender: &str, key: &SealKey) -> Option<Told> {
+        let Written { definition, values } = Written::parse(text)?;
+        let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
+        let saved = |secret: Secret| Datum::Secret { secret, saved: true };
+        let read = |(name, One { seal, body }): (String, One)| {
+            let datum = match body {
+                Body::Shown(value) => Some(Datum::Shown(value)),
+                Body::Clear(secret) => Some(saved(secret)),
+                Body::Encrypted(secret) => key
+                    .decrypt(&secret, &[sender, &name])
+                    .map(saved)
+                    // It may be one of before, put there again.
+                    .filter(|datum| datum.seal(key) == seal),
+                Body::TooLong => Some(Datum::TooLong),
+                Body::Hashed => None,
+            };
+            (name, OneValue { seal, datum })
+        };
+        let values = values.into_iter().map(read).collect();
+        Some(Told { snapshot: Self { definition, values }, in_clear })
     }
 }
 
@@ -124,40 +158,36 @@ impl Taken {
     }
 }
 
-fn shown(value: &Value) -> Json {
-    match value {
-        Value::Text(text) => json!({"text": text}),
-        Value::Bool(truth) => json!({"bool": truth}),
-        Value::Int(number) => json!({"int": number}),
-        // As bits: not every number can be written in JSON.
-        Value::Float(number) => json!({"float": number.to_bits()}),
-        Value::Texts(texts) => json!({"texts": texts}),
-        Value::TextMap(_) | Value::Secret(_) | Value::Sealed(_) => json!({}),
-    }
-}
-
-fn read(json: &Json) -> Option<Value> {
-    let text = |json: &Json| json.as_str().map(str::to_owned);
-    let float = json["float"].as_u64().map(|bits| Value::Float(f64::from_bits(bits)));
-    let texts = || json["texts"].as_array()?.iter().map(text).collect::<Option<Vec<_>>>();
-    text(&json["text"])
-        .map(Value::Text)
-        .or_else(|| json["bool"].as_bool().map(Value::Bool))
-        .or_else(|| json["int"].as_i64().map(Value::Int))
-        .or(float)
-        .or_else(|| texts().map(Value::Texts))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Snapshot, Taken};
-    use steadfast_resources::{Datum, SealKey, Value};
+    use super::{Snapshot, Taken, unreadable, with_secrets, without_secrets};
+    use crate::store::Hidden;
+    use steadfast_resources::{Datum, Host, SealKey, Value};
 
-    /// S-6: of a secret that is not saved, only its keyed hash is kept.
+    const SENDER: &str = "password[p]";
+
+    fn secret(text: &str, saved: bool) -> Datum {
+        Datum::Secret { secret: text.into(), saved }
+    }
+
+    fn hidden(text: &str) -> Hidden {
+        Hidden(text.into())
+    }
+
+    /// A password that is saved, as it is kept.
+    fn saved(text: &str, key: &SealKey) -> String {
+        let snapshot = Snapshot::new(1, vec![("p", secret(text, true))], key);
+        snapshot.to_text(SENDER, key, &Host::default()).unwrap()
+    }
+
+    fn known(text: &str, sender: &str, key: &SealKey) -> Option<Datum> {
+        Snapshot::parse(text, sender, key).unwrap().snapshot.values["p"].datum.clone()
+    }
+
+    /// S-6, B-26: of a secret that is not saved, only its keyed hash is kept; one that is saved is encrypted.
     #[test]
     fn what_is_kept_is_told_back() {
         let key = SealKey::new([3; 32]);
-        let secret = |text: &str, saved| Datum::Secret { secret: text.into(), saved };
         let sent = vec![
             ("a", Datum::Shown(Value::Text("x".into()))),
             ("b", Datum::Shown(Value::Bool(true))),
@@ -169,12 +199,13 @@ mod tests {
             ("h", Datum::TooLong),
         ];
         let snapshot = Snapshot::new(u64::MAX, sent.clone(), &key);
-        let text = snapshot.to_text();
-        assert!(text.contains("kept") && !text.contains("canary"), "{text}");
-        let again = Snapshot::parse(&text).unwrap();
-        assert_eq!(again.definition, u64::MAX);
+        let text = snapshot.to_text(SENDER, &key, &Host::default()).unwrap();
+        assert!(!text.contains("kept") && !text.contains("canary"), "{text}");
+        let told = Snapshot::parse(&text, SENDER, &key).unwrap();
+        assert!(!told.in_clear);
+        assert_eq!(told.snapshot.definition, u64::MAX);
         for (name, datum) in sent {
-            let value = &again.values[name];
+            let value = &told.snapshot.values[name];
             assert_eq!(value.seal, datum.seal(&key), "{name}");
             assert_eq!(value.datum.as_ref(), Some(&datum).filter(|_| name != "g"), "{name}");
         }
@@ -183,10 +214,70 @@ mod tests {
         assert_eq!(Taken::parse(&taken.to_text()), Some(taken));
     }
 
+    /// B-26: what was kept in clear before is known, and said to be in clear.
+    #[test]
+    fn what_was_kept_in_clear_is_read() {
+        let key = SealKey::new([3; 32]);
+        let hash = secret("old", true).seal(&key).to_hex();
+        let text =
+            format!(r#"{{"definition":1,"values":{{"p":{{"hash":"{hash}","secret":"old"}}}}}}"#);
+        let told = Snapshot::parse(&text, SENDER, &key).unwrap();
+        assert!(told.in_clear);
+        assert_eq!(told.snapshot.values["p"].datum, Some(secret("old", true)));
+        let again = told.snapshot.to_text(SENDER, &key, &Host::default()).unwrap();
+        assert!(!again.contains("\"old\"") && !again.contains("secret"), "{again}");
+        assert_eq!(known(&again, SENDER, &key), Some(secret("old", true)));
+        let bare = without_secrets(&hidden(&text)).unwrap();
+        assert!(!bare.0.contains("old"), "{}", bare.0);
+    }
+
+    /// B-26: with another key, under another name, beside the hash of another one, or changed, it is unknown.
+    #[test]
+    fn what_cannot_be_decrypted_is_not_known() {
+        let (key, other) = (SealKey::new([3; 32]), SealKey::new([4; 32]));
+        let text = saved("kept", &key);
+        assert_eq!(known(&text, SENDER, &key), Some(secret("kept", true)));
+        assert_eq!(known(&text, SENDER, &other), None);
+        assert_eq!(known(&text, "password[other]", &key), None);
+        let (hash, newer) = (secret("kept", true).seal(&key), secret("newer", true).seal(&key));
+        let newer = text.replace(&hash.to_hex(), &newer.to_hex());
+        assert_ne!(newer, text);
+        assert_eq!(known(&newer, SENDER, &key), None);
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let Ok(flipped) = String::from_utf8(bytes) else { continue };
+            let told = Snapshot::parse(&flipped, SENDER, &key);
+            let damaged = unreadable(Some(&hidden(&flipped)), None).is_some();
+            assert_eq!(told.is_none(), damaged, "{flipped}");
+            let values = told.map(|told| told.snapshot.values).unwrap_or_default();
+            let datum = values.into_values().next().and_then(|value| value.datum);
+            assert!(datum.is_none_or(|datum| datum == secret("kept", true)), "{flipped}");
+        }
+    }
+
+    /// B-24, B-26: a document has only hashes; with what is kept here it is what it was.
+    #[test]
+    fn what_was_left_out_is_joined_again() {
+        let key = SealKey::new([3; 32]);
+        let text = hidden(&saved("kept", &key));
+        let bare = without_secrets(&text).unwrap();
+        assert_eq!(known(&bare.0, SENDER, &key), None);
+        assert_eq!(with_secrets(&bare, &text), Some(text));
+        let other = hidden(&saved("other", &key));
+        assert_eq!(with_secrets(&bare, &other), Some(bare), "the hash is another one");
+    }
+
     #[test]
     fn what_was_not_written_by_us_is_nothing() {
-        for text in ["", "{}", "[]", r#"{"definition":1,"values":{"a":{"hash":"x"}}}"#] {
-            assert!(Snapshot::parse(text).is_none() && Taken::parse(text).is_none(), "{text}");
+        let key = SealKey::new([3; 32]);
+        let hash = key.seal(b"x").to_hex();
+        let odd =
+            format!(r#"{{"definition":1,"values":{{"a":{{"hash":"{hash}","encrypted":"00"}}}}}}"#);
+        for text in ["", "{}", "[]", r#"{"definition":1,"values":{"a":{"hash":"x"}}}"#, &odd] {
+            let sent = Snapshot::parse(text, SENDER, &key);
+            assert!(sent.is_none() && Taken::parse(text).is_none(), "{text}");
+            assert!(unreadable(Some(&hidden(text)), None).is_some(), "{text}");
         }
     }
 }

@@ -52,6 +52,7 @@ mod unkept;
 mod values;
 mod watches;
 mod windows;
+mod written;
 
 pub use asked::Question;
 pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand, UNKEPT};
@@ -215,7 +216,6 @@ impl Driver {
             settings,
             began: Instant::now(),
             table: Table::default(),
-            host: parts.host,
             key: parts.key,
             hands: machinery.hands(most, inbox.clone()),
             undoing: Undoing::default(),
@@ -227,8 +227,9 @@ impl Driver {
             runs: Runs::default(),
             echo: Echo::default(),
             audience: parts.audience,
-            values: Values::new(&parts.recalled),
+            values: Values::new(&parts.recalled, &parts.host),
             ownership: Ownership::new(&parts.recalled),
+            host: parts.host,
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
@@ -276,6 +277,7 @@ impl Driver {
     pub async fn run(mut self) -> Finished {
         let mut batch = Vec::new();
         self.restore_pause();
+        self.encrypt_what_was_in_clear();
         if let Some(why) = &self.observing {
             self.audience.hear(&News::Observing(why));
         }

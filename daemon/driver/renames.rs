@@ -56,7 +56,7 @@ impl Driver {
     /// B-18: what is kept moves, before anything is begun under the new name.
     pub(super) fn rename(&mut self) {
         for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
-            let sent = self.values.copy(&from, &to, definition);
+            let is_other = self.values.copy(&from, &to, definition);
             self.values.forget(&from);
             self.departed.forget(&from);
             if let Some(owned) = self.ownership.kept.remove(&from) {
@@ -67,9 +67,8 @@ impl Driver {
             let Some(keeper) = &mut self.keeper else { continue };
             let definition = Some(definition);
             keeper.soon(Entry::Rename { from, to: Arc::clone(&to), definition });
-            if let Some(values) = sent {
-                let values = crate::store::Hidden(values.into());
-                keeper.soon(Entry::Sent { identity: to, values });
+            if is_other {
+                self.keep_sent(&to);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::times::Moment;
 use super::values::Meal;
 use super::{Driver, Input, News};
 use crate::config::Vertex;
-use crate::store::{Entry, Hidden, Origin};
+use crate::store::{Entry, Origin};
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -13,8 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Host, Kept, Made, Outcome, Resource, Seal, Source, Trouble,
-    Verdict,
+    Answer, Ask, Change, Difference, Host, Made, Outcome, Resource, Seal, Source, Trouble, Verdict,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,10 +36,10 @@ pub(super) struct Live {
     started: Instant,
     pub(super) cancel: CancellationToken,
     /// What is run; where it receives values, what was made of them.
-    resource: Arc<dyn Resource>,
-    made: Arc<OnceLock<Made>>,
+    pub(super) resource: Arc<dyn Resource>,
+    pub(super) made: Arc<OnceLock<Made>>,
     /// What it is made of, where it receives values.
-    origins: Option<Seal>,
+    pub(super) origins: Option<Seal>,
     change: Option<Change>,
     /// Where several resources run as one: each of them.
     pub(super) parts: Vec<Part>,
@@ -198,9 +197,10 @@ impl Driver {
         let (id, look) = (live.vertex, live.look);
         self.times.note(id, Moment::Checked);
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
-        if !look && matches!(verdict, Verdict::Same) {
-            self.exchange(run);
-        }
+        let verdict = match (look, verdict) {
+            (false, Verdict::Same) => self.same(run),
+            (_, other) => other,
+        };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
         self.found(run, verdict);
     }
@@ -270,6 +270,8 @@ impl Driver {
         let (id, refreshed) = (live.vertex, live.refresh);
         live.took = live.started.elapsed();
         let is_one = live.parts.is_empty();
+        let (outcome, parcel) = self.packed(run, outcome);
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
         let outcome = match outcome {
             Outcome::Unchanged => {
                 if is_one {
@@ -305,45 +307,10 @@ impl Driver {
         }
         self.echo.applied(id);
         if well {
-            self.exchange(run);
+            self.exchange(run, parcel);
         }
         self.turn(Event::Ended(run, outcome));
         self.drop_unless_closing(run);
-    }
-
-    /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
-    /// it are marked before they may run.
-    fn exchange(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.get(&run) else { return };
-        let Some(entry) = self.table.get(live.vertex) else { return };
-        let (identity, definition) = (Arc::clone(&entry.identity), entry.definition);
-        if let (Some(made), Some(origins)) = (live.made.get(), &live.origins) {
-            let hashes = self.values.note_taken(&identity, origins.clone(), made);
-            if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
-                let identity = Arc::clone(&identity);
-                keeper.other(Entry::Taken { identity, hashes: hashes.into() });
-            }
-        }
-        // A stand-in is nobody's value.
-        if live.made.get().is_some_and(|made| made.blind) {
-            return;
-        }
-        let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
-        if !self.values.is_wanted(&identity, is_kept) {
-            return;
-        }
-        let sent = live.resource().sends();
-        if sent.is_empty() {
-            return;
-        }
-        let noted = self.values.note_sent(&identity, definition, sent, &self.table);
-        let Some((values, receivers)) = noted else { return };
-        if let Some(keeper) = &mut self.keeper {
-            keeper.other(Entry::Sent { identity, values: Hidden(values.into()) });
-        }
-        for id in receivers {
-            self.turn(Event::Received(id));
-        }
     }
 
     /// A refresh of a timer begins its interval anew: its sources are armed again.
@@ -462,7 +429,7 @@ impl Live {
     }
 
     /// What this run is of.
-    fn resource(&self) -> Arc<dyn Resource> {
+    pub(super) fn resource(&self) -> Arc<dyn Resource> {
         Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
     }
 }

@@ -1,9 +1,9 @@
 //! Values between resources: what each has sent, what each has received by its last good run, and who must hear of a change.
 //!
 //! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
-//! outlives the process.
+//! outlives the process; one that is to be is encrypted.
 
-use super::kept::{Snapshot, Taken};
+use super::kept::{Snapshot, Taken, Told};
 use super::table::Table;
 use crate::store::Recalled;
 use std::collections::HashMap;
@@ -20,10 +20,21 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub(super) struct Values {
     key: SealKey,
+    /// Its randomness encrypts.
+    host: Host,
     sent: HashMap<Arc<str>, Snapshot>,
+    /// Whose secrets were kept in clear, by a program of before.
+    in_clear: Vec<Arc<str>>,
     taken: HashMap<Arc<str>, Taken>,
     /// Who receives of whom, in the running graph.
     receivers: HashMap<Arc<str>, Vec<VertexId>>,
+}
+
+/// What a resource sends, and as what it is kept.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    snapshot: Snapshot,
+    text: String,
 }
 
 /// What one run of a receiver is made of.
@@ -47,18 +58,33 @@ enum Course {
 
 impl Values {
     /// With what the store told back.
-    pub(super) fn new(recalled: &Recalled) -> Self {
-        let key = recalled.key.as_ref().map_or_else(one_time_key, |key| key.0);
-        let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
+    pub(super) fn new(recalled: &Recalled, host: &Host) -> Self {
+        let key = recalled.key.as_ref().map_or_else(|| one_time_key(host), |key| key.0);
+        let (key, host) = (SealKey::new(key), host.clone());
+        let (mut sent, mut taken, mut in_clear) = (HashMap::new(), HashMap::new(), Vec::new());
         // Without the key no hash says anything.
         for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
             let name: Arc<str> = identity.as_str().into();
-            let snapshot = kept.sent.as_ref().and_then(|hidden| Snapshot::parse(&hidden.0));
-            sent.extend(snapshot.map(|snapshot| (Arc::clone(&name), snapshot)));
+            let told = kept.sent.as_ref().and_then(|it| Snapshot::parse(&it.0, identity, &key));
+            if let Some(Told { snapshot, in_clear: is_old }) = told {
+                in_clear.extend(is_old.then(|| Arc::clone(&name)));
+                sent.insert(Arc::clone(&name), snapshot);
+            }
             let hashes = kept.taken.as_deref().and_then(Taken::parse);
             taken.extend(hashes.map(|hashes| (name, hashes)));
         }
-        Self { key: SealKey::new(key), sent, taken, receivers: HashMap::new() }
+        Self { key, host, sent, in_clear, taken, receivers: HashMap::new() }
+    }
+
+    /// Whose secrets were found in clear: they are to be kept anew. Told once.
+    pub(super) fn take_in_clear(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.in_clear)
+    }
+
+    /// As what it is kept that somebody has sent; none where nothing was.
+    pub(super) fn text(&self, identity: &str) -> Result<Option<String>, Trouble> {
+        let snapshot = self.sent.get(identity);
+        snapshot.map(|it| it.to_text(identity, &self.key, &self.host)).transpose()
     }
 
     /// Takes note of who receives of whom.
@@ -75,25 +101,21 @@ impl Values {
         }
     }
 
-    /// What was sent and taken under one name is there under another too (B-18). Answers what is to be kept, where it is called
-    /// otherwise there.
-    pub(super) fn copy(
-        &mut self,
-        from: &Arc<str>,
-        to: &Arc<str>,
-        (old, new): (u64, u64),
-    ) -> Option<String> {
+    /// What was sent and taken under one name is there under another too (B-18). Answers whether it is called otherwise there, and is to be
+    /// kept so.
+    pub(super) fn copy(&mut self, from: &Arc<str>, to: &Arc<str>, (old, new): (u64, u64)) -> bool {
         if let Some(taken) = self.taken.get(from).cloned() {
             self.taken.insert(Arc::clone(to), taken);
         }
-        let mut snapshot = self.sent.get(from).cloned()?;
+        let Some(mut snapshot) = self.sent.get(from).cloned() else { return false };
         let is_same = snapshot.definition == old;
         if is_same {
             snapshot.definition = new;
         }
-        let text = is_same.then(|| snapshot.to_text());
+        // What is encrypted is so for its name.
+        let is_other = is_same || snapshot.is_bound();
         self.sent.insert(Arc::clone(to), snapshot);
-        text
+        is_other
     }
 
     pub(super) fn forget(&mut self, identity: &str) {
@@ -183,19 +205,29 @@ impl Values {
         is_kept || self.receivers.contains_key(identity) || self.sent.contains_key(identity)
     }
 
-    /// Notes what a resource has sent. Answers what is to be kept and who must hear of it, if it is another thing than before.
+    /// What a resource sends now, if it is another thing than before. Fails where it cannot be kept as it must be: nothing of it is then.
+    pub(super) fn pack(
+        &self,
+        identity: &str,
+        definition: u64,
+        sent: Sent,
+    ) -> Result<Option<Parcel>, Trouble> {
+        let snapshot = Snapshot::new(definition, sent, &self.key);
+        if self.sent.get(identity) == Some(&snapshot) {
+            return Ok(None);
+        }
+        let text = snapshot.to_text(identity, &self.key, &self.host)?;
+        Ok(Some(Parcel { snapshot, text }))
+    }
+
+    /// Notes what a resource has sent. Answers what is to be kept and who must hear of it.
     pub(super) fn note_sent(
         &mut self,
         identity: &Arc<str>,
-        definition: u64,
-        sent: Sent,
+        Parcel { snapshot, text }: Parcel,
         table: &Table,
-    ) -> Option<(String, Vec<VertexId>)> {
-        let snapshot = Snapshot::new(definition, sent, &self.key);
+    ) -> (String, Vec<VertexId>) {
         let before = self.sent.get(identity);
-        if before == Some(&snapshot) {
-            return None;
-        }
         let differs = |key: &str| {
             let old = before.and_then(|before| before.values.get(key));
             old.map(|old| &old.seal) != snapshot.values.get(key).map(|new| &new.seal)
@@ -210,9 +242,8 @@ impl Values {
         };
         let receivers = self.receivers.get(identity).into_iter().flatten();
         let receivers = receivers.copied().filter(hears).collect();
-        let text = snapshot.to_text();
         self.sent.insert(Arc::clone(identity), snapshot);
-        Some((text, receivers))
+        (text, receivers)
     }
 }
 
@@ -236,10 +267,10 @@ fn too_long(by: &str, key: &str) -> Trouble {
 }
 
 /// For a process that keeps nothing.
-fn one_time_key() -> [u8; 32] {
+fn one_time_key(host: &Host) -> [u8; 32] {
     let mut key = [0; 32];
     // Hashes that outlive no process need no more than to differ.
-    if Host::default().random(&mut key).is_err() {
+    if host.random(&mut key).is_err() {
         tracing::warn!("no randomness: hashes of values are made without a key");
     }
     key
@@ -275,11 +306,13 @@ mod tests {
     /// simulation.)
     #[test]
     fn what_was_sent_once_is_kept_up_to_date() {
-        let (mut values, table) = (Values::new(&Recalled::default()), Table::default());
+        let mut values = Values::new(&Recalled::default(), &Host::default());
+        let table = Table::default();
         let sender: Arc<str> = "value[v]".into();
         assert!(!values.is_wanted(&sender, false), "nobody has ever received it");
         let sent = vec![("text", Datum::Shown(Value::Text("old".to_owned())))];
-        assert!(values.note_sent(&sender, 1, sent, &table).is_some());
+        let parcel = values.pack(&sender, 1, sent).unwrap().unwrap();
+        values.note_sent(&sender, parcel, &table);
         values.index(&table);
         assert!(values.is_wanted(&sender, false), "nobody receives it now");
         values.forget(&sender);

@@ -177,7 +177,7 @@ impl Verb {
     }
 }
 
-/// A text that is kept and never shown: it may hold a secret that is declared as `saved`.
+/// A text that is kept and never shown: programs of before have kept in it what is declared as `saved` in clear.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden(pub Arc<str>);
 
@@ -187,7 +187,7 @@ impl std::fmt::Debug for Hidden {
     }
 }
 
-/// What keyed hashes are made with: random, made once for a state directory.
+/// What keyed hashes are made with, and the key of the cipher follows from: random, made once for a state directory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(pub [u8; 32]);
 

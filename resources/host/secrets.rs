@@ -104,13 +104,7 @@ impl Host {
     /// Random bytes of the system.
     #[expect(clippy::unused_self, reason = "randomness goes through the one door to the machine")]
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), Trouble> {
-        let mut filled = 0;
-        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let flags = rustix::rand::GetRandomFlags::empty();
-            let got = rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags));
-            filled += got.map_err(|why| Trouble::new(format!("no randomness: {why}")))?;
-        }
-        Ok(())
+        super::kernel::random(bytes).map_err(|why| Trouble::new(format!("no randomness: {why}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `password`: a secret made once from the system's randomness, sent to others, and made anew when it is notified.
 //!
-//! Its state is what is kept of what it has sent: in clear only with `saved`, else as a keyed hash. So a restart never makes
+//! Its state is what is kept of what it has sent: with `saved` encrypted, else as a keyed hash alone. So a restart never makes
 //! another one; who receives it compares what is there with the hash.
 
 use crate::change::{Change, Difference, Outcome, Verdict};
@@ -32,7 +32,7 @@ pub static SPEC: Spec = Spec {
         FieldSpec::new(
             "saved",
             FieldType::Bool,
-            "Keep it in clear in the state directory (0700), so that a receiver can be repaired after a restart; default: false, only a keyed hash is kept.",
+            "Keep it in the state directory (0700), encrypted with the key there, so that a receiver can be repaired after a restart; default: false, only a keyed hash is kept.",
         ),
     ],
     sends: &[SendSpec {

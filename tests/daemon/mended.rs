@@ -23,7 +23,7 @@ fn copies(host: &Host, word: &str) -> usize {
     names.filter(|entry| is_one(&entry.file_name().to_string_lossy())).count()
 }
 
-/// B-24: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets are not in it.
+/// B-24, B-26: what is exported is taken in again, whole, by another host too; what was there is kept beside. Secrets are not in it.
 #[test]
 fn what_is_exported_is_taken_in() {
     let host = Host::with(GRAPH);
@@ -47,6 +47,8 @@ fn what_is_exported_is_taken_in() {
     let again = host.ask_daemon(&["state", "export"]);
     assert_eq!(again.exits(0).stdout, printed.stdout, "the same after export, import and export");
     host.ask_daemon(&["state", "verify"]).exits(0).prints("sound: 4 resources");
+    host.write("conf", "drifted").apply().exits(0);
+    assert_eq!(host.read("conf"), secret, "what is saved here stays");
     host.graph(EMPTIER).apply().exits(0);
     assert!(!host.exists("made"), "it is known to be ours again");
     assert_eq!(host.lines("ran").len(), 1);

@@ -1,7 +1,9 @@
 //! Passwords and secrets by reference: made once, and given to whom they are for. That they are shown nowhere: `canaries`.
 
 use crate::host::Host;
+use serde_json::Value as Json;
 use std::path::Path;
+use steadfast::store::{Entry, Hidden, SqliteStore, Store as _};
 
 const GRAPH: &str = r#"graph: g
 resources:
@@ -22,8 +24,12 @@ fn graph(saved: &str, switch: &str) -> String {
 
 /// All bytes below a directory.
 fn bytes_below(directory: &Path) -> Vec<u8> {
-    let entries = std::fs::read_dir(directory).expect("listed").flatten();
-    entries.flat_map(|entry| std::fs::read(entry.path()).unwrap_or_default()).collect()
+    let entries = std::fs::read_dir(directory).expect("listed").flatten().map(|it| it.path());
+    let bytes = |path: &Path| {
+        // A socket has none.
+        if path.is_dir() { bytes_below(path) } else { std::fs::read(path).unwrap_or_default() }
+    };
+    entries.flat_map(|path| bytes(&path)).collect()
 }
 
 fn holds(bytes: &[u8], text: &str) -> bool {
@@ -74,16 +80,108 @@ fn what_is_not_saved_can_be_verified_and_not_restored() {
     assert!(password(&host).len() == 40 && password(&host) != first);
 }
 
+/// Whether what is kept holds it in clear: database, its log, events, history, graph.
+fn is_in_clear(host: &Host, text: &str) -> bool {
+    holds(&bytes_below(&host.path("state")), text)
+}
+
+/// What has drifted is put back: the password is known.
+fn demand_known(host: &Host, password: &str) {
+    host.write("conf", "drifted");
+    host.apply().exits(0).prints_nothing_of("changed password[db]");
+    assert_eq!(self::password(host), password);
+}
+
+/// What has drifted is not put back, and no other password is drawn, until somebody asks for one.
+fn demand_unknown(host: &Host, password: &str) {
+    host.write("conf", "drifted");
+    host.apply().exits(1).prints_nothing_of("changed password[db]");
+    assert_eq!(host.read("conf"), "drifted");
+    host.graph(&graph(", saved: true", "two"));
+    host.apply().exits(0).prints("changed password[db]");
+    assert!(self::password(host).len() == 40 && self::password(host) != password);
+    demand_known(host, &self::password(host));
+}
+
+/// What is kept of what was sent is rewritten by somebody else, with sums that are right.
+fn rewrite(host: &Host, change: impl Fn(&mut Json)) {
+    let directory = host.path("state");
+    let kept = SqliteStore::peek(&directory).expect("sound");
+    let sent = kept.resources["password[db]"].sent.as_ref().expect("it has sent");
+    let mut json: Json = serde_json::from_str(&sent.0).expect("a text of ours");
+    change(&mut json["values"]["password"]);
+    let values = Hidden(json.to_string().into());
+    let sent = Entry::Sent { identity: "password[db]".into(), values };
+    SqliteStore::open(&directory).expect("opened").commit(&[sent]).expect("kept");
+}
+
+/// B-26: what is saved is in no file of the state in clear, and is known after a restart.
 #[test]
 fn what_is_saved_is_restored() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
-    assert!(holds(&bytes_below(&host.path("state")), &first), "it is kept");
-    host.write("conf", "drifted");
-    host.apply().exits(0);
-    assert_eq!(password(&host), first);
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
+    demand_known(&host, &first);
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
     assert_eq!(host.mode("state") & 0o077, 0);
+}
+
+/// B-26: the same after `kill -9`, with the log of the database still there, and under another name.
+#[test]
+fn what_is_saved_outlives_a_kill_and_a_name() {
+    let host = host(", saved: true");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let first = password(&host);
+    daemon.kill();
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
+    demand_known(&host, &first);
+    let renamed = graph(", saved: true, aliases: [db]", "one").replace("{name: db", "{name: it");
+    host.graph(&renamed.replace("password[db]", "password[it]"));
+    host.apply().exits(0);
+    host.write("conf", "drifted");
+    host.apply().exits(0).prints_nothing_of("changed password[it]");
+    assert_eq!(password(&host), first, "for its new name");
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
+}
+
+/// B-26: what a program of before has kept in clear is known, and encrypted by the first that has the state; nothing else is done.
+#[test]
+fn what_was_kept_in_clear_is_encrypted() {
+    let host = host(", saved: true");
+    host.apply().exits(0);
+    let first = password(&host);
+    rewrite(&host, |value| {
+        let value = value.as_object_mut().expect("a map");
+        value.remove("encrypted").expect("it was encrypted");
+        value.insert("secret".to_owned(), first.clone().into());
+    });
+    assert!(is_in_clear(&host, &first), "as it was kept before");
+    host.ask(&["apply", "--detailed-exitcode"]).exits(0);
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
+    demand_known(&host, &first);
+}
+
+/// B-26: with another key, or changed in any way, it is not known, and never another one.
+#[test]
+fn what_cannot_be_decrypted_is_not_known() {
+    for with_key in [true, false] {
+        let host = host(", saved: true");
+        host.apply().exits(0);
+        let first = password(&host);
+        if with_key {
+            host.write("state/values.key", [7; 32]);
+        } else {
+            rewrite(&host, |value| {
+                let mut text = value["encrypted"].as_str().expect("a text").to_owned();
+                let last = if text.pop() == Some('0') { '1' } else { '0' };
+                text.push(last);
+                value["encrypted"] = text.into();
+            });
+        }
+        demand_unknown(&host, &first);
+    }
 }
 
 #[test]

@@ -7,11 +7,11 @@ use steadfast::config::{Link, Loaded, Vertex};
 use steadfast::driver::{
     Audience, Driver, Inbox, Input, News, Parts, Question, Settings, local_minute,
 };
-use steadfast::store::{Journal, MemoryStore, Recalled};
+use steadfast::store::{Journal, MemoryStore, Recalled, Store as _};
 use steadfast_engine::{Meta, Slots};
 use steadfast_resources::{
-    Answer, Ask, Change, Difference, Grouping, Host, Member, MintKey, Nature, Outcome, Permit,
-    Resource, Seat, Transaction, Trouble, Verdict,
+    Answer, Ask, Change, Datum, Difference, Grouping, Host, Kept, Member, MintKey, Nature, Outcome,
+    Permit, Resource, Seat, Sent, Transaction, Trouble, Verdict,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -27,7 +27,10 @@ pub(crate) struct World {
     pub(crate) together: Vec<Vec<String>>,
 }
 
-/// One thing; all can be one transaction, but the gate and what comes last.
+/// What the thing called `secret` sends, and has kept.
+pub(crate) const CANARY: &str = "canary-77e0";
+
+/// One thing; all can be one transaction, but the gate, what comes last, and who sends a secret.
 #[derive(Clone, Debug)]
 struct Thing {
     name: String,
@@ -71,13 +74,22 @@ impl Resource for Thing {
     }
 
     fn grouping(&self) -> Option<Grouping> {
-        let is_alone = self.name == "gate" || self.name == "last";
+        let is_alone = ["gate", "last", "secret"].contains(&self.name.as_str());
         let unite = |members: Vec<Member>| -> Arc<dyn Transaction> {
             let thing = |member: Member| member.downcast::<Self>().expect("one of ours");
             Arc::new(Several(members.into_iter().map(thing).collect()))
         };
         let part: Member = Arc::new(self.clone());
         (!is_alone).then(|| Grouping { key: "thing".to_owned(), part, unite })
+    }
+
+    fn sends(&self) -> Sent {
+        let secret = Datum::Secret { secret: CANARY.into(), saved: true };
+        if self.name == "secret" { vec![("text", secret)] } else { Vec::new() }
+    }
+
+    fn with_sent(&self, _kept: Kept) -> Option<Arc<dyn Resource>> {
+        (self.name == "secret").then(|| Arc::new(self.clone()) as Arc<dyn Resource>)
     }
 
     fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {
@@ -170,6 +182,7 @@ pub(crate) struct Ground {
     pub(crate) inbox: Inbox<Input>,
     world: Arc<Mutex<World>>,
     opened: Arc<Notify>,
+    kept: MemoryStore,
     said: Said,
     seen: usize,
 }
@@ -187,7 +200,8 @@ impl Ground {
             clock: local_minute,
             guard: None,
         };
-        let (journal, mut writer) = Journal::by_hand(Box::<MemoryStore>::default());
+        let kept = MemoryStore::default();
+        let (journal, mut writer) = Journal::by_hand(Box::new(kept.clone()));
         // No thread keeps anything here: while one is waited for, virtual time would run on.
         let keeping = async move {
             loop {
@@ -212,11 +226,17 @@ impl Ground {
         let inbox = driver.inbox();
         drop(tokio::task::spawn_local(driver.run()));
         let (world, opened) = (Arc::default(), Arc::default());
-        Self { inbox, world, opened, said, seen: 0 }
+        Self { inbox, world, opened, kept, said, seen: 0 }
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().expect("nobody panics with it")
+    }
+
+    /// All that is kept, once what was written is.
+    pub(crate) async fn kept(&mut self) -> Recalled {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.kept.recall().expect("memory tells all")
     }
 
     /// A graph of these: each with those that it comes after.

@@ -2,3 +2,4 @@
 
 mod apart;
 mod ground;
+mod sealed;

@@ -90,7 +90,7 @@ pub(super) fn take_over(path: &Path, hold: &Hold, seen: Seen) -> Result<Connecti
     if version != SCHEMA {
         return Err(Fault::Refused("it is another one than was read a moment ago".to_owned()));
     }
-    database::hold(&connection)?;
+    super::hold(&connection)?;
     fence::take(&mut connection, hold, Some(seen))?;
     Ok(connection)
 }

@@ -224,7 +224,7 @@ fn with_key(directory: &Path, mut mended: Mended) -> Result<Mended, StoreError> 
     if let Err(why) = directory::found_key(directory)? {
         if super::look::holds_rows(directory)? {
             mended.lines.push(format!(
-                "{}: {why}; another one is made, so that what was received counts as changed and is made again",
+                "{}: {why}; another one is made, so that what was received counts as changed and is made again, and passwords that were saved are not known",
                 directory::KEY
             ));
         }

@@ -297,7 +297,7 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     if version == 0 && was_there {
         return Err(no_tables());
     }
-    database::hold(&connection)?;
+    hold(&connection)?;
     if version == 0 {
         rows::create(&mut connection, SCHEMA)?;
     }
@@ -310,6 +310,13 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
     }
     let Generation { kept, manifest } = Generation::of(&connection)?;
     Ok(Opened { connection, kept, manifest })
+}
+
+/// From now on what is committed is on the disk, and what takes the place of something leaves nothing of it: it may have been a secret
+/// in clear (B-26).
+fn hold(connection: &Connection) -> Result<(), Fault> {
+    database::hold(connection)?;
+    Ok(connection.query_row("PRAGMA secure_delete=ON", (), |_| Ok(()))?)
 }
 
 /// What is kept without its key is damaged.

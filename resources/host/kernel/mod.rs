@@ -60,6 +60,20 @@ pub(crate) fn wall() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// Random bytes, of the system.
+pub(crate) fn random(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
+    #[cfg(feature = "twin")]
+    if let Some(drawn) = fork::twin(|machine| machine.random(bytes)) {
+        return drawn;
+    }
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled += rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags))?;
+    }
+    Ok(())
+}
+
 /// A process: its number, and when it began, since numbers come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {

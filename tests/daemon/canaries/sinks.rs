@@ -18,13 +18,13 @@ use steadfast_resources::{Former, FormerContent, FormerShape, FormerThing};
 pub(super) struct Silence<'a> {
     host: &'a Host,
     words: Vec<String>,
-    /// The same of what is declared as saved: the state may hold it, and nothing else.
-    saved: Vec<String>,
+    /// What is no secret and must be found in the state: else it is not searched rightly.
+    kept: Vec<String>,
 }
 
 impl<'a> Silence<'a> {
     pub(super) fn of(host: &'a Host) -> Self {
-        Self { host, words: vec![CANARY.to_owned()], saved: Vec::new() }
+        Self { host, words: vec![CANARY.to_owned()], kept: Vec::new() }
     }
 
     pub(super) fn also(&mut self, word: String) {
@@ -32,14 +32,13 @@ impl<'a> Silence<'a> {
         self.words.push(word);
     }
 
-    pub(super) fn also_saved(&mut self, word: String) {
-        assert!(word.len() > 20, "a word that is found nowhere by chance: {word}");
-        self.saved.push(word);
+    pub(super) fn stands_in_the_state(&mut self, word: &str) {
+        self.kept.push(word.to_owned());
     }
 
     #[track_caller]
     pub(super) fn holds(&self, what: &str, bytes: &[u8]) {
-        demand(what, bytes, self.words.iter().chain(&self.saved));
+        demand(what, bytes, self.words.iter());
     }
 
     /// Asks the program, and searches its answers.
@@ -62,13 +61,13 @@ impl<'a> Silence<'a> {
         output
     }
 
-    /// Every file below the state directory, and what it is called; what may be kept is there.
+    /// Every file below the state directory, and what it is called.
     pub(super) fn holds_in_the_state(&self) {
         let mut all = Vec::new();
         self.holds_below(&self.host.path("state"), &mut all);
-        for word in &self.saved {
+        for word in &self.kept {
             let is_kept = all.windows(word.len()).any(|window| window == word.as_bytes());
-            assert!(is_kept, "what is saved is in the state, so it is searched rightly");
+            assert!(is_kept, "{word} is in the state, so it is searched rightly");
         }
         assert!(!all.is_empty(), "the state was looked at");
         self.holds_in_the_history();
@@ -100,7 +99,7 @@ impl<'a> Silence<'a> {
             if path.is_dir() {
                 self.holds_below(&path, all);
             } else if let Ok(bytes) = std::fs::read(&path) {
-                demand(&name, &bytes, self.words.iter());
+                self.holds(&name, &bytes);
                 all.extend(bytes);
             }
         }

@@ -113,6 +113,27 @@ impl Machine {
         self.0.state.borrow().incarnation
     }
 
+    /// From now on there is randomness, or none.
+    pub fn set_randomness(&self, is_there: bool) {
+        self.0.state.borrow_mut().drawn = is_there.then_some(0);
+    }
+
+    /// Bytes that nobody else is given, the same in every run.
+    pub(crate) fn random(&self, bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
+        let mut state = self.0.state.borrow_mut();
+        let drawn = state.drawn.as_mut().ok_or(rustix::io::Errno::NOSYS)?;
+        for chunk in bytes.chunks_mut(8) {
+            *drawn += 1;
+            // The finalizer of splitmix64: another number for each.
+            let mut number = drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            number ^= number >> 31;
+            chunk.iter_mut().zip(number.to_le_bytes()).for_each(|(to, from)| *to = from);
+        }
+        Ok(())
+    }
+
     /// The process is gone, as by `kill -9`: its descriptors are closed, nothing else happens. Another may begin.
     pub fn restart(&self) {
         let mut state = self.0.state.borrow_mut();

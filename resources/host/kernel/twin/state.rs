@@ -86,6 +86,8 @@ pub(super) struct State {
     pub(super) identity: (u32, u32),
     pub(super) wall: Duration,
     pub(super) incarnation: u64,
+    /// How much randomness was drawn; none where there is none to be had.
+    pub(super) drawn: Option<u64>,
     pub(super) changes: Vec<Changed>,
     pub(super) faults: Faults,
     pub(super) durable: Journal,
@@ -109,6 +111,7 @@ impl State {
             identity: (0, 0),
             wall: Duration::from_secs(1_700_000_000),
             incarnation: 1,
+            drawn: Some(0),
             changes: Vec::new(),
             faults: Faults::default(),
             durable: Journal::default(),
