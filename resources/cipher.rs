@@ -79,7 +79,9 @@ impl SealKey {
 
 /// A place in one way only: each of its parts after its length.
 fn name(place: &[&str]) -> Vec<u8> {
-    let part = |part: &&str| [&part.len().to_le_bytes()[..], part.as_bytes()].concat();
+    // The same on every machine.
+    let length = |part: &str| u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes();
+    let part = |part: &&str| [&length(part)[..], part.as_bytes()].concat();
     place.iter().flat_map(part).collect()
 }
 

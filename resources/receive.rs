@@ -65,7 +65,8 @@ impl Datum {
         match self {
             Self::Shown(value) => key.seal(format!("{value:?}").as_bytes()),
             Self::Secret { secret, .. } => key.seal(secret.reveal().as_bytes()),
-            Self::TooLong => key.seal(b"TooLong"),
+            // No text has these bytes.
+            Self::TooLong => key.seal(b"\xfftoo long"),
         }
     }
 }

@@ -48,21 +48,20 @@ impl Driver {
     /// What was kept in clear by a program of before is kept encrypted from now on (B-26).
     pub(super) fn encrypt_what_was_in_clear(&mut self) {
         for identity in self.values.take_in_clear() {
-            self.keep_sent(&identity);
+            let sent = self.sent_as_written(&identity);
+            if let Some((keeper, values)) = self.keeper.as_mut().zip(sent) {
+                keeper.soon(Entry::Sent { identity, values });
+            }
         }
     }
 
-    /// Keeps what somebody has sent as it is written now.
-    pub(super) fn keep_sent(&mut self, identity: &Arc<str>) {
-        let Some(keeper) = &mut self.keeper else { return };
+    /// What somebody has sent, as it is written now.
+    pub(super) fn sent_as_written(&self, identity: &Arc<str>) -> Option<Hidden> {
         match self.values.text(identity) {
-            Ok(Some(text)) => {
-                let (identity, values) = (Arc::clone(identity), Hidden(text.into()));
-                keeper.soon(Entry::Sent { identity, values });
-            }
-            Ok(None) => {}
+            Ok(text) => text.map(|text| Hidden(text.into())),
             Err(trouble) => {
                 tracing::warn!(%identity, %trouble, "what it has sent is not kept anew");
+                None
             }
         }
     }

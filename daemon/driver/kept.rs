@@ -124,9 +124,15 @@ impl Snapshot {
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
         let saved = |secret: Secret| Datum::Secret { secret, saved: true };
         let read = |(name, One { seal, body }): (String, One)| {
+            let mut seal = seal;
             let datum = match body {
                 Body::Shown(value) => Some(Datum::Shown(value)),
-                Body::Clear(secret) => Some(saved(secret)),
+                Body::Clear(secret) => {
+                    // Its hash may be one by a key of before: what is encrypted has one by that of now.
+                    let datum = saved(secret);
+                    seal = datum.seal(key);
+                    Some(datum)
+                }
                 Body::Encrypted(secret) => key
                     .decrypt(&secret, &[sender, &name])
                     .map(saved)

@@ -64,12 +64,10 @@ impl Driver {
             }
             self.audience
                 .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
+            // In one entry: who is killed in between would find nothing under the new name that it can read.
+            let sent = if is_other { self.sent_as_written(&to) } else { None };
             let Some(keeper) = &mut self.keeper else { continue };
-            let definition = Some(definition);
-            keeper.soon(Entry::Rename { from, to: Arc::clone(&to), definition });
-            if is_other {
-                self.keep_sent(&to);
-            }
+            keeper.soon(Entry::Rename { from, to, definition: Some(definition), sent });
         }
     }
 }

@@ -65,15 +65,12 @@ pub fn undo(
 ) -> Undone {
     let steps = to_undo(history, (resource, to))?;
     let keeper = history.keeper(resource, "undo");
-    let permit = key.mint(cancel.clone()).kept_by(keeper);
+    // Who is cancelled is refused the next step.
+    let permit = key.mint(cancel).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
     let mut failed = None;
     for (path, former) in steps {
         let name = printable(&path);
-        if cancel.is_cancelled() {
-            failed = Some(Trouble::new(format!("cut off before {name}: the daemon ends")));
-            break;
-        }
         match host.files().restore(&permit, &path, &former) {
             Ok(done) if done.is_empty() => same.push(format!("{name}: as it was already")),
             Ok(done) => before.push(format!("{name}: {}", done.join(", "))),

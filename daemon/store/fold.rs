@@ -151,11 +151,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             let owes: Vec<&str> = owes.iter().map(Arc::as_ref).collect();
             raise(&owes, *stamp, identity, rows)?;
         }
-        Entry::Sent { identity, values } => {
-            let mut record = rows.load(identity)?;
-            record.sent = Some(values.clone());
-            rows.save(identity, record);
-        }
+        Entry::Sent { identity, values } => note_sent(identity, values, rows)?,
         Entry::Taken { identity, hashes } => {
             let mut record = rows.load(identity)?;
             record.taken = Some(Arc::clone(hashes));
@@ -194,9 +190,21 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             record.owned = owned.filter(Owned::says_something).map(Arc::new);
             rows.save(identity, record);
         }
-        Entry::Rename { from, to, definition } => rename((from, to), *definition, rows)?,
+        Entry::Rename { from, to, definition, sent } => {
+            rename((from, to), *definition, rows)?;
+            if let Some(values) = sent {
+                note_sent(to, values, rows)?;
+            }
+        }
         Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
     }
+    Ok(())
+}
+
+fn note_sent(identity: &str, values: &Hidden, rows: &mut impl Rows) -> Result<(), StoreError> {
+    let mut record = rows.load(identity)?;
+    record.sent = Some(values.clone());
+    rows.save(identity, record);
     Ok(())
 }
 

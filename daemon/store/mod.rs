@@ -118,6 +118,8 @@ pub enum Entry {
         to: Arc<str>,
         /// What the definition of the old name is called under the new one, where they are the same.
         definition: Option<(u64, u64)>,
+        /// What it has sent, as that is written under the new name, where it is written otherwise: what is encrypted is for one name.
+        sent: Option<Hidden>,
     },
     /// The daemon is paused, or not any more.
     Pause(Option<PauseRecord>),

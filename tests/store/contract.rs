@@ -343,7 +343,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         1 => (identity(), any::<bool>())
             .prop_map(|(identity, protect)| Entry::Protect { identity, protect }),
         1 => (identity(), identity(), prop::option::of((0..5u64, 0..5u64))).prop_map(
-            |(from, to, definition)| Entry::Rename { from, to, definition }
+            |(from, to, definition)| Entry::Rename { from, to, definition, sent: None }
         ),
         1 => (identity(), prop::option::of(0..9u64)).prop_map(|(identity, until)| {
             let record = |until_unix| PauseRecord { reason: "r".to_owned(), until_unix, lasts: None };

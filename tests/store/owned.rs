@@ -4,7 +4,8 @@ use super::{begin, end};
 use proptest::prelude::*;
 use std::sync::Arc;
 use steadfast::store::{
-    Ended, Entry, MemoryStore, Order, Origin, Owned, Recalled, Remembered, SqliteStore, Store as _,
+    Ended, Entry, Hidden, MemoryStore, Order, Origin, Owned, Recalled, Remembered, SqliteStore,
+    Store as _,
 };
 
 pub(super) fn any_owned() -> impl Strategy<Value = Owned> {
@@ -86,12 +87,18 @@ fn a_rename_moves_all_that_is_kept() {
         end("a", 1, Ended::Well, &[], None),
         end("x", 2, Ended::Well, &["a"], None),
     ];
-    let rename = |definition| Entry::Rename { from: "a".into(), to: "b".into(), definition };
+    let rename =
+        |definition| Entry::Rename { from: "a".into(), to: "b".into(), definition, sent: None };
     let moved = kept(&[&before[..], &[rename(Some((1001, 7)))]].concat());
     assert!(!moved.resources.contains_key("a"));
     let record = &moved.resources["b"];
     assert_eq!((record.done, &record.owned), (Some(7), &Some(created())));
     assert_eq!(record.owed, Some((2, "x".to_owned())));
+    let values = Some(Hidden("written anew".into()));
+    let renamed =
+        Entry::Rename { from: "a".into(), to: "b".into(), definition: None, sent: values.clone() };
+    let renamed = kept(&[&before[..], &[renamed]].concat());
+    assert_eq!(renamed.resources["b"].sent, values, "in the same entry");
     let other = kept(&[&before[..], &[rename(Some((5, 7)))]].concat());
     assert_eq!(other.resources["b"].done, Some(1001), "another definition stays what it is");
     let ran = [&before[..], &[end("b", 9, Ended::Well, &[], None), rename(None)]].concat();
@@ -129,7 +136,8 @@ proptest! {
         let mut told = kept(&entries);
         told.rename("a", "b", Some((1001, 7)));
         let definition = Some((1001, 7));
-        entries.push(Entry::Rename { from: "a".into(), to: "b".into(), definition });
+        let (from, to) = ("a".into(), "b".into());
+        entries.push(Entry::Rename { from, to, definition, sent: None });
         prop_assert_eq!(told, kept(&entries));
     }
 }

@@ -18,8 +18,9 @@ resources:
 "#;
 
 /// Leaves no byte free.
-fn fill(host: &Host, name: &str) {
-    let mut file = std::fs::File::create(host.path(name)).expect("created");
+pub(super) fn fill(host: &Host, name: &str) {
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.append(true).create(true).open(host.path(name)).expect("opened");
     for size in [1 << 16, 1 << 12, 1] {
         while file.write_all(&vec![b'x'; size]).is_ok() {}
     }
