@@ -92,7 +92,7 @@ const ALL: &[Planted] = &[
     Planted {
         name: "driver-keeps-values-to-itself",
         what: "who receives a value is not told that it is another",
-        file: "daemon/driver/runs.rs",
+        file: "daemon/driver/exchange.rs",
         old: "            self.turn(Event::Received(id));",
         new: "            let _ = id;",
     },
