@@ -213,6 +213,14 @@ pub(crate) fn check(connection: &Connection) -> Result<(), Fault> {
     if answer == "ok" { Ok(()) } else { Err(Fault::Damaged(answer)) }
 }
 
+/// The same of one that is open here already, through a connection that only reads.
+pub(crate) fn check_beside(path: &Path) -> Result<(), Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.execute_batch("PRAGMA cell_size_check=ON")?;
+    check(&connection)
+}
+
 /// A log of no more bytes than its header has holds nothing. One that only reads, and finds a header alone, waits ten seconds for
 /// what could follow: `SQLite` takes it for one that is begun anew just then.
 const LOG_HEADER: u64 = 32;

@@ -130,6 +130,8 @@ pub enum Entry {
         /// The pause, if there is one from now on.
         pause: Option<PauseRecord>,
     },
+    /// Nothing is to be left of what was overwritten before, also where nothing reads it any more: it was a secret in clear (B-26).
+    Wipe,
 }
 
 /// What a run is about to do. Where it was cut off, an operator reads it.

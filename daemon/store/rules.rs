@@ -163,7 +163,7 @@ pub(super) fn judge(
             add(Rule::Late(*stamp), what);
         }
     }
-    if let Some(Flight { stamp, owes, .. }) = &record.flight {
+    if let Some(Flight { stamp, owes, .. }) = record.flight.as_deref() {
         if *stamp > newest {
             let what = format!("begun at {stamp}, and the newest stamp is {newest}");
             add(Rule::Late(*stamp), what);

@@ -163,6 +163,30 @@ fn what_was_kept_in_clear_is_encrypted() {
     demand_known(&host, &first);
 }
 
+/// B-26: nothing is left of it in the log either, nor in free places of the database, as soon as it is encrypted; `kill -9` takes nothing in.
+#[test]
+fn of_what_was_in_clear_nothing_is_left() {
+    let host = host(", saved: true");
+    host.apply().exits(0);
+    let first = password(&host);
+    rewrite(&host, |value| {
+        let value = value.as_object_mut().expect("a map");
+        value.remove("encrypted").expect("it was encrypted");
+        value.insert("secret".to_owned(), first.clone().into());
+    });
+    let open = rusqlite::Connection::open(host.path("state/state.db")).expect("opened");
+    open.execute_batch("PRAGMA secure_delete=OFF; CREATE TABLE t (x)")
+        .expect("as a program of before");
+    open.execute("INSERT INTO t VALUES (?1)", [first.repeat(500)]).expect("written");
+    open.execute_batch("DROP TABLE t").expect("freed, and not wiped");
+    drop(open);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    daemon.kill();
+    assert!(!is_in_clear(&host, &first), "it is in clear in the state");
+    demand_known(&host, &first);
+}
+
 /// B-26: with another key, or changed in any way, it is not known, and never another one.
 #[test]
 fn what_cannot_be_decrypted_is_not_known() {

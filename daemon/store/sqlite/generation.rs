@@ -5,6 +5,8 @@ use super::super::database::{self, Fault};
 use super::manifest::Manifest;
 use super::{Kept, fence, older, rows};
 use rusqlite::Connection;
+use std::path::Path;
+use std::thread;
 
 /// What stood there at one moment.
 pub(super) struct Generation {
@@ -17,6 +19,24 @@ impl Generation {
     pub(super) fn of(connection: &Connection) -> Result<Self, Fault> {
         database::check(connection)?;
         Self::unchecked(connection)
+    }
+
+    /// The same for one who holds it, so that nobody writes meanwhile: its pages are looked at through another connection, beside. That
+    /// is a fifth of the time that it takes.
+    pub(super) fn held(connection: &Connection, path: &Path) -> Result<Self, Fault> {
+        thread::scope(|scope| {
+            let beside = thread::Builder::new().name("pages".to_owned());
+            let checked = beside.spawn_scoped(scope, || database::check_beside(path));
+            let read = Self::unchecked(connection);
+            let checked = checked.ok().and_then(|checked| checked.join().ok());
+            match checked {
+                Some(Err(damage @ Fault::Damaged(_))) => return Err(damage),
+                Some(Ok(())) => {}
+                // It could not be looked at from there.
+                Some(Err(_)) | None => database::check(connection)?,
+            }
+            read
+        })
     }
 
     /// The same for one who looks at the pages otherwise.

@@ -173,6 +173,9 @@ impl Store for SqliteStore {
                 manifest.write(&transaction)?;
             }
             transaction.commit()?;
+            if batch.contains(&Entry::Wipe) {
+                wipe(connection);
+            }
             Ok(found)
         })?;
         self.manifest = manifest;
@@ -308,8 +311,21 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
         older::upgrade(&mut connection, version, SCHEMA)?;
     }
-    let Generation { kept, manifest } = Generation::of(&connection)?;
+    let Generation { kept, manifest } = Generation::held(&connection, path)?;
     Ok(Opened { connection, kept, manifest })
+}
+
+/// Leaves nothing of what is no longer kept, in the log or in free places. All that was committed is kept: where it cannot be had, as on a
+/// full disk, that is said.
+fn wipe(connection: &Connection) {
+    let taken_in = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    let made_anew = connection.execute_batch("VACUUM");
+    let log = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), taken_in);
+    match made_anew.and(log) {
+        Ok(0) => {}
+        Ok(_) => tracing::warn!("somebody reads the state: what was overwritten stays in its log"),
+        Err(error) => tracing::warn!(%error, "what was overwritten cannot be wiped for now"),
+    }
 }
 
 /// From now on what is committed is on the disk, and what takes the place of something leaves nothing of it: it may have been a secret

@@ -2,22 +2,66 @@
 
 use super::super::database::Fault;
 use super::manifest::{self, Manifest};
-use super::rows::COLUMNS;
 use super::{SCHEMA, fence};
 use rusqlite::Connection;
 
-/// The columns of older schemas: the first knew nothing of values, the second nothing of single pauses, the third not whose a thing is.
-const OLDER: [&str; 3] = [
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, NULL, NULL, NULL, NULL, \
-     NULL, NULL, NULL, NULL, NULL",
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, NULL, NULL, \
-     NULL, NULL, NULL, NULL, NULL",
-    "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, parked, \
-     parked_until, NULL, NULL, NULL, NULL, NULL",
+/// The columns of one schema, in the order in which they are read.
+#[derive(Clone, Copy)]
+pub(super) struct Columns {
+    /// Those that most rows have something in. The last says whether there is anything in the others.
+    pub(super) most: &'static str,
+    /// Those that few rows have anything in: read for those alone.
+    pub(super) few: &'static str,
+    /// Of the row of the whole.
+    pub(super) whole: &'static str,
+}
+
+/// The first schema knew nothing of values, the second nothing of single pauses, the third not whose a thing is, and those before the
+/// seventh not what a run is about to do, nor how long a pause lasts.
+const COLUMNS: [Columns; 5] = [
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+        whole: "stamp, reason, until, rows, digest, sum, NULL",
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes, sent, taken) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, NULL, NULL, NULL, NULL, NULL, NULL",
+        whole: "stamp, reason, until, rows, digest, sum, NULL",
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL",
+        whole: "stamp, reason, until, rows, digest, sum, NULL",
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
+               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL",
+        whole: "stamp, reason, until, rows, digest, sum, NULL",
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
+               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for",
+        whole: "stamp, reason, until, rows, digest, sum, lasts",
+    },
 ];
 
-/// The first schema that knows what a run is about to do, and how long a pause lasts.
-pub(super) const HAS_FEW: i64 = 7;
+/// The columns of this schema. One that has lost its number is read as what it most likely is.
+pub(super) fn columns_of(version: i64) -> Columns {
+    let [first, values, pauses, owners, newest] = COLUMNS;
+    match version {
+        1 => first,
+        2 => values,
+        3 => pauses,
+        4..=6 => owners,
+        _ => newest,
+    }
+}
 
 /// The first schema that says who has taken it last.
 pub(super) const HAS_LEASE: i64 = 6;
@@ -67,10 +111,4 @@ pub(super) fn version(connection: &Connection) -> Result<i64, Fault> {
         return Err(Fault::Newer { version, known: SCHEMA });
     }
     Ok(version)
-}
-
-/// The columns of this schema, as they are called in the tables of that one.
-pub(super) fn columns_of(version: i64) -> &'static str {
-    let older = usize::try_from(version - 1).ok().and_then(|version| OLDER.get(version));
-    older.copied().unwrap_or(COLUMNS)
 }

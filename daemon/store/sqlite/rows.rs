@@ -4,12 +4,14 @@ use super::super::StoreError;
 use super::super::database::{self, Fault};
 use super::super::fold::{Flight, Kept, Record, Rows, Whole};
 use super::manifest::{self, Manifest};
+use super::older::Columns;
 use super::sums::{cut, sum_of, sum_of_whole};
-use super::{fence, older, owned};
+use super::{SCHEMA, fence, older, owned};
 
 use crate::store::{Hidden, PauseRecord, Verb};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 const TABLES: &str = "
 CREATE TABLE resource (
@@ -47,11 +49,8 @@ CREATE TABLE whole (
     lasts INTEGER
 ) STRICT;";
 
-pub(super) const COLUMNS: &str = "identity, done, owed, cause, interrupted, begun, definition, owes, sum, sent, taken, \
-     parked, parked_until, owned, graph, thing, removal, needs";
-
-/// The columns that few rows have anything in: read for those alone.
-pub(super) const FEW: &str = "verb, epoch, cut, parked_for";
+/// So many records are made room for before any is read.
+const MOST_AT_ONCE: u64 = 1 << 20;
 
 /// Makes the tables of a new database; with something already in it, it is not new but damaged.
 pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fault> {
@@ -68,8 +67,9 @@ pub(super) fn create(connection: &mut Connection, schema: i64) -> Result<(), Fau
 pub(super) fn read_all(connection: &Connection) -> Result<Kept, Fault> {
     let reading = Reading::of(connection)?;
     let (whole, expected) = reading.whole()?;
-    let (mut records, mut found) = (Vec::new(), Tally::default());
-    let sql = format!("SELECT {} FROM resource ORDER BY identity", reading.columns);
+    let most = usize::try_from(expected.rows.min(MOST_AT_ONCE)).unwrap_or_default();
+    let (mut records, mut found) = (Vec::with_capacity(most), Tally::default());
+    let sql = format!("SELECT {} FROM resource ORDER BY identity", reading.columns.most);
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
@@ -117,7 +117,7 @@ fn salvage_rows(
     lost: &mut Vec<String>,
 ) -> Result<(), Fault> {
     let reading = Reading::of(connection)?;
-    let sql = format!("SELECT {} FROM resource ORDER BY identity {order}", reading.columns);
+    let sql = format!("SELECT {} FROM resource ORDER BY identity {order}", reading.columns.most);
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
@@ -192,9 +192,9 @@ impl<'t> Batch<'t> {
     }
 
     fn read(&self, identity: &str) -> Result<Touched, Fault> {
-        let sql = format!("SELECT {COLUMNS} FROM resource WHERE identity = ?1");
-        let mut select = self.transaction.prepare_cached(&sql)?;
         let reading = Reading::new(self.transaction);
+        let sql = format!("SELECT {} FROM resource WHERE identity = ?1", reading.columns.most);
+        let mut select = self.transaction.prepare_cached(&sql)?;
         let read = |row: &Row<'_>| Ok(reading.record(row));
         match select.query_row([identity], read).optional()? {
             Some(found) => found.map(|(_, record, sum)| Touched { sum: Some(sum), record }),
@@ -210,9 +210,11 @@ impl<'t> Batch<'t> {
 
     /// Writes what was touched.
     pub(super) fn write(mut self) -> Result<(), Fault> {
-        let mut replace = self.transaction.prepare_cached(&format!(
-            "INSERT OR REPLACE INTO resource ({COLUMNS}, {FEW}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)"
-        ))?;
+        let mut replace = self.transaction.prepare_cached(
+            "INSERT OR REPLACE INTO resource (identity, done, owed, cause, interrupted, begun, definition, owes, sum, \
+             sent, taken, parked, parked_until, owned, graph, thing, removal, needs, verb, epoch, cut, parked_for) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)",
+        )?;
         let mut delete =
             self.transaction.prepare_cached("DELETE FROM resource WHERE identity = ?1")?;
         for (identity, Touched { sum: old, record }) in &self.touched {
@@ -294,81 +296,56 @@ impl Rows for Batch<'_> {
 /// Who reads the tables of one schema.
 struct Reading<'c> {
     connection: &'c Connection,
-    columns: &'static str,
-    has_few: bool,
+    columns: Columns,
 }
 
 /// What stands in the columns that few rows have anything in.
 #[derive(Default)]
 struct Few {
-    verb: Option<Verb>,
-    epoch: u64,
+    interrupted: Option<u64>,
     cut: Option<Verb>,
-    lasts: Option<u64>,
+    flight: Option<Box<Flight>>,
+    sent: Option<Hidden>,
+    taken: Option<Arc<str>>,
+    parked: Option<Box<PauseRecord>>,
 }
 
 impl<'c> Reading<'c> {
     /// Of this schema.
     fn new(connection: &'c Connection) -> Self {
-        Self { connection, columns: COLUMNS, has_few: true }
+        Self { connection, columns: older::columns_of(SCHEMA) }
     }
 
     /// Of the schema that is there.
     fn of(connection: &'c Connection) -> Result<Self, Fault> {
-        let version = older::version(connection)?;
-        // One that has lost its number is read as what it most likely is.
-        let has_few = version == 0 || version >= older::HAS_FEW;
-        let columns = older::columns_of(version);
-        Ok(Self { connection, columns, has_few })
+        Ok(Self { connection, columns: older::columns_of(older::version(connection)?) })
     }
 
     fn record(&self, row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
-        let number = |index: usize| -> Result<Option<u64>, rusqlite::Error> {
-            Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
-        };
-        let text = |index: usize| row.get::<_, Option<String>>(index);
         let identity: String = row.get(0)?;
         let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
-        let owed = match (number(2)?, text(3)?) {
+        let owed = match (number(row, 2)?, text(row, 3)?) {
             (Some(stamp), Some(cause)) => Some((stamp, cause)),
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
         };
-        let flight = match (number(5)?, number(6)?, text(7)?) {
-            (Some(stamp), Some(definition), Some(list)) => Some((stamp, definition, list)),
-            (None, None, None) => None,
-            _ => return Err(damaged("half of a begin")),
-        };
-        let parked = match (text(11)?, number(12)?) {
-            (Some(reason), Some(until)) => Some((reason, until)),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
-        };
-        let (done, interrupted) = (number(1)?, number(4)?);
-        let has_few = flight.is_some() || interrupted.is_some() || parked.is_some();
-        let few = if has_few { self.few(&identity)? } else { Few::default() };
-        let begun = |(stamp, definition, list): (u64, u64, String)| {
-            let list = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
-            // Without a verb the epoch is in no checksum.
-            let (verb, epoch) = (few.verb, few.verb.map_or(0, |_| few.epoch));
-            Ok::<_, Fault>(Flight { definition, stamp, verb, epoch, owes: list })
-        };
-        let pause = |(reason, until_unix)| PauseRecord { reason, until_unix, lasts: few.lasts };
+        let whose = owned::read(row, 5).map_err(|fault| match fault {
+            Fault::Damaged(what) => damaged(&what),
+            Fault::Refused(_) | Fault::Newer { .. } => fault,
+        })?;
+        let few = if row.get(10)? { self.few(&identity)? } else { Few::default() };
         let record = Record {
-            done,
+            done: number(row, 1)?,
             owed,
-            interrupted,
-            cut: few.cut.filter(|_| interrupted.is_some()),
-            flight: flight.map(begun).transpose()?,
-            sent: text(9)?.map(|text| Hidden(text.into())),
-            taken: text(10)?.map(Into::into),
-            parked: parked.map(pause),
-            owned: owned::read(row, 13).map_err(|fault| match fault {
-                Fault::Damaged(what) => damaged(&what),
-                Fault::Refused(_) | Fault::Newer { .. } => fault,
-            })?,
+            interrupted: few.interrupted,
+            cut: few.cut,
+            flight: few.flight,
+            sent: few.sent,
+            taken: few.taken,
+            parked: few.parked,
+            owned: whose,
         };
-        let sum = row.get::<_, i64>(8)?.cast_unsigned();
+        let sum = row.get::<_, i64>(4)?.cast_unsigned();
         if sum != sum_of(&identity, &record) {
             return Err(damaged("its checksum does not match"));
         }
@@ -376,30 +353,46 @@ impl<'c> Reading<'c> {
     }
 
     fn few(&self, identity: &str) -> Result<Few, Fault> {
-        if !self.has_few {
-            return Ok(Few::default());
-        }
-        let sql = format!("SELECT {FEW} FROM resource WHERE identity = ?1");
+        let sql = format!("SELECT {} FROM resource WHERE identity = ?1", self.columns.few);
         let mut select = self.connection.prepare_cached(&sql)?;
-        let read = |row: &Row<'_>| {
-            let number = |index| -> Result<Option<u64>, rusqlite::Error> {
-                Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
-            };
-            let text = |index| row.get::<_, Option<String>>(index);
-            Ok::<_, rusqlite::Error>((text(0)?, number(1)?, text(2)?, number(3)?))
+        let mut rows = select.query([identity])?;
+        let damaged = |what: &str| Fault::Damaged(format!("the row of {identity}: {what}"));
+        let row = rows.next()?.ok_or_else(|| damaged("it is not found by its name"))?;
+        let verb = |word: Option<String>| {
+            word.map(|word| Verb::of(&word).ok_or_else(|| damaged("no verb"))).transpose()
         };
-        let (verb, epoch, cut, lasts) = select.query_row([identity], read)?;
-        let known = |word: Option<String>| {
-            let no_verb = || Fault::Damaged(format!("the row of {identity}: no verb"));
-            word.map(|word| Verb::of(&word).ok_or_else(no_verb)).transpose()
+        let interrupted = number(row, 0)?;
+        let flight = match (number(row, 1)?, number(row, 2)?, text(row, 3)?) {
+            (Some(stamp), Some(definition), Some(list)) => {
+                let owes = split(&list).ok_or_else(|| damaged("no list of what it owes"))?;
+                let verb = verb(text(row, 8)?)?;
+                // Without a verb the epoch is in no checksum.
+                let epoch = number(row, 9)?.filter(|_| verb.is_some()).unwrap_or_default();
+                Some(Box::new(Flight { definition, stamp, verb, epoch, owes }))
+            }
+            (None, None, None) => None,
+            _ => return Err(damaged("half of a begin")),
         };
-        Ok(Few { verb: known(verb)?, epoch: epoch.unwrap_or_default(), cut: known(cut)?, lasts })
+        let parked = match (text(row, 6)?, number(row, 7)?) {
+            (Some(reason), Some(until_unix)) => {
+                Some(Box::new(PauseRecord { reason, until_unix, lasts: number(row, 11)? }))
+            }
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(damaged("half of a pause")),
+        };
+        Ok(Few {
+            interrupted,
+            cut: verb(text(row, 10)?)?.filter(|_| interrupted.is_some()),
+            flight,
+            sent: text(row, 4)?.map(|text| Hidden(text.into())),
+            taken: text(row, 5)?.map(Into::into),
+            parked,
+        })
     }
 
     /// The row of the whole.
     fn whole(&self) -> Result<(Whole, Tally), Fault> {
-        let lasts = if self.has_few { "lasts" } else { "NULL" };
-        let sql = format!("SELECT stamp, reason, until, rows, digest, sum, {lasts} FROM whole");
+        let sql = format!("SELECT {} FROM whole", self.columns.whole);
         let read = |row: &Row<'_>| {
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
             let until = row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned);
@@ -415,6 +408,14 @@ impl<'c> Reading<'c> {
         }
         Ok((whole, tally))
     }
+}
+
+fn number(row: &Row<'_>, index: usize) -> Result<Option<u64>, rusqlite::Error> {
+    Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
+}
+
+fn text(row: &Row<'_>, index: usize) -> Result<Option<String>, rusqlite::Error> {
+    row.get(index)
 }
 
 /// The sum over all that is kept: it is another one when anything else is.
