@@ -24,7 +24,7 @@ impl Removal {
         self
     }
 
-    /// The fields, in a stable order.
+    /// The fields, in the order in which the kind names them.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.0

@@ -12,17 +12,7 @@ impl Vertex {
     /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
     #[must_use]
     pub fn thing(resource: &dyn Resource) -> Option<u64> {
-        let removal = resource.removal()?;
-        let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
-            let hash = hash.text(name);
-            match value {
-                Value::Text(text) => hash.text(text),
-                Value::Bool(truth) => hash.number(u64::from(*truth)),
-                // No removal has any other.
-                _ => hash,
-            }
-        });
-        Some(hash.finish())
+        resource.removal().map(|removal| hash_of(&removal))
     }
 
     /// How a resource is removed, where it can be, within these times: a text from which [`Loaded::remove`] makes a vertex.
@@ -54,8 +44,12 @@ impl Vertex {
 }
 
 impl Loaded {
-    /// Adds the vertex that removes what is kept so under this identity. Its number, or why there can be none.
-    pub fn remove(&mut self, identity: &Arc<str>, text: &str) -> Result<usize, String> {
+    /// Adds the vertex that removes this thing, of which is kept how, under this identity. Its number, or why there can be none.
+    pub fn remove(
+        &mut self,
+        identity: &Arc<str>,
+        (thing, text): (u64, &str),
+    ) -> Result<usize, String> {
         let unreadable = || "what is kept of how it is removed cannot be read".to_owned();
         let (kind, name) =
             identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
@@ -64,6 +58,9 @@ impl Loaded {
         };
         let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
         let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
+        if hash_of(&removal) != thing {
+            return Err("what is kept of how is of another thing; `forget` ends that".to_owned());
+        }
         let resource = removal.build(spec, name).map_err(|invalid| {
             invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone())
         })?;
@@ -113,10 +110,25 @@ impl Loaded {
     }
 }
 
+fn hash_of(removal: &Removal) -> u64 {
+    let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
+        let hash = hash.text(name);
+        match value {
+            Value::Text(text) => hash.text(text),
+            Value::Bool(truth) => hash.number(u64::from(*truth)),
+            // No removal has any other.
+            _ => hash,
+        }
+    });
+    hash.finish()
+}
+
+/// In the order of the kind, which is that of every removal.
 fn read(spec: &Spec, fields: &Json) -> Option<Removal> {
+    let fields = fields.as_object()?;
+    let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
     let mut removal = Removal::new();
-    for (name, value) in fields.as_object()? {
-        let field = spec.fields.iter().find(|field| field.name == name)?;
+    for (field, value) in known {
         let value = match field.takes {
             FieldType::Text => Value::Text(value.as_str()?.to_owned()),
             FieldType::Bool => Value::Bool(value.as_bool()?),
@@ -124,5 +136,40 @@ fn read(spec: &Spec, fields: &Json) -> Option<Removal> {
         };
         removal = removal.with(field.name, value);
     }
-    Some(removal)
+    (removal.fields().len() == fields.len()).then_some(removal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Vertex, hash_of, read};
+    use serde_json::Value as Json;
+    use std::path::PathBuf;
+    use steadfast_resources::{Fields, Place, Value, registry};
+
+    /// B-19: what is kept of how a thing is removed, whatever it says, is known to be of that thing.
+    #[test]
+    fn what_is_kept_is_of_the_same_thing() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let kinds = [
+            ("file", vec![("path", text("/d/f"))]),
+            ("file", vec![("path", text("/d/")), ("force", Value::Bool(true))]),
+            ("file", vec![("backup", text("/b")), ("path", text("/f")), ("content", text("c"))]),
+            ("svc", vec![("state", text("running"))]),
+            ("svc", vec![("session", Value::Bool(true)), ("startup", text("enabled"))]),
+            ("pkg", vec![]),
+        ];
+        for (kind, given) in kinds {
+            let spec = registry::find(kind).expect("it is there");
+            let mut fields = Fields::default();
+            for (name, value) in given {
+                fields.insert(name, value);
+            }
+            let place = Place { base: PathBuf::from("/") };
+            let resource = (spec.build)("it", fields, &place).expect("valid");
+            let text = Vertex::removal(resource.as_ref(), None).expect("it can be removed");
+            let json: Json = serde_json::from_str(&text).expect("JSON");
+            let removal = read(spec, &json["fields"]).expect("as it was written");
+            assert_eq!(Some(hash_of(&removal)), Vertex::thing(resource.as_ref()), "{text}");
+        }
+    }
 }

@@ -165,7 +165,7 @@ fn bury(
     tombs: &mut BTreeMap<Arc<str>, usize>,
 ) -> Fate {
     let text = owned.removal.as_deref().unwrap_or_default();
-    let number = match loaded.remove(identity, text) {
+    let number = match loaded.remove(identity, (owned.thing, text)) {
         Ok(number) => number,
         Err(why) => return Fate::Kept(Some(format!("it cannot be removed: {why}"))),
     };

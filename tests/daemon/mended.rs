@@ -80,6 +80,25 @@ fn a_daemon_takes_a_state_in_while_it_is_paused() {
     host.ask_daemon(&["state", "verify"]).exits(0);
 }
 
+/// B-19: how a thing is removed, and which thing that is, must agree: an export that somebody has edited removes nothing else.
+#[test]
+fn what_was_edited_removes_nothing_else() {
+    let host = Host::with(GRAPH);
+    host.apply().exits(0);
+    host.write("other", "of somebody else");
+    host.ask_daemon(&["state", "export", "$DIR/kept.json"]).exits(0);
+    let other = host.path("other").display().to_string();
+    let edited = host.read("kept.json").replace(&host.path("made").display().to_string(), &other);
+    assert!(edited.contains(&other), "{edited}");
+    host.write("kept.json", &edited);
+    host.ask_daemon(&["state", "import", "$DIR/kept.json"]).exits(0);
+    host.graph(EMPTIER)
+        .apply()
+        .prints("it cannot be removed: what is kept of how is of another thing");
+    assert_eq!(host.read("other"), "of somebody else");
+    assert!(host.exists("made"));
+}
+
 /// B-24: what is not sound, or nothing of ours, is not taken in, and all that is wrong with it is named.
 #[test]
 fn what_is_not_sound_is_not_taken_in() {
