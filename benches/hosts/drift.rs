@@ -94,11 +94,14 @@ pub(crate) struct Repairs {
     other: Vec<File>,
     dice: Dice,
     samples: (Sample, Sample),
+    /// The file of the first repair: one after the other has its turn, so that none is damaged so often that it is a fight.
+    first: usize,
     count: u64,
 }
 
 impl Repairs {
-    pub(crate) fn new(calm: &Tree, other: &Tree) -> Result<Self, Failure> {
+    /// From this file on.
+    pub(crate) fn new(calm: &Tree, other: &Tree, first: usize) -> Result<Self, Failure> {
         let files = |tree: &Tree| Graph::read(&tree.graph).map(|graph| graph.resources.file);
         let dice = Dice(88_172_645_463_325_252);
         Ok(Self {
@@ -106,13 +109,14 @@ impl Repairs {
             other: files(other)?,
             dice,
             samples: <_>::default(),
+            first,
             count: 0,
         })
     }
 
     /// One in each.
     pub(crate) fn add(&mut self) -> Result<(), Failure> {
-        let at = usize::try_from(self.dice.below(self.calm.len() as u64))?;
+        let at = (self.first + usize::try_from(self.count)?) % self.calm.len();
         let (theirs, ours) = &mut self.samples;
         for (all, sample) in [(&self.calm, theirs), (&self.other, ours)] {
             std::thread::sleep(Duration::from_micros(20_000 + self.dice.below(20_000)));

@@ -43,7 +43,7 @@ pub(crate) fn readers(bench: &Bench, report: &mut Report) -> Result<(), Failure>
     followed.converged()?;
     let socket = tree.state.join("control.socket");
     let files = Graph::read(&tree.graph)?.resources.file;
-    let mut repairs = Repairs::new(&calm_tree, &tree)?;
+    let mut repairs = Repairs::new(&calm_tree, &tree, 0)?;
     for some in files.chunks(FILES / 5).take(bench.rounds(5)) {
         let followers = Followers::new(&socket)?;
         followers.fill(some)?;

@@ -42,6 +42,7 @@ mod rows;
 mod runs;
 mod settle;
 pub mod status;
+mod strays;
 mod sweep;
 mod table;
 mod tell;
@@ -303,7 +304,8 @@ impl Driver {
     fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        is_stopped || (self.settings.one_shot && loaded && self.engine.is_at_rest())
+        let is_idle = self.engine.is_at_rest() && self.undoing.is_idle();
+        is_stopped || (self.settings.one_shot && loaded && is_idle)
     }
 
     /// Waits for input or for the next moment at which something is due.
@@ -465,6 +467,7 @@ impl Driver {
             self.forget_strangers(&recalled);
             self.recall_parked(&recalled);
             self.forget_removals(&recalled);
+            self.sweep_strays();
             recall = self.table.recall(&recalled.resources);
             self.take_skipped_as_done(&recall, recalled.stamp);
             for id in silent.into_iter().chain(self.outdated_receivers()) {

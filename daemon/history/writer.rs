@@ -3,9 +3,10 @@
 use super::book::{Book, Job, Kept, Unwritten, milliseconds};
 use super::row::Stored;
 use super::{HistoryError, Limits, Reader, database};
+use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -21,6 +22,9 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// So much waits at most before who hands in more waits too.
 const QUEUE: usize = 256;
 
+/// More changes than are under way at once.
+const AT_ONCE: u64 = 256;
+
 /// How often it is looked for what has become too old.
 const TIDY: Duration = Duration::from_hours(1);
 
@@ -35,6 +39,8 @@ pub struct History {
     /// Told when the thread has ended though nobody asked it to.
     broken: Arc<Notify>,
     live: Live,
+    /// Whoever had it before did not come to an end, and nobody has asked yet where that was.
+    was_cut_off: AtomicBool,
 }
 
 /// The runs that have kept something and go on: none of it is let go of.
@@ -92,7 +98,11 @@ impl History {
     /// The same, by another clock.
     #[must_use]
     pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
+        let log = with_suffix(&database(&state_directory), "-wal");
+        // A clean end leaves none.
+        let was_cut_off = log.metadata().is_ok_and(|log| log.len() > 0);
         Arc::new(Self {
+            was_cut_off: AtomicBool::new(was_cut_off),
             state_directory,
             limits,
             clock,
@@ -128,6 +138,29 @@ impl History {
     /// Waits until the thread that writes it has ended though nobody asked it to; [`Self::tend`] starts another.
     pub async fn broken(&self) {
         self.broken.notified().await;
+    }
+
+    /// Whether whoever had it before was cut off, and nobody has asked yet where.
+    #[must_use]
+    pub fn was_cut_off(&self) -> bool {
+        self.was_cut_off.load(Ordering::SeqCst)
+    }
+
+    /// Where whoever had it before may have been cut off in the middle of a change: the directories of its last changes. Told once.
+    #[must_use]
+    pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
+        if !self.was_cut_off.swap(false, Ordering::SeqCst) {
+            return BTreeSet::new();
+        }
+        let listed = self.read().and_then(|reader| {
+            reader.map_or_else(|| Ok(Vec::new()), |reader| reader.entries(None, AT_ONCE))
+        });
+        let listed = listed.unwrap_or_else(|error| {
+            tracing::debug!(%error, "where the last changes were cannot be read");
+            Vec::new()
+        });
+        let paths = listed.into_iter().filter_map(|listed| Some(listed.entry()?.path));
+        paths.filter_map(|path| path.parent().map(Path::to_owned)).collect()
     }
 
     /// Why it cannot be written, as far as was tried.

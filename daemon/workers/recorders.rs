@@ -5,20 +5,26 @@ use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
 use crate::events::recorder::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// One that is declared in the settings.
 pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
     let (own, name) = (Arc::clone(shared), declared.name());
+    let said = Arc::new(Mutex::new(String::new()));
     let worker = shared.worker(&format!("recorder:{name}"), move |_, life: Life| {
         let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
+        let said = Arc::clone(&said);
         async move {
             let _present = Present::new(&shared.press.recorders);
+            let sink = sink(&declared).map_err(|why| {
+                tell_anew(&said, &name, &why);
+                Failure::again(why)
+            })?;
             let recorder = Recorder {
                 name: name.into(),
-                sink: sink(&declared).map_err(Failure::again)?,
+                sink,
                 stream: shared.stream.clone(),
                 state_directory: shared.state_directory.clone(),
                 turn: silence() / 3,
@@ -49,6 +55,15 @@ fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
             Box::new(ToWebhook::new(url, headers, Duration::from_secs(timeout))?)
         }
     })
+}
+
+/// Why it does not run: a line when that is another reason than before.
+fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
+    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    if *said != why {
+        tracing::warn!(event = "recorder", "{name}: does not run, and is tried again: {why}");
+        why.clone_into(&mut said);
+    }
 }
 
 /// Counted among those who still read the log.

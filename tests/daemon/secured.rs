@@ -64,3 +64,23 @@ fn a_server_that_is_not_trusted_is_told_nothing() {
         assert_eq!(daemon.ends(), 0);
     }
 }
+
+/// C-12: a recorder that cannot begin is said to once, not at each try; the host is held.
+#[test]
+fn a_recorder_that_cannot_begin_is_said_once() {
+    let host = Host::with(GRAPH);
+    let mut daemon = run(&host, "https://127.0.0.1:9/", "no certificate in it");
+    daemon.wait_for("converged");
+    let ill = || host.ask_daemon(&["status"]).stdout.contains("no certificates to trust");
+    host.wait_until("it is in the status", ill);
+    let before = host.read("a");
+    host.write("a", "drifted");
+    host.wait_until("it is held", || host.read("a") == before);
+    let said = || daemon.log().iter().filter(|line| line.message.contains("does not run")).count();
+    // By then it was tried again.
+    let tries = || host.ask_daemon(&["status"]).stdout.contains("next try in 2");
+    host.wait_until("it was tried again and again", tries);
+    assert_eq!(said(), 1, "{:#?}", daemon.log());
+    host.ask_daemon(&["stop"]).exits(0);
+    assert_eq!(daemon.ends(), 0);
+}

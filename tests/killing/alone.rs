@@ -4,6 +4,7 @@ use crate::calls::{is_whole, report};
 use crate::host::Host;
 use crate::tracer::{self, Act};
 use steadfast::store::SqliteStore;
+use steadfast_resources::host::files::is_temporary;
 
 const GRAPH: &str = r#"
 graph: killed
@@ -57,10 +58,14 @@ fn undone_until(number: usize, after: bool) -> Found {
     assert_eq!(host.read("f"), content, "{at}");
     daemon.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0, "{at}");
+    let beside = std::fs::read_dir(host.path("")).expect("listed");
+    let names = beside.map(|entry| entry.expect("an entry").file_name());
+    let left: Vec<_> = names.filter(|name| is_temporary(name)).collect();
+    assert!(left.is_empty(), "{at}: {left:?}");
     found
 }
 
-/// F-1: what was put back is not reverted by the next daemon, wherever the command was killed that did it.
+/// F-1, S-5: what was put back is not reverted by the next daemon, wherever the command was killed that did it; no temporary name is left.
 #[test]
 fn an_undo_by_itself() {
     let step = if is_whole() { 1 } else { 3 };
