@@ -34,7 +34,10 @@ pub(crate) fn led(mut shape: Shape, chance: &mut Chance) -> Shape {
         let is_loop = matches!(&thing, Thing::Link { target, .. } if path.ends_with(target) || path == Path::new(target));
         let name = format!("k{number}");
         if !is_taken && !is_loop && !shape.former.values().any(|former| *former == name) {
-            shape.resources.entry(name).or_insert(Declared { thing, meta: Meta::default() });
+            shape
+                .resources
+                .entry(name)
+                .or_insert_with(|| Declared { thing, meta: Meta::default() });
         }
     }
     shape.join(chance);

@@ -69,7 +69,7 @@ pub(super) fn meetings(subjects: &[Subject]) -> Vec<(VertexId, Vec<VertexId>)> {
     let touched = Touched::of(&walked);
     let mut met: Vec<BTreeSet<VertexId>> =
         walked.iter().enumerate().map(|(at, one)| touched.meets(at, one)).collect();
-    touched.inside(&walked, &mut met);
+    inside(&walked, &mut met);
     spared(&walked, &mut met);
     let each = walked.iter().zip(met).filter(|(_, others)| !others.is_empty());
     each.map(|(one, others)| (one.subject.id, others.into_iter().collect())).collect()
@@ -219,27 +219,27 @@ impl<'w> Touched<'w> {
             && is_beyond
             && becomes == Some(&Becomes::Directory)
     }
+}
 
-    /// Adds who changes anything in a directory of which all counts.
-    fn inside(&self, walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
-        let mut whole: HashMap<Ground, Vec<usize>> = HashMap::new();
-        for (at, one) in walked.iter().enumerate() {
-            for ground in one.whole() {
-                note(&mut whole, ground, at);
-            }
+/// Adds who changes anything in a directory of which all counts.
+fn inside(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
+    let mut whole: HashMap<Ground, Vec<usize>> = HashMap::new();
+    for (at, one) in walked.iter().enumerate() {
+        for ground in one.whole() {
+            note(&mut whole, ground, at);
         }
-        for other in walked.iter().filter(|other| other.subject.act != Act::Nothing) {
-            let above = other.ends().flat_map(|end| &end.above);
-            for at in above.filter_map(|ground| whole.get(ground)).flatten() {
-                let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
-                // What is removed first was in it: a plan knows that (`Plan::objection`).
-                let is_removed = other.subject.act == Act::Replaces
-                    && other.subject.becomes == Becomes::Nothing
-                    && one.subject.holds.is_none()
-                    && one.reads.is_empty();
-                if one.subject.id != other.subject.id && !is_removed && !one.leaves(other) {
-                    met.insert(other.subject.id);
-                }
+    }
+    for other in walked.iter().filter(|other| other.subject.act != Act::Nothing) {
+        let above = other.ends().flat_map(|end| &end.above);
+        for at in above.filter_map(|ground| whole.get(ground)).flatten() {
+            let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
+            // What is removed first was in it: a plan knows that (`Plan::objection`).
+            let is_removed = other.subject.act == Act::Replaces
+                && other.subject.becomes == Becomes::Nothing
+                && one.subject.holds.is_none()
+                && one.reads.is_empty();
+            if one.subject.id != other.subject.id && !is_removed && !one.leaves(other) {
+                met.insert(other.subject.id);
             }
         }
     }
