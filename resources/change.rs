@@ -26,6 +26,9 @@ pub struct Change {
     pub seal: u64,
     /// Nothing of it is there yet: once this is done, it is ours (B-17).
     pub creates: bool,
+    /// What is at the path that it claims is another thing afterwards, or none: made, written anew or gone, not merely given other
+    /// attributes.
+    pub replaces: bool,
     /// What the kind's own `apply` wants to find again (the premise of the check).
     pub premise: Box<dyn Any + Send>,
 }

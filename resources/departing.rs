@@ -7,7 +7,7 @@ use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
 use crate::host::files::{Mounts, Ways};
 use crate::permit::Permit;
-use crate::resource::{Answer, Ask, Nature, Resource, Seat};
+use crate::resource::{Answer, Ask, Becomes, Nature, Resource, Seat};
 use crate::source::{Claim, Source};
 use crate::spec::Invalid;
 use crate::token::{Need, Token};
@@ -176,6 +176,14 @@ impl Resource for Departing {
 
     fn minds(&self) -> Option<&Path> {
         self.removal.minds()
+    }
+
+    fn becomes(&self) -> Becomes {
+        self.removal.becomes()
+    }
+
+    fn reads(&self) -> Vec<PathBuf> {
+        self.removal.reads()
     }
 
     fn grouping(&self) -> Option<Grouping> {

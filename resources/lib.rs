@@ -39,7 +39,7 @@ pub use receive::{
     fits,
 };
 pub use removal::Removal;
-pub use resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
+pub use resource::{Answer, Ask, Becomes, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use secret::{Seal, SealKey, Sealed, Secret};
 pub use source::{Claim, Source};
 pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};

@@ -53,6 +53,17 @@ pub trait Resource: Debug + Send + Sync {
         None
     }
 
+    /// What is at the path that it claims, once it is as declared.
+    fn becomes(&self) -> Becomes {
+        Becomes::Other
+    }
+
+    /// Of which paths besides those that it claims its check says something else when they, or what is in them, are changed; links
+    /// are followed.
+    fn reads(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// The same resource, told which paths below the directory that it minds other resources claim, sorted. Called once, when
     /// the graph is whole; what it is told belongs to its definition.
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
@@ -120,6 +131,20 @@ pub trait Resource: Debug + Send + Sync {
         permit: &'a Permit,
         change: Change,
     ) -> Answer<'a, Outcome>;
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Becomes {
+    /// Nothing.
+    Nothing,
+    /// A directory.
+    Directory,
+    /// A link with this target.
+    Link(PathBuf),
+    /// Anything through which no path leads; or it cannot be told.
+    #[default]
+    Other,
 }
 
 /// What a check is asked.

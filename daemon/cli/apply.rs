@@ -10,7 +10,7 @@ use super::{args, log, pass, read, state, steps, text};
 use crate::config::Loaded;
 use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
 use crate::history::History;
-use crate::plan::Plan;
+use crate::plan::{Plan, Steps};
 use crate::signals::Signals;
 use crate::store::{Journal as StateJournal, Recalled};
 use serde_json::json;
@@ -136,7 +136,7 @@ fn as_planned(
 ) -> Result<Arc<dyn Guard>, Exit> {
     let still = plan.is_of(loaded).and_then(|()| {
         let whole = (loaded.clone(), graph);
-        let found = steps::find(whole, recalled.clone(), Arc::clone(key), runtime);
+        let found = steps::find(whole, recalled.clone(), (Arc::clone(key), runtime), Steps::new);
         found.is_still(plan)
     });
     match still {

@@ -4,6 +4,7 @@ use super::args::Drift;
 use super::exit::Exit;
 use super::text::out_json;
 use super::{args, log, read, steps};
+use crate::plan::Steps;
 use crate::store::Recalled;
 use std::sync::Arc;
 use steadfast_resources::{Kept, MintKey, Origin, Repeat};
@@ -28,7 +29,7 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
         vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
     });
     let whole = (loaded, &args.graph);
-    let found = steps::find(whole, Recalled::default(), Arc::new(key), runtime);
+    let found = steps::find(whole, Recalled::default(), (Arc::new(key), runtime), Steps::of_now);
     if args.json {
         out_json(&found.to_json());
     } else {

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::text::out_json;
 use super::{args, log, read, state, steps, text};
 use crate::config::Options;
-use crate::plan::Plan as Kept;
+use crate::plan::{Plan as Kept, Steps};
 use crate::store::{Recalled, SqliteStore};
 use crate::workers::readers;
 use serde_json::Value;
@@ -51,7 +51,7 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
     let whole = (loaded.clone(), &args.graph);
-    let found = steps::find(whole, recalled, Arc::new(key), runtime);
+    let found = steps::find(whole, recalled, (Arc::new(key), runtime), Steps::new);
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {

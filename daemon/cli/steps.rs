@@ -8,23 +8,23 @@ use crate::driver::{Finished, Parts};
 use crate::plan::{Action, Plan, Step, Steps, Unusable};
 use crate::store::Recalled;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steadfast_engine::{Holding, Standing};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
-/// Looks at a graph without changing anything.
+/// Looks at a graph without changing anything; `listen` makes the ear for what is told, given those that are `noop`.
 pub(super) fn find(
     (loaded, from): (Loaded, &Graph),
     recalled: Recalled,
-    key: Arc<MintKey>,
-    runtime: &Runtime,
+    (key, runtime): (Arc<MintKey>, &Runtime),
+    listen: fn(BTreeSet<Arc<str>>) -> Steps,
 ) -> Found {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let (loaded, noop) = loaded.planned();
-    let steps = Steps::new(noop);
+    let steps = listen(noop);
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
     let parts = Parts { host, key, journal, recalled, history, observing: None, audience };

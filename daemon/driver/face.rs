@@ -8,7 +8,7 @@ use crate::store::Deed;
 use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Counts, Mode, Slots, Standing};
+use steadfast_engine::{Counts, Mode, Slots, Standing, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Outcome, Repeat, Trouble, Verdict};
 
 /// Something for the driver.
@@ -24,6 +24,8 @@ pub enum Input {
     EndedParts(steadfast_engine::RunId, Vec<Outcome>),
     /// The journal has answered these tickets; with the reason where it could not keep them.
     Kept(Vec<u64>, Option<String>),
+    /// In a plan: of whom something else may be found by then, each with those that come in between.
+    Foreseen(Vec<(VertexId, Vec<VertexId>)>),
     /// An undo is over; with what was done by it.
     Undone(Option<Deed>),
     /// Sources of events.

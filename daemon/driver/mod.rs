@@ -13,6 +13,7 @@ mod exchange;
 mod face;
 mod farewell;
 mod finish;
+mod foresight;
 mod graph_change;
 mod groups;
 mod hindrances;
@@ -74,6 +75,7 @@ use crate::store::Recalled;
 use apart::Apart;
 use departed::Departed;
 use echo::Echo;
+use foresight::Foresight;
 use keeper::Keeper;
 use ownership::Ownership;
 use parking::Parking;
@@ -137,6 +139,8 @@ pub struct Driver {
     changed: BTreeSet<VertexId>,
     /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
     looks_back: bool,
+    /// What a plan is to say of changes that meet.
+    foresight: Foresight,
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
     /// What became of the last graph: taken, or why not.
@@ -238,6 +242,7 @@ impl Driver {
             apart: Apart::default(),
             changed: BTreeSet::new(),
             looks_back: false,
+            foresight: Foresight::default(),
             moved: Vec::new(),
             graph_change: None,
             fate: Err("there was none yet".to_owned()),
@@ -285,7 +290,7 @@ impl Driver {
         loop {
             self.inbox.take(&mut batch);
             if batch.is_empty() {
-                if self.is_over() && !self.look_once_more() {
+                if self.is_over() && !self.foresee() && !self.look_once_more() {
                     break;
                 }
                 if !self.is_over() {
@@ -304,8 +309,9 @@ impl Driver {
     fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        let is_idle = self.engine.is_at_rest() && self.undoing.is_idle();
-        is_stopped || (self.settings.one_shot && loaded && is_idle)
+        let is_idle = self.undoing.is_idle() && !self.foresight.is_asked();
+        let is_at_rest = self.engine.is_at_rest() && is_idle;
+        is_stopped || (self.settings.one_shot && loaded && is_at_rest)
     }
 
     /// Waits for input or for the next moment at which something is due.
@@ -393,6 +399,7 @@ impl Driver {
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            Input::Foreseen(met) => self.foreseen(met),
             Input::Undone(deed) => {
                 self.undoing.end();
                 self.tell_done(deed.as_slice());

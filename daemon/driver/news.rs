@@ -15,6 +15,11 @@ pub trait Audience: Send {
     fn wants_progress(&self) -> bool {
         false
     }
+
+    /// Whether a pass that changes nothing is to say what an apply would do: where the changes of others count.
+    fn wants_foresight(&self) -> bool {
+        false
+    }
 }
 
 /// How far a one-shot command has come.

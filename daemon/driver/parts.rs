@@ -114,6 +114,7 @@ impl Driver {
                         differences,
                         destructive: false,
                         creates: false,
+                        replaces: false,
                         seal: 0,
                         premise: Box::new(()),
                     });

@@ -212,6 +212,7 @@ impl Driver {
 
     /// Tells the engine what a check has found.
     pub(super) fn found(&mut self, run: RunId, verdict: Verdict) {
+        let foresees = self.foresees();
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
         let verdict = match verdict {
@@ -231,6 +232,9 @@ impl Driver {
             Verdict::Differs(change) => {
                 live.differences.clone_from(&change.differences);
                 (live.destructive, live.creates) = (change.destructive, change.creates);
+                if foresees {
+                    self.foresight.note(id, change.replaces);
+                }
                 live.change = Some(change);
                 steadfast_engine::Verdict::Differs
             }

@@ -184,6 +184,11 @@ impl Table {
         self.buried.insert(id);
     }
 
+    /// It is there, or will be, as it turns out.
+    pub(super) fn unbury(&mut self, id: VertexId) {
+        self.buried.remove(&id);
+    }
+
     /// Whether it was removed.
     pub(super) fn is_buried(&self, id: VertexId) -> bool {
         self.buried.contains(&id)

@@ -159,6 +159,7 @@ impl Engine {
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
             Event::Redo(id) => self.redo(id),
+            Event::Doubt { vertex, until } => self.doubt(vertex, until),
             Event::Checked(run, verdict) => self.checked(run, verdict),
             Event::Begun(run) => self.begun(run),
             Event::Refused(run) => self.refused(run),

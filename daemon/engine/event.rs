@@ -25,6 +25,13 @@ pub enum Event {
     Look(VertexId),
     /// The operator asks for a run, also of what runs once.
     Redo(VertexId),
+    /// In a plan: what was found of a vertex may be otherwise when it is applied, for another is changed by then.
+    Doubt {
+        /// Which.
+        vertex: VertexId,
+        /// The other.
+        until: VertexId,
+    },
     /// A check ended.
     Checked(RunId, Verdict),
     /// The intent is recorded: the apply may begin.

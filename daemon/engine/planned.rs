@@ -1,6 +1,6 @@
 //! E-11: what is supposed where nothing is changed: what would be refreshed, and what nobody can know yet.
 
-use crate::action::Holding;
+use crate::action::{Holding, Notice};
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
 use crate::meta::Check;
@@ -41,6 +41,47 @@ impl Engine {
         if self.vertex(id).is_some_and(|vertex| vertex.meta.planned) {
             self.suppose(id);
         }
+    }
+
+    /// In a plan: what was found of a vertex at rest is known no more before the other is changed. So it is with those that it would
+    /// refresh, which are asked again.
+    pub(crate) fn doubt(&mut self, id: VertexId, until: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        let is_told = !vertex.causes.any()
+            && match &vertex.phase {
+                Phase::Resting | Phase::Failed { .. } => true,
+                Phase::Held(holding) => {
+                    matches!(holding, Holding::WouldChange | Holding::WouldRefresh)
+                }
+                Phase::Running(_) | Phase::Delayed(_) => false,
+            };
+        if !vertex.meta.noop || !is_told {
+            return;
+        }
+        let holding = Holding::UnknownUntil(until);
+        vertex.phase = Phase::Held(holding);
+        vertex.failing = false;
+        self.touch(id);
+        self.diverge(id);
+        self.tell(Notice::Held(id, holding));
+        self.suppose_perhaps(id);
+    }
+
+    /// Whether one comes after the other.
+    #[must_use]
+    pub fn comes_after(&self, id: VertexId, other: VertexId) -> bool {
+        let (mut seen, mut next) = (BTreeSet::from([id]), vec![id]);
+        while let Some(at) = next.pop() {
+            for parent in self.topology.parents(at) {
+                if *parent == other {
+                    return true;
+                }
+                if seen.insert(*parent) {
+                    next.push(*parent);
+                }
+            }
+        }
+        false
     }
 
     /// In a plan: the parent whose change would refresh it, where nobody knows whether that will change, and nothing but this

@@ -117,6 +117,7 @@ mod tests {
             destructive: false,
             seal: 0,
             creates: false,
+            replaces: false,
             premise: Box::new(()),
         })
     }

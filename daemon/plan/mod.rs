@@ -75,13 +75,21 @@ struct Heard {
     steps: Mutex<Vec<Step>>,
     /// Those that would be left alone by an apply too.
     noop: BTreeSet<Arc<str>>,
+    /// What an apply would do is asked for, not only what differs now.
+    foresees: bool,
 }
 
 impl Steps {
     /// For a graph in which these are declared `noop`.
     #[must_use]
     pub fn new(noop: BTreeSet<Arc<str>>) -> Self {
-        Self(Arc::new(Heard { steps: Mutex::default(), noop }))
+        Self(Arc::new(Heard { steps: Mutex::default(), noop, foresees: true }))
+    }
+
+    /// The same where it is asked what differs now.
+    #[must_use]
+    pub fn of_now(noop: BTreeSet<Arc<str>>) -> Self {
+        Self(Arc::new(Heard { steps: Mutex::default(), noop, foresees: false }))
     }
 
     /// All of them, in no particular order.
@@ -110,6 +118,8 @@ impl Audience for Steps {
             Holding::WouldChange if *destructive => Action::Remove,
             Holding::WouldChange => Action::Change,
         };
+        let is_shown = action != Action::Held || matches!(holding, Holding::Window(_));
+        let until = until.filter(|_| is_shown);
         let step = Step {
             resource: (*identity).to_owned(),
             action,
@@ -122,5 +132,9 @@ impl Audience for Steps {
         // A vertex may be held again for a further cause: the last word counts.
         steps.retain(|known| known.resource != step.resource);
         steps.push(step);
+    }
+
+    fn wants_foresight(&self) -> bool {
+        self.0.foresees
     }
 }

@@ -159,6 +159,7 @@ impl Resource for Password {
                 differences,
                 destructive: false,
                 creates: false,
+                replaces: false,
                 seal: 0,
                 premise,
             })

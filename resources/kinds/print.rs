@@ -71,6 +71,7 @@ pub(super) fn said(ask: &Ask, text: &str) -> Verdict {
         destructive: false,
         seal: 0,
         creates: false,
+        replaces: false,
         premise: Box::new(()),
     })
 }

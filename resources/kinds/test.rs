@@ -137,6 +137,7 @@ impl Resource for Test {
                 destructive: false,
                 seal: 0,
                 creates: false,
+                replaces: false,
                 premise: Box::new(()),
             })
         })

@@ -87,6 +87,7 @@ impl Resource for Timer {
             destructive: false,
             seal: 0,
             creates: false,
+            replaces: false,
             premise: Box::new(premise),
         };
         Box::pin(async { Verdict::Differs(change) })

@@ -54,6 +54,7 @@ impl Thing {
             destructive: false,
             seal: 0,
             creates: true,
+            replaces: false,
             premise: Box::new(()),
         })
     }

@@ -133,18 +133,6 @@ impl Places {
         }
     }
 
-    /// Whose path leads elsewhere by a link that lies on the machine now: to what another resource is about too, or through what another
-    /// is to replace. A plan does not see that (docs/gaps.md).
-    pub(crate) fn led(&self) -> BTreeSet<&str> {
-        let is_led = |path: &PathBuf| {
-            let mut above = path.ancestors().skip(1);
-            here().look(|tree| {
-                above.any(|path| tree.at(path).is_some_and(|node| is_link(&node.what)))
-            })
-        };
-        self.0.iter().filter(|(_, path)| is_led(path)).map(|(name, _)| name.as_str()).collect()
-    }
-
     /// What was to be gone and is there.
     pub(crate) fn left_behind(&self, steps: &[Step], not_done: &BTreeSet<&str>) -> Vec<String> {
         let leaves = steps.iter().filter(|step| step.leaves && step.action == Action::Remove);

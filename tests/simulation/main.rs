@@ -10,6 +10,7 @@ mod compared;
 mod ground;
 mod leased;
 mod leaving;
+mod led;
 mod life;
 mod listener;
 mod machinery;

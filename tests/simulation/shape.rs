@@ -229,7 +229,7 @@ impl Shape {
     }
 
     /// Puts edges in: those that must be, and some more.
-    fn join(&mut self, chance: &mut Chance) {
+    pub(crate) fn join(&mut self, chance: &mut Chance) {
         let names: Vec<String> = self.resources.keys().cloned().collect();
         for name in &names {
             for other in self.needs(name) {

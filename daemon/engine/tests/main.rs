@@ -26,6 +26,7 @@ mod durable;
 mod fights;
 mod groups;
 mod parties;
+mod planned;
 mod races;
 mod rules;
 mod shapes;

@@ -183,6 +183,7 @@ impl Exec {
                 destructive: false,
                 seal: 0,
                 creates: false,
+                replaces: false,
                 premise: Box::new(()),
             }),
             Err(trouble) => Verdict::Unknown(trouble),
@@ -201,6 +202,10 @@ impl Resource for Exec {
 
     fn trusts(&self) -> Vec<PathBuf> {
         self.trusted()
+    }
+
+    fn reads(&self) -> Vec<PathBuf> {
+        self.guards.creates.iter().chain(&self.guards.mtimes).cloned().collect()
     }
 
     fn watch(&self) -> Vec<Source> {

@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::look::{Look, Want};
 use super::lost;
-use super::plan::{Found, Premise};
+use super::plan::{Found, Plan, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
 use crate::change::{Change, Verdict};
@@ -34,6 +34,7 @@ impl File {
                 differences: found.differences,
                 destructive: found.destructive,
                 creates: found.premise.top.as_ref().is_some_and(|top| top.found.is_none()),
+                replaces: found.premise.top.as_ref().is_some_and(Plan::replaces),
                 premise: Box::new(found.premise),
             }),
             Err(trouble) => Verdict::Unknown(trouble),

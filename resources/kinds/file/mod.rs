@@ -23,7 +23,7 @@ use crate::host::files::denies_others;
 use crate::permit::Permit;
 use crate::receive::Receives;
 use crate::removal::Removal;
-use crate::resource::{Answer, Ask, Resource};
+use crate::resource::{Answer, Ask, Becomes, Resource};
 use crate::source::{Claim, Source};
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::token::{Need, Token};
@@ -258,6 +258,19 @@ impl Resource for File {
 
     fn minds(&self) -> Option<&Path> {
         self.holds_below().then_some(&self.path)
+    }
+
+    fn becomes(&self) -> Becomes {
+        match &self.shape {
+            Shape::Absent => Becomes::Nothing,
+            Shape::Directory(_) => Becomes::Directory,
+            Shape::Link(target) => Becomes::Link(target.into()),
+            Shape::Regular(_) | Shape::IfThere { .. } => Becomes::Other,
+        }
+    }
+
+    fn reads(&self) -> Vec<PathBuf> {
+        self.copied().to_vec()
     }
 
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {

@@ -13,11 +13,9 @@ impl File {
         path.into_iter().chain(Token::unit_of(&self.path)).collect()
     }
 
-    /// What others must not be able to change: what is copied, and what judges it.
-    pub(super) fn trusted(&self) -> Vec<PathBuf> {
-        let copied = match &self.shape {
-            // Its owner may change the copy anyway.
-            _ if self.owner.is_some() => &[],
+    /// What it is copied from.
+    pub(super) fn copied(&self) -> &[PathBuf] {
+        match &self.shape {
             Shape::Regular(Body::Source(path)) | Shape::Directory(Some(path)) => {
                 std::slice::from_ref(path)
             }
@@ -27,7 +25,13 @@ impl File {
             | Shape::Link(_)
             | Shape::Absent
             | Shape::IfThere { .. } => &[],
-        };
+        }
+    }
+
+    /// What others must not be able to change: what is copied, and what judges it.
+    pub(super) fn trusted(&self) -> Vec<PathBuf> {
+        // Its owner may change the copy anyway.
+        let copied = if self.owner.is_some() { &[] } else { self.copied() };
         let program = self.rare().validate.first().map(PathBuf::from);
         copied.iter().cloned().chain(program.filter(|program| program.is_absolute())).collect()
     }

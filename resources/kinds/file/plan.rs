@@ -18,6 +18,13 @@ pub(super) struct Plan {
     pub(super) work: Work,
 }
 
+impl Plan {
+    /// Whether another thing is at its path afterwards, or none.
+    pub(super) fn replaces(&self) -> bool {
+        !matches!(self.work, Work::Attributes(_))
+    }
+}
+
 /// What has to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Work {

@@ -80,6 +80,7 @@ fn verdict(
         differences,
         destructive: goes,
         creates,
+        replaces: false,
         seal: 0,
         premise: Box::new(()),
     })

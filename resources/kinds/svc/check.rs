@@ -59,6 +59,7 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
             destructive: false,
             seal: 0,
             creates: svc.creates(&plan),
+            replaces: false,
             premise: Box::new(plan),
         }),
     }

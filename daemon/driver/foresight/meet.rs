@@ -1,0 +1,395 @@
+//! Whose changes meet: compared by the directories and names on the way of each path, whatever it is called.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::path::PathBuf;
+use steadfast_engine::VertexId;
+use steadfast_resources::Becomes;
+use steadfast_resources::host::files::{Coming, End, Ground, Lead, Leads, Name};
+
+/// So often links that are to come may lead what is to come elsewhere.
+const ROUNDS_AT_MOST: usize = 40;
+
+/// What would be done to the thing at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Nothing,
+    /// It is given other attributes, or what is in it is changed.
+    Alters,
+    /// It is made, written anew or removed.
+    Replaces,
+    /// Nobody knows: any of these.
+    Unsure,
+}
+
+/// A resource that has paths.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) id: VertexId,
+    pub(super) act: Act,
+    /// What it claims.
+    pub(super) own: Vec<PathBuf>,
+    /// What else its check looks at, with all that is in it.
+    pub(super) reads: Vec<PathBuf>,
+    /// The directory of which it holds all that nobody else claims.
+    pub(super) holds: Option<PathBuf>,
+    pub(super) becomes: Becomes,
+    /// It is as declared.
+    pub(super) is_settled: bool,
+    /// It removes what has left the graph, unless the graph holds that under another path.
+    pub(super) removes: bool,
+}
+
+impl Subject {
+    fn replaces(&self) -> bool {
+        matches!(self.act, Act::Replaces | Act::Unsure)
+    }
+
+    /// What would come to its path that leads on.
+    fn coming(&self) -> Option<Coming> {
+        match &self.becomes {
+            _ if !self.replaces() => None,
+            Becomes::Directory => Some(Coming::Directory),
+            Becomes::Link(target) => Some(Coming::Link(target.clone())),
+            Becomes::Nothing | Becomes::Other => None,
+        }
+    }
+}
+
+/// Where the paths of a subject lead.
+struct Walked<'s> {
+    subject: &'s Subject,
+    own: Vec<Lead>,
+    reads: Vec<Lead>,
+}
+
+/// Of each whose check may find something else once others are changed, these others; by number.
+pub(super) fn meetings(subjects: &[Subject]) -> Vec<(VertexId, Vec<VertexId>)> {
+    let walked = walk(subjects);
+    let touched = Touched::of(&walked);
+    let mut met: Vec<BTreeSet<VertexId>> =
+        walked.iter().enumerate().map(|(at, one)| touched.meets(at, one)).collect();
+    inside(&walked, &mut met);
+    spared(&walked, &mut met);
+    let each = walked.iter().zip(met).filter(|(_, others)| !others.is_empty());
+    each.map(|(one, others)| (one.subject.id, others.into_iter().collect())).collect()
+}
+
+/// Walks all paths, as they lead now and as they may when what is to come has come.
+fn walk(subjects: &[Subject]) -> Vec<Walked<'_>> {
+    let mut leads = Leads::default();
+    let coming = subjects.iter().filter_map(|one| Some((one.own.first()?, one.coming()?)));
+    let mut coming: Vec<(&PathBuf, Coming)> = coming.collect();
+    // What is made in another that is made comes after it; only links may lead back.
+    coming.sort_by_key(|(path, _)| *path);
+    for _ in 0..ROUNDS_AT_MOST {
+        let mut is_new = false;
+        for (path, coming) in &coming {
+            for name in leads.of(path, false).ends.iter().filter_map(|end| end.name.as_ref()) {
+                is_new |= leads.expect(name, coming.clone());
+            }
+        }
+        if !is_new {
+            break;
+        }
+    }
+    let mut each = |paths: &[PathBuf], follow| -> Vec<Lead> {
+        paths.iter().map(|path| leads.of(path, follow)).collect()
+    };
+    let walked = subjects.iter().map(|subject| Walked {
+        subject,
+        own: each(&subject.own, false),
+        reads: each(&subject.reads, true),
+    });
+    walked.collect()
+}
+
+impl Walked<'_> {
+    /// The ends of what it claims.
+    fn ends(&self) -> impl Iterator<Item = &End> {
+        self.own.iter().flat_map(|lead| &lead.ends)
+    }
+
+    fn replaces(&self) -> bool {
+        self.subject.replaces()
+    }
+
+    /// Of a directory: whether it goes, or anything in it.
+    fn changes_what_is_in_it(&self) -> bool {
+        self.replaces() || self.subject.holds.is_some()
+    }
+
+    /// The directories of which all that is in them counts.
+    fn whole(&self) -> impl Iterator<Item = Ground> {
+        let subject = self.subject;
+        let is_whole = subject.holds.is_some() || subject.act == Act::Replaces;
+        let own = self.ends().filter(move |_| is_whole);
+        own.chain(self.reads.iter().flat_map(|lead| &lead.ends)).filter_map(directory)
+    }
+
+    /// Whether this other is one that it leaves alone in the directory that it holds: declared there by its path, and found there.
+    fn leaves(&self, other: &Self) -> bool {
+        let is_below = |directory: &PathBuf| {
+            other.subject.own.iter().all(|path| path.starts_with(directory))
+                && other.ends().all(|end| end.is_straight)
+        };
+        self.subject.holds.as_ref().is_some_and(is_below)
+    }
+}
+
+fn directory(end: &End) -> Option<Ground> {
+    let thing = end.thing.filter(|thing| thing.is_directory)?;
+    Some(Ground::There(thing.identity))
+}
+
+/// What would be changed, and by whom: places in the list of those that were walked.
+struct Touched<'w> {
+    walked: &'w [Walked<'w>],
+    /// Names at which another thing, or none, will be.
+    names: HashMap<&'w Name, Vec<usize>>,
+    /// Things that will be otherwise.
+    things: HashMap<(u64, u64), Vec<usize>>,
+    /// Directories that go, or in which anything may be changed.
+    grounds: HashMap<Ground, Vec<usize>>,
+}
+
+impl<'w> Touched<'w> {
+    fn of(walked: &'w [Walked<'w>]) -> Self {
+        let (names, things) = (HashMap::new(), HashMap::new());
+        let mut touched = Self { walked, names, things, grounds: HashMap::new() };
+        for (at, one) in walked.iter().enumerate() {
+            if one.subject.act == Act::Nothing {
+                continue;
+            }
+            for end in one.ends() {
+                if let Some(thing) = end.thing {
+                    note(&mut touched.things, thing.identity, at);
+                }
+                if one.replaces()
+                    && let Some(name) = &end.name
+                {
+                    note(&mut touched.names, name, at);
+                }
+                if let Some(ground) = directory(end)
+                    && one.changes_what_is_in_it()
+                {
+                    note(&mut touched.grounds, ground, at);
+                }
+            }
+        }
+        touched
+    }
+
+    /// Who changes what this one's check looks at.
+    fn meets(&self, at: usize, one: &Walked<'_>) -> BTreeSet<VertexId> {
+        let mut met: BTreeSet<usize> = BTreeSet::new();
+        let own = one.own.iter().map(|lead| (lead, true));
+        for (lead, is_own) in own.chain(one.reads.iter().map(|lead| (lead, false))) {
+            for name in &lead.names {
+                let others = self.names.get(name).into_iter().flatten();
+                met.extend(others.filter(|other| !self.is_mere_room(one, (lead, name), **other)));
+            }
+            for end in &lead.ends {
+                let others = end.thing.and_then(|thing| self.things.get(&thing.identity));
+                let is_room = !is_own && directory(end).is_some();
+                met.extend(others.into_iter().flatten().filter(|other| {
+                    // Who reads what is in it does not mind its mode.
+                    !is_room || self.get(**other).is_some_and(Walked::changes_what_is_in_it)
+                }));
+                let others = end.above.iter().filter_map(|ground| self.grounds.get(ground));
+                met.extend(others.flatten().filter(|other| {
+                    self.get(**other).is_some_and(|other| other.replaces() || !other.leaves(one))
+                }));
+            }
+        }
+        met.remove(&at);
+        met.into_iter().filter_map(|other| Some(self.get(other)?.subject.id)).collect()
+    }
+
+    fn get(&self, at: usize) -> Option<&Walked<'w>> {
+        self.walked.get(at)
+    }
+
+    /// One that finds nothing on its way to be as declared finds nothing in a new directory either.
+    fn is_mere_room(&self, one: &Walked<'_>, (lead, name): (&Lead, &Name), other: usize) -> bool {
+        let becomes = self.get(other).map(|other| &other.subject.becomes);
+        let is_beyond = matches!(name.0, Ground::Expected(_)) || lead.gap.as_ref() == Some(name);
+        one.subject.is_settled
+            && lead.gap.is_some()
+            && is_beyond
+            && becomes == Some(&Becomes::Directory)
+    }
+}
+
+/// Adds who changes anything in a directory of which all counts.
+fn inside(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
+    let mut whole: HashMap<Ground, Vec<usize>> = HashMap::new();
+    for (at, one) in walked.iter().enumerate() {
+        for ground in one.whole() {
+            note(&mut whole, ground, at);
+        }
+    }
+    for other in walked.iter().filter(|other| other.subject.act != Act::Nothing) {
+        let above = other.ends().flat_map(|end| &end.above);
+        for at in above.filter_map(|ground| whole.get(ground)).flatten() {
+            let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
+            // What is removed first was in it: a plan knows that (`Plan::objection`).
+            let is_removed = other.subject.act == Act::Replaces
+                && other.subject.becomes == Becomes::Nothing
+                && one.subject.holds.is_none()
+                && one.reads.is_empty();
+            if one.subject.id != other.subject.id && !is_removed && !one.leaves(other) {
+                met.insert(other.subject.id);
+            }
+        }
+    }
+}
+
+/// What has left the graph is left alone where the graph holds it under another path: who meets that path meets it.
+fn spared(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
+    if walked.iter().all(|one| !one.subject.removes) {
+        return;
+    }
+    let (mut names, mut inside) = (HashMap::new(), HashMap::new());
+    for (at, one) in walked.iter().enumerate().filter(|(_, one)| !one.subject.removes) {
+        for end in one.ends() {
+            if let Some(name) = &end.name {
+                note(&mut names, name, at);
+            }
+            for ground in &end.above {
+                note(&mut inside, *ground, at);
+            }
+        }
+    }
+    for (at, one) in walked.iter().enumerate().filter(|(_, one)| one.subject.removes) {
+        let mut more = BTreeSet::new();
+        for end in one.ends() {
+            let same = end.name.as_ref().and_then(|name| names.get(name));
+            let below = directory(end).and_then(|ground| inside.get(&ground));
+            for holder in same.into_iter().chain(below).flatten() {
+                more.extend(met.get(*holder).into_iter().flatten().copied());
+            }
+        }
+        more.remove(&one.subject.id);
+        if let Some(met) = met.get_mut(at) {
+            met.extend(more);
+        }
+    }
+}
+
+fn note<K: Eq + Hash>(index: &mut HashMap<K, Vec<usize>>, key: K, at: usize) {
+    let all = index.entry(key).or_default();
+    if all.last() != Some(&at) {
+        all.push(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    fn subject(id: u32, path: PathBuf, act: Act, becomes: Becomes) -> Subject {
+        Subject {
+            id: VertexId(id),
+            act,
+            own: vec![path],
+            reads: Vec::new(),
+            holds: None,
+            becomes,
+            is_settled: act == Act::Nothing,
+            removes: false,
+        }
+    }
+
+    /// Directories `one` and `two` with a file `f` in each, and a link `l` to the first.
+    fn host() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one", "two"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("f"), name).unwrap();
+        }
+        symlink("one", folder.path().join("l")).unwrap();
+        folder
+    }
+
+    fn met(subjects: &[Subject]) -> Vec<(u32, Vec<u32>)> {
+        let numbers = |all: Vec<VertexId>| all.into_iter().map(|id| id.0).collect();
+        meetings(subjects).into_iter().map(|(id, others)| (id.0, numbers(others))).collect()
+    }
+
+    /// F-16: what is written through a link that another turns may be written where a third one is.
+    #[test]
+    fn a_link_that_is_turned_may_lead_to_what_another_declares() {
+        let host = host();
+        let path = |name: &str| host.path().join(name);
+        let turned = Becomes::Link("two".into());
+        let subjects = [
+            subject(0, path("l"), Act::Replaces, turned),
+            subject(1, path("l/f"), Act::Unsure, Becomes::Other),
+            subject(2, path("two/f"), Act::Nothing, Becomes::Other),
+            subject(3, path("one/g"), Act::Nothing, Becomes::Other),
+        ];
+        assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![1])]);
+    }
+
+    /// F-16: two paths into a directory that is yet to be made lead to one thing.
+    #[test]
+    fn two_paths_into_what_is_to_be_made_meet() {
+        let host = host();
+        let path = |name: &str| host.path().join(name);
+        symlink("new", path("k")).unwrap();
+        let subjects = [
+            subject(0, path("new"), Act::Replaces, Becomes::Directory),
+            subject(1, path("new/deep"), Act::Unsure, Becomes::Directory),
+            subject(2, path("new/deep/f"), Act::Unsure, Becomes::Other),
+            subject(3, path("k/deep/f"), Act::Nothing, Becomes::Nothing),
+            subject(4, path("new/deep/g"), Act::Nothing, Becomes::Nothing),
+        ];
+        assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0, 1]), (3, vec![2])]);
+    }
+
+    /// F-16: another mode of a directory is nothing to what is in it; another mode of a file is to its other names.
+    #[test]
+    fn attributes_meet_at_one_thing_alone() {
+        let host = host();
+        let path = |name: &str| host.path().join(name);
+        std::fs::hard_link(path("one/f"), path("two/g")).unwrap();
+        let subjects = [
+            subject(0, path("one"), Act::Alters, Becomes::Directory),
+            subject(1, path("one/f"), Act::Alters, Becomes::Other),
+            subject(2, path("two/g"), Act::Nothing, Becomes::Other),
+            subject(3, path("two/f"), Act::Nothing, Becomes::Other),
+        ];
+        assert_eq!(met(&subjects), [(2, vec![1])]);
+    }
+
+    /// F-16: what a directory is held with leaves alone what is declared in it, unless a link has led there.
+    #[test]
+    fn who_holds_a_directory_meets_what_comes_there_by_a_link() {
+        let host = host();
+        let path = |name: &str| host.path().join(name);
+        let holds = |subject: Subject| Subject { holds: subject.own.first().cloned(), ..subject };
+        let subjects = [
+            holds(subject(0, path("one"), Act::Alters, Becomes::Directory)),
+            subject(1, path("one/f"), Act::Replaces, Becomes::Other),
+            subject(2, path("l/g"), Act::Replaces, Becomes::Other),
+        ];
+        assert_eq!(met(&subjects), [(0, vec![2]), (2, vec![0])]);
+    }
+
+    /// F-16, B-16: what has left the graph and is held under another path goes once that path leads elsewhere.
+    #[test]
+    fn what_is_spared_for_a_link_is_unknown_until_that_is_turned() {
+        let host = host();
+        let path = |name: &str| host.path().join(name);
+        let left = subject(2, path("one/f"), Act::Nothing, Becomes::Nothing);
+        let subjects = [
+            subject(0, path("l"), Act::Replaces, Becomes::Link("two".into())),
+            subject(1, path("l/f"), Act::Nothing, Becomes::Other),
+            Subject { removes: true, ..left },
+        ];
+        assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0])]);
+    }
+}

@@ -1,0 +1,139 @@
+//! In a plan: where the changes of several resources meet on the host, what is found of one before another is changed says nothing
+//! of what its apply will find. It is *unknown until* that other.
+//!
+//! Paths do not tell: one may lead through a link that another replaces, or two lead to one thing. So when all has been checked, the ways of
+//! all paths are walked once, by a thread, and compared (`meet`); that may leave more unknown, and is done again.
+
+mod meet;
+
+use super::runs::guarded;
+use super::{Driver, Input};
+use meet::{Act, Subject, meetings};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
+use steadfast_resources::{Claim, Seat};
+
+/// How far that has come.
+#[derive(Debug, Default)]
+pub(super) struct Foresight {
+    /// Who differs, and whether what is at its path would be replaced.
+    differing: HashMap<VertexId, bool>,
+    is_asked: bool,
+    /// No more is unknown than was.
+    is_over: bool,
+}
+
+impl Foresight {
+    /// A check has found a difference.
+    pub(super) fn note(&mut self, id: VertexId, replaces: bool) {
+        self.differing.insert(id, replaces);
+    }
+
+    /// Whether an answer is to come.
+    pub(super) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+}
+
+impl Driver {
+    /// Whether this is a plan.
+    pub(super) fn foresees(&self) -> bool {
+        self.settings.one_shot && self.audience.wants_foresight()
+    }
+
+    /// Asks whose changes meet, where anything would be changed. Answers whether there is something to wait for.
+    pub(super) fn foresee(&mut self) -> bool {
+        let is_done = self.foresight.is_over || self.engine.mode() == Mode::Stopped;
+        if is_done || !self.foresees() {
+            return false;
+        }
+        let subjects = self.subjects();
+        if subjects.iter().all(|subject| subject.act == Act::Nothing) {
+            return false;
+        }
+        self.foresight.is_asked = true;
+        let work = async move {
+            let met = guarded(Box::pin(async move { meetings(&subjects) })).await;
+            // A bug: the plan is as good as it was.
+            Input::Foreseen(met.unwrap_or_else(|trouble| {
+                tracing::error!("the ways of paths were not compared: {trouble}");
+                Vec::new()
+            }))
+        };
+        self.hands.run(Seat::Thread, false, Box::pin(work));
+        true
+    }
+
+    /// All that has paths, and what it would do to them.
+    fn subjects(&self) -> Vec<Subject> {
+        let ids = self.table.ids().chain(self.table.buried());
+        ids.filter_map(|id| self.subject(id)).collect()
+    }
+
+    fn subject(&self, id: VertexId) -> Option<Subject> {
+        let (entry, standing) = (self.table.get(id)?, self.standing(id)?);
+        // Whose path hangs must not be looked at.
+        if matches!(standing, Standing::Stuck(..)) {
+            return None;
+        }
+        let path = |claim| match claim {
+            Claim::Path(path) => Some(path),
+            Claim::Unit { .. } | Claim::Package(_) => None,
+        };
+        let resource = &entry.resource;
+        let own: Vec<PathBuf> = resource.claims().into_iter().filter_map(path).collect();
+        let reads = resource.reads();
+        let has_paths = !own.is_empty() || !reads.is_empty();
+        has_paths.then(|| Subject {
+            id,
+            act: self.act(id, &standing, entry.meta.planned),
+            own,
+            reads,
+            holds: resource.minds().map(ToOwned::to_owned),
+            becomes: resource.becomes(),
+            is_settled: standing == Standing::Settled,
+            removes: entry.removes,
+        })
+    }
+
+    /// What an apply would do to the thing of a resource.
+    fn act(&self, id: VertexId, standing: &Standing, is_planned: bool) -> Act {
+        match standing {
+            _ if !is_planned => Act::Nothing,
+            Standing::Settled | Standing::Held(Holding::WouldRefresh | Holding::Window(_)) => {
+                Act::Nothing
+            }
+            Standing::Held(Holding::WouldChange) => match self.foresight.differing.get(&id) {
+                Some(false) => Act::Alters,
+                Some(true) | None => Act::Replaces,
+            },
+            // Nobody knows.
+            _ => Act::Unsure,
+        }
+    }
+
+    /// Says of each whose finding is worth nothing until when that is so.
+    pub(super) fn foreseen(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
+        self.foresight.is_asked = false;
+        let mut is_new = false;
+        for (id, others) in met {
+            let is_told = matches!(
+                self.standing(id),
+                Some(
+                    Standing::Settled
+                        | Standing::Failed
+                        | Standing::Held(Holding::WouldChange | Holding::WouldRefresh)
+                )
+            );
+            let mut others = others.into_iter().filter(|_| is_told);
+            // What comes after it finds it done.
+            let until = others.find(|other| !self.engine.comes_after(*other, id));
+            let Some(until) = until else { continue };
+            is_new = true;
+            self.table.unbury(id);
+            self.turn(Event::Doubt { vertex: id, until });
+        }
+        self.foresight.is_over = !is_new;
+    }
+}

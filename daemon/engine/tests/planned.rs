@@ -1,0 +1,100 @@
+//! E-11: what a plan says of a vertex whose finding is worth nothing before another is changed.
+
+use crate::shape::{Shape, v};
+use std::collections::BTreeMap;
+use steadfast_engine::{
+    Action, Check, Engine, Event, Holding, Notice, RunId, Slots, Standing, Start, Swap, Tick,
+    Verdict, VertexId,
+};
+
+/// A plan in which these have been found so: 0 changes, 1 is as declared or not, 2 is refreshed by 1, 3 comes after 1.
+fn planned(found: Verdict) -> Engine {
+    let shape = Shape::of(4)
+        .notify(1, 2)
+        .edge(1, 3)
+        .nature(2, |nature| nature.check = Check::Events)
+        .all(|meta| (meta.noop, meta.planned) = (true, true));
+    let mut engine = Engine::new(Slots::default(), true);
+    let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
+    let begun = engine.handle(Tick(1), Event::Swap(swap));
+    let verdicts = [Verdict::Differs, found, Verdict::Differs, Verdict::Same];
+    let mut starts = starts(&begun);
+    while let Some(start) = starts.pop() {
+        let verdict = verdicts[start.vertex.0 as usize];
+        let next = engine.handle(Tick(2), Event::Checked(start.run, verdict));
+        starts.extend(self::starts(&next));
+    }
+    assert!(engine.is_at_rest());
+    engine
+}
+
+fn starts(actions: &[Action]) -> Vec<Start> {
+    let start = |action: &Action| match action {
+        Action::Start(start) => Some(*start),
+        _ => None,
+    };
+    actions.iter().filter_map(start).collect()
+}
+
+fn run_of(actions: &[Action], number: u32) -> RunId {
+    let start = starts(actions).into_iter().find(|start| start.vertex == v(number));
+    start.expect("it is asked").run
+}
+
+const UNKNOWN: Standing = Standing::Held(Holding::UnknownUntil(VertexId(0)));
+
+/// E-11: what was found is known no more, and whether it refreshes another is not known either.
+#[test]
+fn e11_what_is_in_doubt_is_unknown_with_whom_it_would_refresh() {
+    for found in [Verdict::Same, Verdict::Differs] {
+        let mut engine = planned(found);
+        let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
+        let notice = Notice::Held(v(1), Holding::UnknownUntil(v(0)));
+        assert!(told.contains(&Action::Tell(notice)), "{told:?}");
+        assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
+        let run = run_of(&told, 2);
+        drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Differs)));
+        let perhaps = Standing::Held(Holding::UnknownUntil(v(1)));
+        assert_eq!(engine.standing(v(2)), Some(perhaps), "{found:?}");
+        assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
+        assert!(engine.is_at_rest());
+    }
+}
+
+/// E-11: what could not be checked is unknown too, and those after it are looked at.
+#[test]
+fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
+    let mut engine = planned(Verdict::Unknown);
+    assert_eq!(engine.standing(v(1)), Some(Standing::Failed));
+    let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
+    assert_eq!(engine.standing(v(1)), Some(UNKNOWN));
+    assert_eq!(engine.counts().failed, 0);
+    let run = run_of(&told, 3);
+    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Same)));
+    assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
+}
+
+/// What is unknown already stays so until the same; where nothing is planned nothing is in doubt.
+#[test]
+fn a_doubt_is_said_once_and_in_plans_alone() {
+    let mut engine = planned(Verdict::Same);
+    drop(engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) }));
+    assert_eq!(engine.handle(Tick(4), Event::Doubt { vertex: v(1), until: v(3) }), []);
+    let mut engine = Engine::new(Slots::default(), true);
+    let graph = Shape::of(1).build();
+    let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
+    let begun = engine.handle(Tick(1), Event::Swap(swap));
+    drop(engine.handle(Tick(2), Event::Checked(run_of(&begun, 0), Verdict::Same)));
+    assert_eq!(engine.handle(Tick(3), Event::Doubt { vertex: v(0), until: v(0) }), []);
+}
+
+#[test]
+fn who_comes_after_whom_is_told_over_others() {
+    let graph = Shape::of(4).edge(0, 1).edge(1, 2).build();
+    let mut engine = Engine::new(Slots::default(), true);
+    let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
+    drop(engine.handle(Tick(1), Event::Swap(swap)));
+    assert!(engine.comes_after(v(2), v(0)) && engine.comes_after(v(1), v(0)));
+    assert!(!engine.comes_after(v(0), v(2)) && !engine.comes_after(v(3), v(0)));
+    assert!(!engine.comes_after(v(0), v(0)));
+}
