@@ -202,7 +202,16 @@ impl Driver {
             (_, other) => other,
         };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
+        if matches!(verdict, Verdict::Differs(_)) && self.is_remade(run) {
+            self.turn(Event::Remade(run));
+        }
         self.found(run, verdict);
+    }
+
+    /// Whether a run is made of something else than the last good one: somebody has changed that, and nothing was undone.
+    fn is_remade(&self, run: RunId) -> bool {
+        let Some(live) = self.runs.0.get(&run) else { return false };
+        live.made.get().is_some_and(|made| self.values.is_remade(&live.identity, made))
     }
 
     /// What a run was found on, where its differences do not tell all of it.
