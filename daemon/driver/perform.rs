@@ -158,9 +158,10 @@ impl Driver {
 
     fn begin(&mut self, intent: &Intent) {
         self.apart.begins(intent.vertex);
+        let in_fight = self.engine.is_contended(intent.vertex);
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
-            live.class = intent.class;
+            (live.class, live.in_fight) = (intent.class, in_fight);
         }
         let unheld = self.without_lease();
         let (created, is_lost) = match (&self.keeper, &unheld) {

@@ -53,6 +53,8 @@ pub(super) struct Live {
     pub(super) begun: bool,
     /// What sort of change it makes.
     pub(super) class: Class,
+    /// It is undone again and again.
+    pub(super) in_fight: bool,
     /// Its end is being recorded: it is told when that is durable.
     pub(super) closing: bool,
 }
@@ -117,6 +119,7 @@ impl Driver {
             took: Duration::ZERO,
             begun: false,
             class: Class::Intentional,
+            in_fight: false,
             closing: false,
         };
         let seat_and_count = (seat, live.parts.len());

@@ -7,7 +7,7 @@
 use crate::action::{Action, Class, Notice, Party};
 use crate::engine::Engine;
 use crate::ids::{Tick, VertexId};
-use crate::meta::{Conflict, Meta, SlotClass};
+use crate::meta::{Check, Conflict, Meta, SlotClass};
 use crate::timers::Timer;
 use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex, Watch};
 use std::collections::VecDeque;
@@ -265,7 +265,14 @@ impl Engine {
         let wanted = Causes::OPERATOR.and(Causes::VALUE);
         let asked = !vertex.done || run.causes.has(wanted);
         let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
-        if asked || follows { Class::Intentional } else { Class::Corrective }
+        if asked || follows {
+            return Class::Intentional;
+        }
+        // A deed of each start finds something to do each time, by what is declared; so does what it notifies.
+        let at_start = |vertex: &Vertex| vertex.nature.check == Check::EachStart;
+        let again = at_start(vertex) && run.causes.has(Causes::LOAD);
+        let with = run.refresh && by.is_some_and(at_start);
+        if !moved && (again || with) { Class::NotIdempotent } else { Class::Corrective }
     }
 
     /// Whether a run repairs drift: nobody asked for it, and it had been right under its present definition. A deed repairs nothing:

@@ -201,3 +201,39 @@ fn e20_a_secret_that_is_rotated_on_a_busy_host() {
     assert_eq!(standing(&world, 0), Standing::Settled);
     sound(&world);
 }
+
+/// E-20: what is done at each start finds something to do each time: that is not idempotent, by what is declared, and no fight; nor is
+/// what it notifies. The first time, and what is asked for, is intentional.
+#[test]
+fn e20_a_deed_of_each_start_is_not_idempotent() {
+    let deed = |nature: &mut steadfast_engine::Nature| {
+        (nature.check, nature.slot) = (Check::EachStart, SlotClass::Command);
+    };
+    let shape = Shape::of(2).notify(0, 1).nature(0, deed);
+    let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    for _ in 0..Meta::REVERSALS * 2 {
+        world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+        repair(&mut world, 0);
+        repair(&mut world, 1);
+        assert_eq!(standing(&world, 0), Standing::Settled);
+        assert_eq!(standing(&world, 1), Standing::Settled);
+        world.steps(&[Step::Crash { kept: 0 }]);
+    }
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+    for _ in 0..2 {
+        repair(&mut world, 0);
+        repair(&mut world, 1);
+        world.steps(&[Step::Redo(v(0))]);
+    }
+    repair(&mut world, 0);
+    repair(&mut world, 1);
+    for number in [0, 1] {
+        let all = classes(&world, number);
+        assert_eq!(all.first(), Some(&Class::Intentional));
+        let again = all.iter().skip(1).take(Meta::REVERSALS * 2 - 1);
+        assert!(again.eq(&[Class::NotIdempotent; Meta::REVERSALS * 2 - 1]), "{number}: {all:?}");
+    }
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Intentional), "it was asked for");
+    sound(&world);
+}
