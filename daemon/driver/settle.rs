@@ -8,13 +8,16 @@ use tokio::time::Instant;
 /// How long events of one write may lie apart.
 const MOMENT: Duration = Duration::from_millis(50);
 
+/// As what it is told.
+type Told = fn(VertexId) -> Event;
+
 /// Events that are told when their moment is over, and as what.
 #[derive(Debug, Default)]
-pub(super) struct Settling(BTreeMap<VertexId, (Instant, fn(VertexId) -> Event)>);
+pub(super) struct Settling(BTreeMap<VertexId, (Instant, Told)>);
 
 impl Settling {
     /// The first of them begins the moment; the others fall into it.
-    pub(super) fn put(&mut self, id: VertexId, now: Instant, event: fn(VertexId) -> Event) {
+    pub(super) fn put(&mut self, id: VertexId, now: Instant, event: Told) {
         self.0.entry(id).or_insert((now + MOMENT, event));
     }
 

@@ -26,10 +26,10 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
             Ask::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
-            Err(why) => match without_daemon(args, &wanted, &why)? {
-                true => return Ok(Exit::Well),
-                false => return nothing(args).await,
-            },
+            Err(why) => {
+                let is_told = without_daemon(args, &wanted, &why)?;
+                return if is_told { Ok(Exit::Well) } else { nothing(args).await };
+            }
         };
         let (mut ended, mut is_told) = (false, false);
         loop {
