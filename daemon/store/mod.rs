@@ -32,7 +32,6 @@ pub use sqlite::{Imported, Mended, SqliteStore, Verified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_resources::LONGEST_SPAN;
 use thiserror::Error;
 
 /// One thing to be kept. Identities are `kind[name]`.
@@ -223,11 +222,12 @@ pub struct PauseRecord {
 }
 
 impl PauseRecord {
-    /// How much of it is left at this time of the wall clock; of one that does not say how long it lasts, at most so much.
+    /// How much of it is left at this time of the wall clock: of one that does not say how long it lasts at most so much, and of none more
+    /// than the longest.
     #[must_use]
-    pub fn left(&self, wall: Duration, most: Duration) -> Duration {
+    pub fn left(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
         let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
-        left.min(self.lasts.map_or(most, Duration::from_secs)).min(LONGEST_SPAN)
+        left.min(self.lasts.map_or(most, Duration::from_secs)).min(longest)
     }
 }
 
