@@ -24,7 +24,7 @@ pub use faulty::{Call, Fault, Faulty};
 pub use journal::{Committed, Journal, Writer};
 pub use memory::MemoryStore;
 pub use mend::{Mend, inbox, mend};
-pub use order::{Deed, Order};
+pub use order::{Deed, Judged, Order};
 pub use owned::{Origin, Owned};
 pub use rules::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
 pub use sqlite::{Imported, Mended, SqliteStore, Verified};
