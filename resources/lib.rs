@@ -42,7 +42,7 @@ pub use removal::Removal;
 pub use resource::{Answer, Ask, Becomes, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use secret::{Seal, SealKey, Sealed, Secret};
 pub use source::{Claim, Source};
-pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec, Value};
 pub use token::{Need, Scope, Token};
 pub use transaction::{Grouping, Member, Transaction};
 pub use trouble::Trouble;

@@ -115,10 +115,10 @@ impl Recipe {
     #[must_use]
     pub fn watch(&self) -> Vec<Source> {
         let files = self.origins.iter().filter_map(|origin| match origin {
-            Origin::Secret(Supply::File(path)) => Some(path.clone()),
+            Origin::Secret(Supply::File(path)) => Some(Source::Supply(path.clone())),
             Origin::Secret(_) | Origin::Sent { .. } => None,
         });
-        files.map(|path| Source::Path { path, below: false }).collect()
+        files.collect()
     }
 
     /// The resource with what its origins have given. `before` tells what was received by its last good run, by slot.

@@ -14,6 +14,9 @@ pub enum Source {
         /// Also the entries of the directory.
         below: bool,
     },
+    /// Whatever happens to the file at this absolute path, of which something is made that the resource receives: a change of it is no
+    /// change of the resource.
+    Supply(PathBuf),
     /// Whatever happens to the directory at this absolute path and, however deep, in it: directories that come later too. Links
     /// in it are not followed, and what is mounted in it is left out.
     Tree(PathBuf),

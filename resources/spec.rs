@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A kind: its name, its fields, and how a resource is made of them.
 #[derive(Debug)]
@@ -22,6 +23,9 @@ pub struct Spec {
     /// Makes a resource, or says everything that is wrong at once. Reads nothing from the host but the text given to it.
     pub build: Build,
 }
+
+/// No span of time that is declared or asked for is longer: a year. What is longer is a mistake.
+pub const LONGEST_SPAN: Duration = Duration::from_hours(365 * 24);
 
 /// How a resource is made of its name, its fields and the place of its declaration.
 pub type Build = fn(&str, Fields, &Place) -> Result<Arc<dyn Resource>, Vec<Invalid>>;

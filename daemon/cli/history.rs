@@ -3,7 +3,7 @@
 use super::args;
 use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
-use super::{settings, state};
+use super::{asking, settings, state};
 use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
@@ -77,10 +77,24 @@ pub(super) fn history(args: &args::History) -> Exit {
             Listed::Unreadable(number) => out(format!("{number:>5}  not readable: {UNREADABLE}")),
         }
     }
-    if entries.is_empty() && !args.json {
-        out("nothing has been changed, as far as is kept");
-    }
-    Exit::Well
+    if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
+}
+
+/// Nothing is kept; of a resource that is none nothing ever was.
+fn nothing(args: &args::History) -> Exit {
+    asking::asking(async {
+        let socket = args::Socket { socket: None, state_dir: args.state.state_dir.clone() };
+        if let Some(resource) = &args.resource
+            && let Some(why) = asking::stranger(&socket, resource).await
+        {
+            error(why, Some("nothing is kept of it; `steadfast history` lists all that is kept"));
+            return Err(Exit::Failed);
+        }
+        if !args.json {
+            out("nothing has been changed, as far as is kept");
+        }
+        Ok(Exit::Well)
+    })
 }
 
 /// `12  2026-11-21 14:03:22  file[motd]  content, mode  /etc/motd (was 0644 root:root, 12 bytes)  event`

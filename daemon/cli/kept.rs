@@ -32,6 +32,7 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
 /// One generation: all that was durable at one moment (B-25).
 fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
+    state::something_in(&directory)?;
     let mut recalled = SqliteStore::peek(&directory).map_err(|why| state::refuse(&why))?;
     if let Some(name) = &args.resource {
         let Some(kept) = recalled.resources.remove(name) else {

@@ -178,11 +178,10 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
     Some(match news {
         News::Started(name) => ("started", name, String::new(), Debug),
         News::Same(name) => ("same", name, String::new(), Debug),
-        News::Changed { identity, differences, notes, took, class, .. } => {
+        News::Changed { identity, differences, notes, took, class, in_fight, .. } => {
             let words = changed(differences, notes, *took, *class);
             // In a fight a line for each repair says nothing new.
-            let fights = matches!(class, Class::Contended | Class::NotIdempotent);
-            ("changed", identity, words, if fights { Debug } else { Info })
+            ("changed", identity, words, if *in_fight { Debug } else { Info })
         }
         News::Contended { identity, by, repairs } => {
             ("contended", identity, contended(*by, *repairs), Warn)

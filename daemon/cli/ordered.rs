@@ -6,7 +6,7 @@ use super::text::{error, out, plain};
 use super::{args, asking, settings, state};
 use crate::config::with_nearest;
 use crate::events;
-use crate::store::{Entry, Order, Owned, Recalled, SqliteStore, Store as _, StoreError};
+use crate::store::{Judged, Order, Recalled, SqliteStore, Store as _, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,17 +47,19 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
     let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
     for name in &names {
         let owned = recalled.resources.get(&**name).and_then(|kept| kept.owned.as_deref());
-        match carry_out(order, name, owned) {
-            Ok((entry, words)) => {
-                deeds.extend(entry.is_some().then(|| order.deed(name, words)));
-                entries.extend(entry);
-                says.push(format!("{name} {words}"));
+        let words = match order.judge(name, owned, None) {
+            Judged::Done(words) => {
+                entries.push(order.entry(name, owned, &Arc::from("")));
+                deeds.push(order.deed(name, words));
+                words
             }
-            Err(why) => {
+            Judged::Idle(words) => words,
+            Judged::Refused(why) => {
                 error(why, Some("nothing was changed"));
                 return Err(Exit::Failed);
             }
-        }
+        };
+        says.push(format!("{name} {words}"));
     }
     store.commit(&entries).map_err(refuse)?;
     alone.tell(deeds.iter().map(events::done));
@@ -74,36 +76,4 @@ fn is_known(recalled: &Recalled, names: &[String]) -> Result<(), Exit> {
     let what = format!("no such resource: {}", strangers.join(", "));
     error(what, Some("nothing is kept of it; `steadfast state show` lists what is kept"));
     Err(Exit::Usage)
-}
-
-/// What is to be recorded, if anything, and what is to be said; or why nothing is done.
-fn carry_out(
-    order: Order,
-    name: &Arc<str>,
-    before: Option<&Owned>,
-) -> Result<(Option<Entry>, &'static str), String> {
-    let is_declared = before.is_some_and(|owned| owned.protect);
-    let says = match (order, before) {
-        (Order::Protect, None) => {
-            return Err(format!(
-                "nothing is kept of whose {name} is: say `protect: true` in its graph"
-            ));
-        }
-        (Order::Protect, Some(owned)) if owned.pinned => {
-            return Ok((None, Order::ALREADY));
-        }
-        (Order::Unprotect, owned) if !owned.is_some_and(Owned::is_protected) => {
-            return Ok((None, Order::NEVER));
-        }
-        (Order::Protect, Some(_)) => "is protected: a graph without it is refused",
-        (Order::Unprotect, _) if is_declared => {
-            "is not protected any more, until a graph that says `protect: true` is loaded"
-        }
-        (Order::Unprotect, _) => "is not protected any more",
-        (Order::Redo, _) => "is run again when it is declared next",
-        (Order::Forget, _) => {
-            "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once"
-        }
-    };
-    Ok((Some(order.entry(name, before, &Arc::from(""))), says))
 }

@@ -64,7 +64,8 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     };
     // Refused before anything is paused.
     to_undo(&history, (&args.resource, args.to)).map_err(fail)?;
-    let paused = kept.is_some();
+    // Whose a thing is is kept as long as it is declared; who was never right may be declared all the same.
+    let paused = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());
     if paused {
         // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
@@ -75,12 +76,16 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     match undone {
         Ok(lines) => {
             told(&Undone { lines, paused }, args);
-            out("`steadfast apply` of the same graph puts it back at once");
+            out(if paused {
+                "`steadfast apply` of the same graph puts it back at once"
+            } else {
+                "as far as is kept, no graph declares it now; one that does would put it back"
+            });
             Ok(Exit::Well)
         }
         Err(refused) => {
             let exit = fail(refused.trouble);
-            if let Some(kept) = kept {
+            if let Some(kept) = kept.filter(|_| paused) {
                 park(&mut store, args, kept.parked).map_err(refuse)?;
             }
             Err(exit)

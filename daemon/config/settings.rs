@@ -13,10 +13,7 @@ use super::semaphore::{Refused, Semaphores};
 use super::{input, place, tree, units};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steadfast_resources::{FieldSpec, FieldType, Fields, Value};
-
-/// Seconds: no pause is longer than a year.
-const LONGEST_PAUSE: u32 = 31_536_000;
+use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
 
 /// Every setting, as kinds declare their fields.
 pub(super) static SETTINGS: &[FieldSpec] = &[
@@ -257,10 +254,10 @@ impl<'t> Reader<'t, '_> {
     fn number(&mut self, entry: Entry<'t>, name: &str, number: i64, settings: &mut Settings) {
         let least =
             u64::from(["pause_limit", "sema", "events_size", "events_days"].contains(&name));
-        let most = if name == "pause_limit" { LONGEST_PAUSE } else { u32::MAX };
-        let whole = u64::try_from(number).ok().filter(|number| *number >= least);
+        let most = u64::from(u32::MAX);
+        let most = if name == "pause_limit" { LONGEST_SPAN.as_secs() } else { most };
+        let whole = u64::try_from(number).ok().filter(|number| (least..=most).contains(number));
         let small = whole.and_then(|number| u32::try_from(number).ok());
-        let small = small.filter(|number| *number <= most);
         let (Some(whole), Some(small)) = (whole, small) else {
             let expected = format!("a number from {least} to {most}, found {number}");
             return self.refuse_setting(entry, name, &expected);

@@ -1,5 +1,7 @@
 //! Sizes and spans of time as people write them: `10MiB`, `90d`.
 
+use steadfast_resources::LONGEST_SPAN;
+
 /// A span of time in seconds: a number with `s`, `m`, `h` or `d`.
 pub fn span(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
@@ -12,7 +14,8 @@ pub fn span(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 = number.parse().map_err(|_error| wrong())?;
-    number.checked_mul(factor).filter(|span| (1..=31_536_000).contains(span)).ok_or_else(wrong)
+    let most = LONGEST_SPAN.as_secs();
+    number.checked_mul(factor).filter(|span| (1..=most).contains(span)).ok_or_else(wrong)
 }
 
 /// A size in bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.

@@ -342,7 +342,7 @@ impl Driver {
         let mut words: Vec<&str> = Vec::new();
         for source in entry.resource.watch() {
             let word = match source {
-                Source::Path { .. } | Source::Tree(_) => "inotify",
+                Source::Path { .. } | Source::Supply(_) | Source::Tree(_) => "inotify",
                 Source::Every(_) => "time",
                 Source::Lines(_) => "a watch command",
                 Source::Unit { .. } => "systemd",

@@ -352,8 +352,8 @@ impl Driver {
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_parking(now);
-        for id in self.settling.take(now) {
-            self.turn(Event::Changed(id));
+        for event in self.settling.take(now) {
+            self.turn(event);
         }
         self.tend_groups(now);
         if self.audience.wants_progress() && self.progress_at <= now {

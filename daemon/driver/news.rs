@@ -92,6 +92,8 @@ pub enum News<'a> {
         class: Class,
         /// Which run it was.
         run: Ran,
+        /// Others, or it itself, undo it again and again.
+        in_fight: bool,
     },
     /// A run could not make it as declared; a retry may follow.
     Trouble {

@@ -3,7 +3,7 @@
 
 use super::Driver;
 use super::keeper::Promise;
-use crate::store::{Entry, Order, Owned};
+use crate::store::{Entry, Judged, Order};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexId};
@@ -37,9 +37,16 @@ impl Driver {
         let names: BTreeSet<Arc<str>> = names.iter().map(|name| name.as_str().into()).collect();
         let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
         for name in &names {
-            let (entry, words) = self.carry_out(order, name);
-            deeds.extend(entry.is_some().then(|| order.deed(name, words)));
-            entries.extend(entry);
+            let words = match self.judge(order, name) {
+                Judged::Done(words) => {
+                    entries.push(self.carry_out(order, name));
+                    deeds.push(order.deed(name, words));
+                    words
+                }
+                Judged::Idle(words) => words,
+                // It was judged before: none is.
+                Judged::Refused(_) => continue,
+            };
             says.push(format!("{name} {words}"));
         }
         if let Some(keeper) = &mut self.keeper {
@@ -104,36 +111,21 @@ impl Driver {
         if entry.is_some_and(|entry| entry.removes) {
             return Some(format!("{name} has left the graph and is being removed"));
         }
-        let is_declared = entry.is_some_and(|entry| entry.protect);
-        match order {
-            Order::Unprotect if is_declared => Some(format!(
-                "{name} is protected by its graph: load one that says `protect: false`"
-            )),
-            Order::Protect if entry.is_none() && self.ownership.of(name).is_none() => Some(
-                format!("nothing is kept of whose {name} is: say `protect: true` in its graph"),
-            ),
-            Order::Protect | Order::Unprotect | Order::Forget | Order::Redo => None,
+        match self.judge(order, name) {
+            Judged::Refused(why) => Some(why),
+            Judged::Done(_) | Judged::Idle(_) => None,
         }
     }
 
-    /// What is to be recorded, if anything, and what is to be said.
-    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> (Option<Entry>, &'static str) {
+    fn judge(&self, order: Order, name: &str) -> Judged {
+        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        order.judge(name, self.ownership.of(name), entry.map(|entry| entry.protect))
+    }
+
+    /// What is to be recorded.
+    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> Entry {
         let running = self.runs_as(name);
         let before = self.ownership.of(name).cloned();
-        let was = before.as_ref().is_some_and(|owned| owned.pinned);
-        let is_protected = before.as_ref().is_some_and(Owned::is_protected);
-        let says = match order {
-            Order::Protect if was => return (None, Order::ALREADY),
-            Order::Unprotect if !is_protected => return (None, Order::NEVER),
-            Order::Protect => "is protected: a graph without it is refused",
-            Order::Unprotect => "is not protected any more",
-            Order::Forget if running.is_some() => {
-                "is forgotten, and processed anew: what is there is adopted, what runs once runs again"
-            }
-            Order::Forget => "is forgotten: what there is of it stays, and is nobody's",
-            Order::Redo if running.is_some() => "is run again",
-            Order::Redo => "is run again when it is declared next",
-        };
         let entry = order.entry(name, before.as_ref(), self.ownership.graph());
         self.ownership.order(order, name, running);
         // Of what is in no graph nothing else is needed either.
@@ -156,6 +148,6 @@ impl Driver {
                 }
             }
         }
-        (Some(entry), says)
+        entry
     }
 }

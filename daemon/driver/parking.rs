@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Event, Standing, VertexId};
+use steadfast_resources::LONGEST_SPAN;
 use tokio::time::Instant;
 
 /// All that are paused by themselves.
@@ -158,7 +159,7 @@ impl Driver {
             else {
                 continue;
             };
-            let left = record.left(now, self.settings.pause_limit);
+            let left = record.left(now, self.settings.pause_limit, LONGEST_SPAN);
             if left.is_zero() {
                 if let Some(keeper) = &mut self.keeper {
                     let identity = Arc::from(identity.as_str());

@@ -189,7 +189,7 @@ impl Driver {
 
     /// Tells how each part of a run ended.
     pub(super) fn tell_parts(&mut self, run: RunId, live: &Live) {
-        let (took, class) = (live.took, live.class);
+        let (took, class, in_fight) = (live.took, live.class, live.in_fight);
         let run = Ran { number: run.0, cause: live.cause };
         let parts = &live.parts;
         for part in parts {
@@ -204,6 +204,7 @@ impl Driver {
                         took,
                         class,
                         run,
+                        in_fight,
                     });
                     self.tell_removed(part.id);
                 }

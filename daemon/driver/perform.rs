@@ -158,9 +158,10 @@ impl Driver {
 
     fn begin(&mut self, intent: &Intent) {
         self.apart.begins(intent.vertex);
+        let in_fight = self.engine.is_contended(intent.vertex);
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
-            live.class = intent.class;
+            (live.class, live.in_fight) = (intent.class, in_fight);
         }
         let unheld = self.without_lease();
         let (created, is_lost) = match (&self.keeper, &unheld) {
@@ -328,7 +329,7 @@ impl Driver {
     /// What sources of events report.
     pub(super) fn watched(&mut self, signals: Vec<Signal>) {
         for signal in signals {
-            if let Signal::Changed(id) | Signal::Suspect(id) = signal {
+            if let Signal::Changed(id) | Signal::Supplied(id) | Signal::Suspect(id) = signal {
                 for id in self.table.groups().members(&id) {
                     self.times.note(*id, Moment::Heard);
                 }
@@ -348,9 +349,15 @@ impl Driver {
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
                 Signal::Changed(id) if self.is_deed_for_files(id) => {
-                    self.settling.put(id, Instant::now());
+                    self.settling.put(id, Instant::now(), Event::Changed);
                     continue;
                 }
+                // That what it receives has changed is never the echo of its own write.
+                Signal::Supplied(id) if self.is_deed(id) => {
+                    self.settling.put(id, Instant::now(), Event::Supplied);
+                    continue;
+                }
+                Signal::Supplied(id) => Event::Supplied(id),
                 Signal::Broken(why) => self.breaks(why),
                 Signal::Changed(id) => Event::Changed(id),
                 Signal::Suspect(id) => Event::Suspect(id),

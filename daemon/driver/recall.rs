@@ -5,7 +5,7 @@ use crate::store::{Ended, Entry, Recalled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{Event, Recall, VertexId};
-use steadfast_resources::{OnInterrupt, Repeat};
+use steadfast_resources::{LONGEST_SPAN, OnInterrupt, Repeat};
 
 impl Driver {
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
@@ -51,7 +51,7 @@ impl Driver {
             return;
         }
         let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
-        let left = kept.left(self.machinery.wall(), self.settings.pause_limit);
+        let left = kept.left(self.machinery.wall(), self.settings.pause_limit, LONGEST_SPAN);
         let until = self.now().after(left);
         (self.pause_reason, self.pause_until) = (kept.reason, until);
         self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));

@@ -53,6 +53,8 @@ pub(super) struct Live {
     pub(super) begun: bool,
     /// What sort of change it makes.
     pub(super) class: Class,
+    /// It is undone again and again.
+    pub(super) in_fight: bool,
     /// Its end is being recorded: it is told when that is durable.
     pub(super) closing: bool,
 }
@@ -117,6 +119,7 @@ impl Driver {
             took: Duration::ZERO,
             begun: false,
             class: Class::Intentional,
+            in_fight: false,
             closing: false,
         };
         let seat_and_count = (seat, live.parts.len());
@@ -202,7 +205,16 @@ impl Driver {
             (_, other) => other,
         };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
+        if matches!(verdict, Verdict::Differs(_)) && self.is_remade(run) {
+            self.turn(Event::Remade(run));
+        }
         self.found(run, verdict);
+    }
+
+    /// Whether a run is made of something else than the last good one: somebody has changed that, and nothing was undone.
+    fn is_remade(&self, run: RunId) -> bool {
+        let Some(live) = self.runs.0.get(&run) else { return false };
+        live.made.get().is_some_and(|made| self.values.is_remade(&live.identity, made))
     }
 
     /// What a run was found on, where its differences do not tell all of it.

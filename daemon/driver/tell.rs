@@ -190,6 +190,7 @@ impl Driver {
         match outcome {
             Outcome::Changed => {
                 let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
+                let in_fight = live.as_ref().is_some_and(|live| live.in_fight);
                 self.note_changed(id, class);
                 let identity = match &live {
                     Some(live) => &live.identity,
@@ -206,6 +207,7 @@ impl Driver {
                     took,
                     class,
                     run: ran,
+                    in_fight,
                 });
                 self.tell_removed(id);
             }

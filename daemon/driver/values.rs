@@ -184,6 +184,12 @@ impl Values {
             && recipe.origins.iter().all(is_there)
     }
 
+    /// Whether this is made of something else than its last good run was.
+    pub(super) fn is_remade(&self, identity: &str, made: &Made) -> bool {
+        let Some(taken) = self.taken.get(identity) else { return false };
+        made.seals.iter().any(|(name, seal)| taken.fields.get(name) != Some(seal))
+    }
+
     /// Notes what a good run of a receiver was made of; answers what is to be kept, if it is another thing than before.
     pub(super) fn note_taken(
         &mut self,

@@ -77,7 +77,8 @@ pub enum Class {
     Intentional,
     /// Something else has changed the host.
     Corrective,
-    /// We changed it, and it differs again by our own hand: a fault of the kind or the graph (E-20).
+    /// We changed it, and it differs again by our own hand: a fault of the kind or the graph (E-20); or a deed that is declared to be done
+    /// at each start.
     NotIdempotent,
     /// Another party undoes it again and again (E-20).
     Contended,

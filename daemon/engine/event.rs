@@ -19,6 +19,8 @@ pub enum Event {
     Changed(VertexId),
     /// A value that a vertex receives is another one now: a reason to try again with a new budget, also while it runs.
     Received(VertexId),
+    /// A source of what a vertex receives has changed (the file of a secret): the value may be another one now.
+    Supplied(VertexId),
     /// The source lost events or was re-armed: what the vertex covers may differ. Ignored where nothing can be checked.
     Suspect(VertexId),
     /// Look at a vertex (sweep, or an event that may be the echo of our own write): check only, lowest priority.
@@ -32,6 +34,8 @@ pub enum Event {
         /// The other.
         until: VertexId,
     },
+    /// What this run is made of is not what its vertex was right with: nobody has undone what its check finds. Comes before `Checked`.
+    Remade(RunId),
     /// A check ended.
     Checked(RunId, Verdict),
     /// The intent is recorded: the apply may begin.

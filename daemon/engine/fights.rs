@@ -7,7 +7,7 @@
 use crate::action::{Action, Class, Notice, Party};
 use crate::engine::Engine;
 use crate::ids::{Tick, VertexId};
-use crate::meta::{Conflict, Meta, SlotClass};
+use crate::meta::{Check, Conflict, Meta, SlotClass};
 use crate::timers::Timer;
 use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex, Watch};
 use std::collections::VecDeque;
@@ -22,7 +22,9 @@ const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
 const ENOUGH: u8 = 8;
 /// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
-const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
+const ASKED: Causes = LOADED.and(Causes::VALUE);
+/// Those of them that are none of our own doing for certain.
+const LOADED: Causes = Causes::LOAD.and(Causes::OPERATOR);
 
 /// One repair, and what was seen between the one before and it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -213,6 +215,16 @@ impl Engine {
         recent.map(|(_, other)| *other)
     }
 
+    /// Whether a command of ours applies now, or has just applied: it may write what nobody knows of.
+    pub(crate) fn is_a_command_writing(&self) -> bool {
+        let is_command = |v: &Vertex| v.nature.slot == SlotClass::Command;
+        let applies = |v: &Vertex| v.run().is_some_and(|run| run.station == Station::Applying);
+        let applying =
+            |id: &VertexId| self.vertex(*id).is_some_and(|v| is_command(v) && applies(v));
+        self.in_flight.values().any(applying)
+            || self.wrote_lately().any(|id| self.vertex(id).is_some_and(is_command))
+    }
+
     /// Who else of ours is applying now, or has just applied.
     fn writers(&self, id: VertexId) -> Vec<VertexId> {
         let applies = |other: &VertexId| {
@@ -253,7 +265,14 @@ impl Engine {
         let wanted = Causes::OPERATOR.and(Causes::VALUE);
         let asked = !vertex.done || run.causes.has(wanted);
         let follows = run.refresh && !moved && by.is_some_and(|by| by.intended);
-        if asked || follows { Class::Intentional } else { Class::Corrective }
+        if asked || follows {
+            return Class::Intentional;
+        }
+        // A deed of each start finds something to do each time, by what is declared; so does what it notifies.
+        let at_start = |vertex: &Vertex| vertex.nature.check == Check::EachStart;
+        let again = at_start(vertex) && run.causes.has(Causes::LOAD);
+        let with = run.refresh && by.is_some_and(at_start);
+        if !moved && (again || with) { Class::NotIdempotent } else { Class::Corrective }
     }
 
     /// Whether a run repairs drift: nobody asked for it, and it had been right under its present definition. A deed repairs nothing:
@@ -272,7 +291,8 @@ impl Engine {
         };
         // What was never right is tried again by its failures (E-10), but for each event at once.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
-        let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
+        let wanted = if run.causes.has(Causes::OURS) { LOADED } else { ASKED };
+        let drifts = drifts && !run.refresh && !run.causes.has(wanted) && !self.one_shot;
         run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
     }
 
@@ -282,7 +302,7 @@ impl Engine {
         let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
         if repair {
             self.count_repair(id);
-            return self.book_round(id);
+            return self.book_round(id, run.causes.has(Causes::OURS));
         }
         if !vertex.is_checkable() && changed {
             // It was asked for, or another has caused it: nothing goes round.
@@ -312,7 +332,7 @@ impl Engine {
     }
 
     /// One more repair: recognises the fight, or lets the next one wait longer.
-    fn book_round(&mut self, id: VertexId) -> Vec<Notice> {
+    fn book_round(&mut self, id: VertexId, by_command: bool) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
         let mut round = std::mem::take(&mut fight.round);
@@ -326,8 +346,9 @@ impl Engine {
         let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
         let by_ours = matches!(party, Some(Party::Itself | Party::Ours(_)));
         let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
-        // A deed that others cause is no fight, however often it runs.
-        if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
+        // A deed that others cause is no fight, however often it runs; nor is what others supply.
+        let only_by_ours = deed || by_command;
+        if fight.since.is_none() && !(fight.is_one() && (!only_by_ours || by_ours)) {
             return Vec::new();
         }
         fight.since.get_or_insert(now);

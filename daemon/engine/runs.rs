@@ -49,6 +49,13 @@ impl Engine {
         }
     }
 
+    /// A run is made of something else than the last good one: what it finds is no drift.
+    pub(crate) fn remade(&mut self, run: RunId) {
+        if let Some((_, run)) = self.run_of(run) {
+            run.causes.add(Causes::VALUE);
+        }
+    }
+
     /// E-11: a swap has taken it out of noop while it was checked only: it is run again.
     fn is_freed(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| !vertex.meta.noop)
@@ -114,7 +121,8 @@ impl Engine {
     }
 
     fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
-        self.release(id);
+        let remade = self.release(id).is_some_and(|run| run.causes.has(Causes::VALUE));
+        let found = if remade { Causes::LOOK.and(Causes::VALUE) } else { Causes::LOOK };
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
@@ -126,7 +134,7 @@ impl Engine {
             }
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, None) => {
                 self.diverge(id);
-                self.mark(id, Causes::LOOK);
+                self.mark(id, found);
             }
         }
     }

@@ -30,6 +30,8 @@ impl Causes {
     pub(crate) const SUPPOSED: Self = Self(1 << 7);
     /// It receives another value: what was right is so no more, and nobody undid it.
     pub(crate) const VALUE: Self = Self(1 << 8);
+    /// A source of what it receives changed while a command of ours wrote: perhaps its doing, and counted as a reversal (E-20).
+    pub(crate) const OURS: Self = Self(1 << 9);
 
     /// Both sets.
     pub(crate) const fn and(self, other: Self) -> Self {

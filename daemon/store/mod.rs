@@ -24,7 +24,7 @@ pub use faulty::{Call, Fault, Faulty};
 pub use journal::{Committed, Journal, Writer};
 pub use memory::MemoryStore;
 pub use mend::{Mend, inbox, mend};
-pub use order::{Deed, Order};
+pub use order::{Deed, Judged, Order};
 pub use owned::{Origin, Owned};
 pub use rules::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
 pub use sqlite::{Imported, Mended, SqliteStore, Verified};
@@ -223,15 +223,13 @@ pub struct PauseRecord {
     pub lasts: Option<u64>,
 }
 
-/// No pause is longer: a year.
-pub const LONGEST: Duration = Duration::from_hours(365 * 24);
-
 impl PauseRecord {
-    /// How much of it is left at this time of the wall clock; of one that does not say how long it lasts, at most so much.
+    /// How much of it is left at this time of the wall clock: of one that does not say how long it lasts at most so much, and of none more
+    /// than the longest.
     #[must_use]
-    pub fn left(&self, wall: Duration, most: Duration) -> Duration {
+    pub fn left(&self, wall: Duration, most: Duration, longest: Duration) -> Duration {
         let left = Duration::from_secs(self.until_unix.saturating_sub(wall.as_secs()));
-        left.min(self.lasts.map_or(most, Duration::from_secs)).min(LONGEST)
+        left.min(self.lasts.map_or(most, Duration::from_secs)).min(longest)
     }
 }
 

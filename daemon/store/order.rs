@@ -29,12 +29,49 @@ pub struct Deed {
     pub says: String,
 }
 
-impl Order {
-    /// It is protected, and was before.
-    pub const ALREADY: &str = "is protected already";
+/// What an order comes to for one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It is to be recorded, and this is said.
+    Done(&'static str),
+    /// There is nothing to be done, and this is said.
+    Idle(&'static str),
+    /// It is not carried out, and why.
+    Refused(String),
+}
 
-    /// It is not protected, and was not before.
-    pub const NEVER: &str = "was not protected";
+impl Order {
+    /// What it comes to for this resource, of which this is kept. `running`: a daemon runs it, and whether its graph protects it; none where
+    /// none does.
+    #[must_use]
+    pub fn judge(self, name: &str, before: Option<&Owned>, running: Option<bool>) -> Judged {
+        let is_protected = before.is_some_and(Owned::is_protected);
+        let is_pinned = before.is_some_and(|owned| owned.pinned);
+        let by_graph = before.is_some_and(|owned| owned.protect);
+        match (self, running) {
+            (Self::Protect, None) if before.is_none() => Judged::Refused(format!(
+                "nothing is kept of whose {name} is: say `protect: true` in its graph"
+            )),
+            (Self::Protect, _) if is_pinned => Judged::Idle("is protected already"),
+            (Self::Protect, _) => Judged::Done("is protected: a graph without it is refused"),
+            (Self::Unprotect, Some(true)) => Judged::Refused(format!(
+                "{name} is protected by its graph: load one that says `protect: false`"
+            )),
+            (Self::Unprotect, _) if !is_protected => Judged::Idle("was not protected"),
+            (Self::Unprotect, None) if by_graph => Judged::Done(
+                "is not protected any more, until a graph that says `protect: true` is loaded",
+            ),
+            (Self::Unprotect, _) => Judged::Done("is not protected any more"),
+            (Self::Forget, Some(_)) => Judged::Done(
+                "is forgotten, and processed anew: what is there is adopted, what runs once runs again",
+            ),
+            (Self::Forget, None) => Judged::Done(
+                "is forgotten: whoever declares it next processes it anew, adopts what is there, and runs what runs once",
+            ),
+            (Self::Redo, Some(_)) => Judged::Done("is run again"),
+            (Self::Redo, None) => Judged::Done("is run again when it is declared next"),
+        }
+    }
 
     /// The command by which it is given.
     #[must_use]

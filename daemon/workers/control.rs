@@ -2,7 +2,8 @@
 
 use super::desk::Clerk;
 use super::{ANSWERS, Shared, silence};
-use crate::control::{Address, Desk, Limits, Server};
+use crate::control::{Address, Beside, Desk, Limits, Server};
+use crate::lease::Standing;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
 
@@ -12,14 +13,17 @@ pub(super) fn control(
     clerk: Clerk,
     (address, group): (Address, Option<u32>),
 ) -> Manifold {
-    let clerk = Arc::new(clerk);
+    let (clerk, lease) = (Arc::new(clerk), shared.lease.subscribe());
     let worker = shared.worker("control", move |_, life: Life| {
-        let (clerk, address) = (Arc::clone(&clerk), address.clone());
+        let (clerk, address, lease) = (Arc::clone(&clerk), address.clone(), lease.clone());
         async move {
             let desk: Arc<dyn Desk> = clerk;
             let server = Server::bind(address.clone(), group, Limits::default()).await;
             let server = server.map_err(|why| {
-                tracing::warn!(event = "control", "{why}: commands cannot reach this daemon");
+                // One that never has the lease ends, and says whose it is.
+                if !is_other(&why) || *lease.borrow() != Standing::Wanted {
+                    tracing::warn!(event = "control", "{why}: commands cannot reach this daemon");
+                }
                 Failure::again(why)
             })?;
             life.say(format!("listens at {}", address.path().display()));
@@ -30,4 +34,9 @@ pub(super) fn control(
         }
     });
     worker.handles("events").last(ANSWERS)
+}
+
+/// Whether another daemon listens there.
+fn is_other(why: &Beside) -> bool {
+    matches!(why, Beside::Alive(_))
 }

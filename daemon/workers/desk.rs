@@ -10,12 +10,13 @@ use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;
-use crate::store::{LONGEST, Mend, Order};
+use crate::store::{Mend, Order};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_resources::LONGEST_SPAN;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -42,7 +43,7 @@ pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// How long a pause lasts that is asked for.
 fn span(seconds: u64) -> Result<Duration, Reply> {
-    let most = LONGEST.as_secs();
+    let most = LONGEST_SPAN.as_secs();
     if (1..=most).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }

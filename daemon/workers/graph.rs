@@ -228,7 +228,10 @@ impl Reloader {
         let stands = Arc::new(Notify::new());
         let (answered, broken) = (Arc::clone(&stands), Arc::clone(broken));
         let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
-            if signals.iter().any(|s| matches!(s, Signal::Changed(_) | Signal::Suspect(_))) {
+            let moves = |s: &Signal| {
+                matches!(s, Signal::Changed(_) | Signal::Supplied(_) | Signal::Suspect(_))
+            };
+            if signals.iter().any(moves) {
                 this.reload(Asker::Nobody);
             }
             for signal in &signals {
@@ -237,7 +240,10 @@ impl Reloader {
                         tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
                     }
                     Signal::Broken(_) => broken.notify_one(),
-                    Signal::Established(_) | Signal::Changed(_) | Signal::Suspect(_) => {}
+                    Signal::Established(_)
+                    | Signal::Changed(_)
+                    | Signal::Supplied(_)
+                    | Signal::Suspect(_) => {}
                 }
             }
             if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
 use crate::source::Source;
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::spec::{FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,6 @@ pub static SPEC: Spec = Spec {
 
 /// Shorter intervals are a mistake, and would be a busy loop.
 const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 #[derive(Debug)]
 struct Timer {
@@ -50,11 +49,12 @@ fn build(
         return Err(vec![Invalid::whole("`interval` is expected").hint("seconds between ticks")]);
     };
     match Duration::try_from_secs_f64(seconds) {
-        Ok(interval) if (SHORTEST..=LONGEST).contains(&interval) => {
+        Ok(interval) if (SHORTEST..=LONGEST_SPAN).contains(&interval) => {
             Ok(Arc::new(Timer { interval }))
         }
         _ => {
-            let what = format!("seconds from 0.01 to 31536000 are expected, found {seconds}");
+            let most = LONGEST_SPAN.as_secs();
+            let what = format!("seconds from 0.01 to {most} are expected, found {seconds}");
             Err(vec![Invalid::field("interval", what).hint("for example 60, or 0.5")])
         }
     }

@@ -106,6 +106,37 @@ resources:
     assert_eq!(["once", "always", "told", "guarded"].map(|f| host.lines(f).len()), [1, 2, 0, 1]);
 }
 
+/// E-20: what is declared to be done at each start is not idempotent, as is what it notifies: nobody else has changed the host, and nobody
+/// fights. It is told like any change.
+#[test]
+fn what_is_always_done_is_not_idempotent_and_no_fight() {
+    let host = Host::with(
+        r#"
+graph: always
+resources:
+  exec:
+  - {name: always, shell: /bin/sh, cmd: "echo x >> $DIR/always", always: true, notify: "exec[told]"}
+  - {name: told, shell: /bin/sh, cmd: "echo x >> $DIR/told", refresh_only: true}
+"#,
+    );
+    for starts in 1..=7 {
+        let mut daemon = host.run(&[]);
+        for name in ["exec[always]", "exec[told]"] {
+            let told = daemon.wait_for_of("changed", name);
+            assert_eq!(told.message.contains(", not idempotent)"), starts > 1, "{told:?}");
+        }
+        daemon.wait_for("converged");
+        assert_eq!(daemon.count("contended"), 0);
+        host.ask_daemon(&["stop"]).exits(0);
+        assert_eq!(daemon.ends(), 0);
+    }
+    let again = host.apply();
+    again.exits(0).prints("changed exec[always]: ").prints(", not idempotent)");
+    again.prints("changed exec[told]: ");
+    assert!(!again.stdout.contains("corrective"), "{again}");
+    assert_eq!(host.lines("always").len(), 8);
+}
+
 /// A timer that notifies: each tick is a run (W-15).
 #[test]
 fn a_timer_makes_what_it_notifies_run_at_each_tick() {

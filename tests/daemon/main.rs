@@ -68,6 +68,7 @@ mod socket;
 mod spared;
 mod started;
 mod stopped;
+mod strangers;
 mod swapped;
 mod top;
 mod trees;

@@ -271,6 +271,60 @@ fn another_secret_is_another_content() {
     host.wait_until("it is there", || host.read("one") == "rotated");
 }
 
+const ROTATED: &str = "graph: g
+secrets: {s: {file: secret}}
+resources:
+  file:
+  - {name: one, path: $DIR/one, mode: 0600, content: {secret: s}}
+  - {name: other, path: $DIR/other, mode: 0600, recv: {content: {template: 'pw=${p}', values: {p: {secret: s}}}}}
+";
+
+/// E-20: a secret that is rotated, however often, is no fight: each change of who receives it is intentional. What somebody does to the file
+/// itself is not.
+#[test]
+fn a_secret_that_is_rotated_is_no_fight() {
+    let host = Host::with(ROTATED);
+    host.write("secret", "s0").chmod("secret", 0o600);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for number in 1..=8 {
+        let new = format!("s{number}");
+        host.write("new", &new).chmod("new", 0o600).rename("new", "secret");
+        host.wait_until("both have it", || {
+            host.read("one") == new && host.read("other") == format!("pw={new}")
+        });
+    }
+    host.wait_until("all is told", || daemon.count("changed") >= 2 + 16);
+    let log = daemon.log();
+    let changes: Vec<_> = log.iter().filter(|line| line.event == "changed").collect();
+    let unmarked = |line: &&crate::daemon::Line| !line.message.contains(", corrective");
+    assert!(changes.iter().all(unmarked), "{changes:#?}");
+    assert_eq!(daemon.count("contended"), 0);
+    host.append("one", "drift");
+    host.wait_until("it is repaired", || host.read("one") == "s8");
+    host.wait_until("and told", || {
+        let of_one = |line: &crate::daemon::Line| {
+            line.event == "changed" && line.message.contains(", corrective")
+        };
+        daemon.log().iter().any(of_one)
+    });
+}
+
+/// E-20: what was rotated while no daemon ran is found by the values, not by events.
+#[test]
+fn a_secret_that_was_rotated_meanwhile_is_nobodys_drift() {
+    let host = Host::with(ROTATED);
+    host.write("secret", "first").chmod("secret", 0o600);
+    host.apply().exits(0);
+    host.write("secret", "second");
+    let again = host.apply();
+    again.exits(0).prints("changed file[one]").prints("changed file[other]");
+    assert!(!again.stdout.contains("corrective"), "{again}");
+    assert_eq!(host.read("one"), "second");
+    host.append("one", "drift");
+    host.apply().exits(0).prints("changed file[one]: ").prints(", corrective)");
+}
+
 #[test]
 fn what_is_not_kept_to_oneself_is_no_secret() {
     let graph = "graph: g\nsecrets: {s: SUPPLY}\nresources:\n  file:\n  - {name: $DIR/f, content: {secret: s}}\n";

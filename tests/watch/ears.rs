@@ -20,6 +20,7 @@ pub(crate) struct Heard {
     pub(crate) established: usize,
     pub(crate) absent: Vec<String>,
     pub(crate) changed: usize,
+    pub(crate) supplied: usize,
     pub(crate) suspect: usize,
 }
 
@@ -48,6 +49,7 @@ impl Notes {
                 }
                 Signal::Absent(vertex, why) => heard.entry(vertex.0).or_default().absent.push(why),
                 Signal::Changed(vertex) => heard.entry(vertex.0).or_default().changed += 1,
+                Signal::Supplied(vertex) => heard.entry(vertex.0).or_default().supplied += 1,
                 Signal::Suspect(vertex) => heard.entry(vertex.0).or_default().suspect += 1,
                 Signal::Broken(why) => heard.entry(BROKEN).or_default().absent.push(why),
             }

@@ -47,6 +47,31 @@ fn every_change_is_heard(ears: &Ears) {
     });
 }
 
+/// E-20: what happens to a file of which something is made says so: it is no change of who receives that, and is told also where those
+/// are not wanted (of who is fought over), through links too.
+#[test]
+fn what_is_supplied_is_told_apart_from_what_is_held() {
+    for ears in [Ears::new(), Ears::through_notify()] {
+        let (own, secret) = (ears.file("etc/conf", "held"), ears.file("keys/v1", "one"));
+        let named = ears.path("secret");
+        std::os::unix::fs::symlink("keys/v1", &named).expect("linked");
+        let sources = vec![Source::Path { path: own.clone(), below: false }, Source::Supply(named)];
+        ears.hub.arm(VertexId(1), sources);
+        ears.until(1, |heard| heard.established == 1);
+        std::fs::write(&secret, "two").expect("written");
+        ears.until(1, |heard| heard.supplied > 0);
+        assert_eq!(ears.heard(1).changed, 0, "it is not its own");
+        std::fs::write(&own, "moved").expect("written");
+        ears.until(1, |heard| heard.changed > 0);
+        ears.hub.deafen(VertexId(1));
+        let before = ears.heard(1);
+        std::fs::write(&own, "moved again").expect("written");
+        std::fs::write(&secret, "three").expect("written");
+        ears.until(1, |heard| heard.supplied > before.supplied);
+        assert_eq!(ears.heard(1).changed, before.changed, "it is deaf");
+    }
+}
+
 /// A-loop: what we do to look at a file is no event; nor are neighbours and our own temporary names.
 #[test]
 fn reading_and_neighbours_are_not_heard() {

@@ -15,6 +15,7 @@ pub use kept::{ExportKept, ImportKept, Kept, OfKept, RepairKept, ShowKept, Verif
 pub use passes::{Apply, Drift, Plan};
 use std::path::PathBuf;
 use std::sync::Arc;
+use steadfast_resources::LONGEST_SPAN;
 
 /// Holds a Linux host to a YAML graph of resources.
 #[derive(Debug, Parser)]
@@ -411,7 +412,7 @@ pub struct Run {
     #[arg(long, value_name = "S")]
     pub sweep: Option<u64>,
     /// Seconds after which a pause ends by itself that was not given another time [default: 28800]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SPAN.as_secs()))]
     pub pause_limit: Option<u64>,
     /// Repairs a minute, of what was repaired within that minute already, after which nothing is repaired for a minute; 0: never [default: 600]
     #[arg(long, value_name = "N")]

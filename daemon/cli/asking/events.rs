@@ -2,9 +2,9 @@
 
 use super::super::args::{self, Since};
 use super::super::exit::Exit;
-use super::super::text::{is_unread, out, out_json, plain, say};
-use super::super::{settings, state};
-use super::{PATIENCE, address, asking, refuse};
+use super::super::kept;
+use super::super::text::{error, is_unread, out, out_json, plain, say};
+use super::{PATIENCE, address, asking, pieces, refuse, stranger};
 use crate::control::{Ask, Client, Unanswered};
 use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
 use serde_json::Value;
@@ -26,7 +26,10 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
             Ask::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
         let mut client = match Client::ask(&address(&args.socket), &ask).await {
             Ok(client) => client,
-            Err(why) => return without_daemon(args, &wanted, &why),
+            Err(why) => {
+                let is_told = without_daemon(args, &wanted, &why)?;
+                return if is_told { Ok(Exit::Well) } else { nothing(args).await };
+            }
         };
         let (mut ended, mut is_told) = (false, false);
         loop {
@@ -40,12 +43,8 @@ pub(in crate::cli) fn events(args: &args::Events) -> Exit {
                         return Ok(Exit::Well);
                     }
                 }
-                Ok(None) => {
-                    if !is_told {
-                        nothing(args);
-                    }
-                    return Ok(Exit::Well);
-                }
+                Ok(None) if is_told => return Ok(Exit::Well),
+                Ok(None) => return nothing(args).await,
                 Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
                 // What just stops was not ended by anybody (C-19).
                 Err(why @ Unanswered::Broken(_)) if args.follow => {
@@ -69,11 +68,38 @@ fn wanted(args: &args::Events) -> Wanted {
     Wanted { from, since, resource: args.resource.clone(), most }
 }
 
-/// Who asks for what is not there is told so.
-fn nothing(args: &args::Events) {
+/// Who asks for what is not there is told so, and who asks for a resource that is none has failed.
+async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
+    if args.most == Some(0) {
+        return Ok(Exit::Well);
+    }
+    if let Some(resource) = args.resource.as_deref().filter(|_| !args.follow)
+        && !is_recorded(args, resource).await
+        && let Some(why) = stranger(&args.socket, resource).await
+    {
+        error(why, Some("nothing is recorded of it; `steadfast events` shows what happened last"));
+        return Err(Exit::Failed);
+    }
     if !args.json {
         say("nothing of that is recorded: `steadfast events` shows what happened last");
     }
+    Ok(Exit::Well)
+}
+
+/// Whether any event is of this resource, whenever that was.
+async fn is_recorded(args: &args::Events, resource: &str) -> bool {
+    let last = Ask::lately(Some(resource.to_owned()), 1);
+    if !pieces::<Event>(&args.socket, &last).await.is_empty() {
+        return true;
+    }
+    let wanted = Wanted { resource: Some(resource.to_owned()), most: Some(1), ..Wanted::default() };
+    let last = |reader: Reader| reader.read(reader.begin(&wanted)?, u64::MAX, 1);
+    let kept = Reader::open(&directory(args)).ok().flatten().map(last);
+    kept.is_some_and(|last| last.is_ok_and(|last| !last.is_empty()))
+}
+
+fn directory(args: &args::Events) -> PathBuf {
+    kept::directory(args.socket.state_dir.as_deref())
 }
 
 fn show(args: &args::Events, value: &Value) {
@@ -89,32 +115,25 @@ fn show(args: &args::Events, value: &Value) {
     }
 }
 
-/// What is recorded can be read without a daemon too.
-fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<Exit, Exit> {
-    let said: Option<PathBuf> = args.socket.state_dir.clone();
-    let directory = state::directory(said.or_else(|| settings::of_daemon().1).as_deref());
+/// What is recorded can be read without a daemon too. Whether there was any of it.
+fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<bool, Exit> {
+    let directory = directory(args);
     let is_there = directory.join(DATABASE).exists();
     let elsewhere = args.socket.socket.is_some() && args.socket.state_dir.is_none();
     if args.follow || elsewhere || !is_there || !matches!(why, Unanswered::NoDaemon(_)) {
         return Err(refuse(why));
     }
     let shown = Reader::open(&directory)
-        .and_then(|reader| reader.map_or(Ok(()), |reader| show_kept(args, wanted, &reader)));
-    match shown {
-        Ok(()) => Ok(Exit::Well),
-        Err(why) => Err(refuse(&Unanswered::Unavailable(why.to_string()))),
-    }
+        .and_then(|reader| reader.map_or(Ok(false), |reader| show_kept(args, wanted, &reader)));
+    shown.map_err(|why| refuse(&Unanswered::Unavailable(why.to_string())))
 }
 
-fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<(), Unreadable> {
+fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bool, Unreadable> {
     let (mut from, mut is_told) = (reader.begin(wanted)?, false);
     loop {
         let page = reader.read(from, u64::MAX, PAGE)?;
         let Some(last) = page.last().and_then(|event| event.number) else {
-            if !is_told {
-                nothing(args);
-            }
-            return Ok(());
+            return Ok(is_told);
         };
         from = last + 1;
         let is_wanted =
@@ -128,7 +147,7 @@ fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<()
             is_told = true;
             out(lines.join("\n"));
             if is_unread() {
-                return Ok(());
+                return Ok(true);
             }
         }
     }

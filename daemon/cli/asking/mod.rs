@@ -1,11 +1,13 @@
 //! The commands that ask a running daemon.
 
 mod events;
+mod known;
 mod orders;
 mod show;
 mod status;
 
 pub(super) use events::{events, now, words};
+pub(super) use known::stranger;
 pub(super) use orders::{
     check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
 };
@@ -83,7 +85,7 @@ async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> 
 }
 
 /// Does something that asks, and ends as it says.
-fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
+pub(super) fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
     on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))
 }
 

@@ -22,7 +22,7 @@ impl Table {
         vertices: &mut BTreeSet<VertexId>,
         links: usize,
     ) {
-        vertices.extend(&leaf.vertices);
+        vertices.extend(leaf.waiters.iter().map(|waiter| waiter.vertex));
         if links == 0 {
             return;
         }

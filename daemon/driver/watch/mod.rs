@@ -47,6 +47,8 @@ pub enum Signal {
     Absent(VertexId, String),
     /// Something happened.
     Changed(VertexId),
+    /// Something happened to a file of which something is made that it receives.
+    Supplied(VertexId),
     /// Something may have happened: events were lost, or a watch was put in place anew.
     Suspect(VertexId),
     /// What brings the events has ended, for the reason given: nothing more can be relied on, and another hub must take its place.

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::backend::{Backend, DirectoryId};
-use super::table::{Again, Name, Placed, RouteId, Table, Walked, Work};
+use super::table::{Again, Name, Placed, RouteId, Table, Waiter, Walked, Work};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +13,7 @@ impl Table {
     /// Lets a vertex wait for a path.
     pub(super) fn place(
         &mut self,
-        vertex: VertexId,
+        waiter: Waiter,
         path: &Path,
         below: bool,
         work: &mut Work,
@@ -28,15 +28,15 @@ impl Table {
                 None => name.into(),
             };
             let leaf = known.leaves.entry(Arc::clone(&name)).or_default();
-            leaf.vertices.reserve_exact(usize::from(leaf.vertices.is_empty()));
-            leaf.vertices.push(vertex);
+            leaf.waiters.reserve_exact(usize::from(leaf.waiters.is_empty()));
+            leaf.waiters.push(waiter);
             work.looks.insert((route, Arc::clone(&name)));
             placed.push(Placed::Leaf(route, name));
         }
         if below {
             let route = self.route(&path, work);
             if let Some(known) = self.routes.get_mut(&route) {
-                known.below.push(vertex);
+                known.below.push(waiter.vertex);
                 placed.push(Placed::Below(route));
             }
         }
@@ -55,7 +55,9 @@ impl Table {
                 Placed::Leaf(route, name) => {
                     let Some(known) = self.routes.get_mut(route) else { continue };
                     if let Some(leaf) = known.leaves.get_mut(name) {
-                        remove_one(&mut leaf.vertices, &vertex);
+                        let mine = |waiter: &Waiter| waiter.vertex == vertex;
+                        let place = leaf.waiters.iter().position(mine);
+                        place.map(|place| leaf.waiters.swap_remove(place));
                     }
                     self.tidy_leaf(*route, name, &mut work);
                 }
@@ -76,7 +78,7 @@ impl Table {
         loop {
             let Some(known) = self.routes.get_mut(&route) else { return };
             let Some(leaf) = known.leaves.get(&name) else { return };
-            if !leaf.vertices.is_empty() || !leaf.links.is_empty() {
+            if !leaf.waiters.is_empty() || !leaf.links.is_empty() {
                 return;
             }
             let follows = known.leaves.remove(&name).and_then(|leaf| leaf.follows);

@@ -81,9 +81,17 @@ pub(super) struct Walked {
     pub(super) failed: Option<Box<str>>,
 }
 
+/// Who waits for a path, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiter {
+    pub(super) vertex: VertexId,
+    /// It only receives something that is made of what lies there.
+    pub(super) is_supplied: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Leaf {
-    pub(super) vertices: Vec<VertexId>,
+    pub(super) waiters: Vec<Waiter>,
     /// The links that lead here.
     pub(super) links: Vec<(RouteId, Name)>,
     /// Where this one leads, where it is a link.
@@ -193,7 +201,7 @@ pub(super) struct Table {
     pub(super) routes: HashMap<RouteId, Route>,
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
-    /// Those of which nothing is told for now.
+    /// Those of which nothing is told for now, but what they receive.
     pub(super) deaf: HashSet<VertexId>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The trees of those that wait for all below a directory.
@@ -334,8 +342,14 @@ impl Table {
         signals: &mut Vec<Signal>,
         links: usize,
     ) {
-        for vertex in &leaf.vertices {
-            self.tell(*vertex, signal, signals);
+        for waiter in &leaf.waiters {
+            match signal(waiter.vertex) {
+                // What it is made of matters also where its own changes do not.
+                Signal::Changed(id) if waiter.is_supplied => {
+                    self.push(id, Signal::Supplied(id), signals);
+                }
+                _ => self.tell(waiter.vertex, signal, signals),
+            }
         }
         if links == 0 {
             return;
@@ -354,10 +368,12 @@ impl Table {
         signal: fn(VertexId) -> Signal,
         signals: &mut Vec<Signal>,
     ) {
-        if !self.deaf.is_empty() && self.deaf.contains(&vertex) {
-            return;
+        if self.deaf.is_empty() || !self.deaf.contains(&vertex) {
+            self.push(vertex, signal(vertex), signals);
         }
-        let signal = signal(vertex);
+    }
+
+    fn push(&self, vertex: VertexId, signal: Signal, signals: &mut Vec<Signal>) {
         let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Told::Nothing);
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
             signals.push(signal);

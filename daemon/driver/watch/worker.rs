@@ -7,7 +7,7 @@ use super::hub::Shared;
 use super::place::discard_unused;
 use super::pulse::{Owner, listen, tick};
 use super::retry::try_again;
-use super::table::{Again, LINKS, Name, Placed, Reason, RouteId, Running, Table, Told};
+use super::table::{Again, LINKS, Name, Placed, Reason, RouteId, Running, Table, Told, Waiter};
 use super::turn::{Step, Turn};
 use super::units::follow;
 use super::walk::Walk;
@@ -213,6 +213,7 @@ impl Worker {
                 Signal::Established(vertex)
                 | Signal::Absent(vertex, _)
                 | Signal::Changed(vertex)
+                | Signal::Supplied(vertex)
                 | Signal::Suspect(vertex) => {
                     state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
                 }
@@ -234,6 +235,8 @@ impl Worker {
         }
         let mut turn = std::mem::take(&mut guard.turn);
         let (state, work) = (&mut *guard, &mut turn.work);
+        let own = Waiter { vertex, is_supplied: false };
+        let supplied = Waiter { vertex, is_supplied: true };
         let mut all = Vec::new();
         let mut tasks = Vec::new();
         let mut running = Vec::new();
@@ -245,9 +248,10 @@ impl Worker {
                     }
                     all.push(Placed::Unit(bus, unit));
                 }
-                Source::Path { path, below } => all.extend(state.place(vertex, &path, below, work)),
+                Source::Path { path, below } => all.extend(state.place(own, &path, below, work)),
+                Source::Supply(path) => all.extend(state.place(supplied, &path, false, work)),
                 Source::Tree(path) => {
-                    all.extend(state.place(vertex, &path, true, work));
+                    all.extend(state.place(own, &path, true, work));
                     state.plant(vertex, &path, work);
                 }
                 Source::Every(interval) => {

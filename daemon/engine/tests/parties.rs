@@ -1,11 +1,11 @@
 //! E-20: who undoes it, as far as that can be told: a command's own doing, two of ours, another daemon.
 
 use crate::fights::{MINUTE, classes, fought, party, standing, undo};
-use crate::races::{repair, settled, sound, started};
+use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
-use steadfast_engine::{Check, Class, Outcome, Party, SlotClass, Standing, Verdict};
+use steadfast_engine::{Check, Class, Event, Meta, Outcome, Party, SlotClass, Standing, Verdict};
 
 /// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
 #[test]
@@ -82,4 +82,158 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
 fn f10_another_daemon_is_another_party() {
     let world = fought(Shape::of(1), 0);
     assert_eq!(party(&world, 0), Some(Party::Foreign));
+}
+
+/// What the check of this run compares is made of something else than before.
+fn remade(world: &mut World, number: u32) {
+    let (run, _) = world.in_progress(v(number)).expect("a run");
+    world.deliver(Event::Remade(run));
+}
+
+/// E-20: a secret that is rotated again and again is undone by nobody: each run is intentional, starts at once, also in a fight and
+/// while a file of ours is written, and makes none.
+#[test]
+fn e20_a_secret_that_is_rotated_is_no_fight() {
+    let mut world = settled(&[Shape::of(2)]);
+    for _ in 0..Meta::REVERSALS * 4 {
+        world.steps(&[Step::Wait(ms(200)), Step::Changed(v(1))]);
+        world.steps(&[Step::Checked(v(1), Verdict::Differs), Step::Commit]);
+        world.deliver(Event::Supplied(v(0)));
+        repair(&mut world, 0);
+        world.steps(&[Step::Ended(v(1), Outcome::Changed), Step::Commit]);
+        world.steps(&[Step::Wait(MINUTE)]);
+        world.deliver(Event::Supplied(v(0)));
+        world.deliver(Event::Supplied(v(0)));
+        repair(&mut world, 0);
+        check(&mut world, 0, Verdict::Same);
+        for _ in 0..Meta::REVERSALS {
+            world.steps(&[Step::Wait(ms(200))]);
+            world.deliver(Event::Supplied(v(0)));
+            repair(&mut world, 0);
+        }
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    let all = classes(&world, 0);
+    assert_eq!(all, vec![Class::Intentional; all.len()]);
+    sound(&world);
+
+    let mut world = fought(Shape::of(1), 0);
+    undo(&mut world, 0);
+    assert_eq!(started(&world), [0; 0], "drift waits");
+    world.deliver(Event::Supplied(v(0)));
+    assert_eq!(started(&world), [0], "and another secret does not");
+    repair(&mut world, 0);
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Contended), "the fight goes on");
+    sound(&world);
+}
+
+/// E-20: however it is noticed that a run is made of something else (an event that tells of more, a look, a start), that is what its change
+/// is classed by.
+#[test]
+fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..Meta::REVERSALS * 2 {
+        undo(&mut world, 0);
+        remade(&mut world, 0);
+        repair(&mut world, 0);
+        world.steps(&[Step::Wait(ms(200)), Step::Look(v(0))]);
+        remade(&mut world, 0);
+        check(&mut world, 0, Verdict::Differs);
+        repair(&mut world, 0);
+    }
+    world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0))]);
+    remade(&mut world, 0);
+    repair(&mut world, 0);
+    assert_eq!(classes(&world, 0), [Class::Intentional; Meta::REVERSALS * 4 + 1]);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    undo(&mut world, 0);
+    repair(&mut world, 0);
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Corrective), "drift is still drift");
+    sound(&world);
+}
+
+/// E-20: a command that rotates the secret of what it hears of goes round for ever, and is recognised.
+#[test]
+fn e20_a_command_that_rotates_what_it_hears_of() {
+    let deed = |nature: &mut steadfast_engine::Nature| {
+        (nature.check, nature.slot) = (Check::Once, SlotClass::Command);
+    };
+    let mut world = settled(&[Shape::of(2).nature(1, deed)]);
+    world.deliver(Event::Supplied(v(0)));
+    let (mut runs, end) = (0, world.now.after(MINUTE));
+    while world.now < end {
+        if world.in_progress(v(0)).is_some() {
+            runs += 1;
+            remade(&mut world, 0);
+            repair(&mut world, 0);
+            world.step(&Step::Changed(v(1)));
+        }
+        if world.in_progress(v(1)).is_some() {
+            world.steps(&[Step::Checked(v(1), Verdict::Differs), Step::Commit]);
+            world.deliver(Event::Supplied(v(0)));
+            world.steps(&[Step::Ended(v(1), Outcome::Changed), Step::Commit]);
+        }
+        world.steps(&[Step::Wait(ms(10))]);
+    }
+    assert!((8..=16).contains(&runs), "{runs} runs in a minute");
+    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
+    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
+    sound(&world);
+}
+
+/// E-20: that some command of ours or other was at work whenever a secret was rotated makes no fight of it.
+#[test]
+fn e20_a_secret_that_is_rotated_on_a_busy_host() {
+    let command = |nature: &mut steadfast_engine::Nature| nature.slot = SlotClass::Command;
+    let mut world = settled(&[Shape::of(3).nature(1, command).nature(2, command)]);
+    for round in 0..10 {
+        let busy = 1 + round % 2;
+        world.steps(&[Step::Wait(ms(20_000)), Step::Changed(v(busy))]);
+        repair(&mut world, busy);
+        for _ in 0..2 {
+            world.deliver(Event::Supplied(v(0)));
+            remade(&mut world, 0);
+            repair(&mut world, 0);
+            world.steps(&[Step::Wait(ms(1))]);
+        }
+    }
+    assert_eq!(classes(&world, 0), [Class::Intentional; 20]);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// E-20: what is done at each start finds something to do each time: that is not idempotent, by what is declared, and no fight; nor is
+/// what it notifies. The first time, and what is asked for, is intentional.
+#[test]
+fn e20_a_deed_of_each_start_is_not_idempotent() {
+    let deed = |nature: &mut steadfast_engine::Nature| {
+        (nature.check, nature.slot) = (Check::EachStart, SlotClass::Command);
+    };
+    let shape = Shape::of(2).notify(0, 1).nature(0, deed);
+    let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    for _ in 0..Meta::REVERSALS * 2 {
+        world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+        repair(&mut world, 0);
+        repair(&mut world, 1);
+        assert_eq!(standing(&world, 0), Standing::Settled);
+        assert_eq!(standing(&world, 1), Standing::Settled);
+        world.steps(&[Step::Crash { kept: 0 }]);
+    }
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+    for _ in 0..2 {
+        repair(&mut world, 0);
+        repair(&mut world, 1);
+        world.steps(&[Step::Redo(v(0))]);
+    }
+    repair(&mut world, 0);
+    repair(&mut world, 1);
+    for number in [0, 1] {
+        let all = classes(&world, number);
+        assert_eq!(all.first(), Some(&Class::Intentional));
+        let again = all.iter().skip(1).take(Meta::REVERSALS * 2 - 1);
+        assert!(again.eq(&[Class::NotIdempotent; Meta::REVERSALS * 2 - 1]), "{number}: {all:?}");
+    }
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Intentional), "it was asked for");
+    sound(&world);
 }

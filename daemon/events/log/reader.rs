@@ -107,21 +107,22 @@ impl Reader {
     /// At which number to begin for what is wanted.
     pub fn begin(&self, wanted: &Wanted) -> Result<u64, Unreadable> {
         let mut from = wanted.from.unwrap_or_default();
+        // Where none is wanted of what was, what is to come is.
+        let next = || self.span().map(|span| span.map_or(0, |(_, last)| last + 1));
+        let or_next =
+            |first: Option<i64>| first.map_or_else(next, |number| Ok(number.cast_unsigned()));
         if let Some(since) = wanted.since {
             let sql = "SELECT number FROM event WHERE at >= ?1 ORDER BY number LIMIT 1";
             let first = self.connection.query_row(sql, [since.cast_signed()], |row| row.get(0));
-            let first: Option<i64> = first.optional()?;
-            // Nothing happened since: what is to come is what is wanted.
-            let next = || self.span().map(|span| span.map_or(0, |(_, last)| last + 1));
-            from = from.max(first.map_or_else(next, |number| Ok(number.cast_unsigned()))?);
+            from = from.max(or_next(first.optional()?)?);
         }
         if let Some(most) = wanted.most {
             let sql = "SELECT min(number) FROM (SELECT number FROM event WHERE ?1 IS NULL OR \
                        resource = ?1 ORDER BY number DESC LIMIT ?2)";
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let arguments = (wanted.resource.as_deref(), most);
-            let first: Option<i64> = self.connection.query_row(sql, arguments, |row| row.get(0))?;
-            from = from.max(first.unwrap_or_default().cast_unsigned());
+            let first = self.connection.query_row(sql, arguments, |row| row.get(0))?;
+            from = from.max(or_next(first)?);
         }
         Ok(from)
     }

@@ -8,7 +8,7 @@ use crate::receive::Words;
 use crate::resource::{OnInterrupt, Resource};
 use crate::secret::Secret;
 use crate::source::Source;
-use crate::spec::{Fields, Invalid, Place};
+use crate::spec::{Fields, Invalid, LONGEST_SPAN, Place};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -251,10 +251,11 @@ impl Reader {
         let seconds = self.fields.float("timeout")?;
         match Duration::try_from_secs_f64(seconds) {
             Ok(Duration::ZERO) => None,
-            Ok(timeout) if timeout <= LONGEST => Some(timeout),
+            Ok(timeout) if timeout <= LONGEST_SPAN => Some(timeout),
             _ => {
                 let what = format!("seconds are expected, found {seconds}");
-                self.wrong("timeout", what, "0 is without limit; at most 31536000, a year");
+                let most = LONGEST_SPAN.as_secs();
+                self.wrong("timeout", what, &format!("0 is without limit; at most {most}, a year"));
                 None
             }
         }
@@ -301,6 +302,3 @@ impl Reader {
         }
     }
 }
-
-/// A year: what is longer is a mistake.
-const LONGEST: Duration = Duration::from_hours(365 * 24);

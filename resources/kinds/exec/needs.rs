@@ -21,7 +21,11 @@ impl Exec {
                 Source::Path { path, .. } if self.guards.creates.as_ref() == Some(path) => {}
                 Source::Path { path, below: true } => needs.push(Need::tree(path, "it is watched")),
                 Source::Path { path, .. } => needs.push(Need::path(path, "it is watched")),
-                Source::Tree(_) | Source::Every(_) | Source::Lines(_) | Source::Unit { .. } => {}
+                Source::Supply(_)
+                | Source::Tree(_)
+                | Source::Every(_)
+                | Source::Lines(_)
+                | Source::Unit { .. } => {}
             }
         }
         needs.extend(self.command.user.iter().filter_map(|user| Need::user(user, "it runs as")));
@@ -41,7 +45,11 @@ impl Exec {
     fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {
             Source::Lines(command) => Some(command),
-            Source::Path { .. } | Source::Tree(_) | Source::Every(_) | Source::Unit { .. } => None,
+            Source::Path { .. }
+            | Source::Supply(_)
+            | Source::Tree(_)
+            | Source::Every(_)
+            | Source::Unit { .. } => None,
         });
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
         let more = guards.chain(&self.done).chain(&self.changed_when);

@@ -1,6 +1,6 @@
 //! The content that a file is to have: its text, or other files of the host, in the order in which they are joined.
 
-use super::{File, Shape};
+use super::File;
 use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
 use crate::host::trust::Reader;
 use crate::secret::{Sealed, Secret};
@@ -135,14 +135,12 @@ pub(super) fn born(origin_mode: u32) -> u32 {
 }
 
 impl File {
-    /// The permission bits of a new file, before those that are declared.
+    /// The permission bits of a new file, before those that are declared: what is not to be shown is its owner's alone.
     pub(super) fn born(&self, content: Option<&Content<'_>>) -> u32 {
-        if matches!(self.shape, Shape::Regular(Body::Secret(_) | Body::Sealed(_))) {
-            return SECRET;
-        }
         let modes = content.into_iter().flat_map(Content::origins).map(|origin| origin.seen().mode);
         // Of several, none may be shown to more people than it was.
         let joined = modes.reduce(|all, mode| all & mode);
-        joined.map_or(0o644, born)
+        let mode = joined.map_or(0o644, born);
+        if self.sensitive { mode & 0o700 } else { mode }
     }
 }

@@ -86,7 +86,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "mode",
         FieldType::Text,
-        "0644 or u=rw,g=r. Default: as it is; when created 0644, 0600 with a secret as content, or, for a directory, 0755.",
+        "0644 or u=rw,g=r. Default: as it is; when created 0644, 0600 where its content is sensitive or a secret, or, for a directory, 0755.",
     ),
     FieldSpec::new(
         "force",
@@ -96,7 +96,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
-        "Show nothing of the content. Default: true where the mode denies others to read.",
+        "Show nothing of the content; a new file without a mode is its owner's alone. Default: true where the mode denies others to read.",
     ),
     FieldSpec::new(
         "source",

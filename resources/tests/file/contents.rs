@@ -57,6 +57,36 @@ fn a_new_file_has_the_mode_of_its_source_and_no_wider_one_than_0755() {
     }
 }
 
+/// S-6: what is shown nowhere is not made for everybody who logs in: a sensitive file without a mode is its owner's alone, however its content
+/// comes. What is there keeps its mode, and a declared one is as declared.
+#[test]
+fn a_new_file_that_is_sensitive_is_its_owners_alone() {
+    let (host, dir) = (Host::default(), scratch());
+    fs::create_dir_all(dir.path().join("tree")).unwrap();
+    let (source, program) = (dir.path().join("tree/source"), dir.path().join("tree/program"));
+    fs::write(&source, "canary").unwrap();
+    fs::write(&program, "canary").unwrap();
+    chmod(&source, 0o644);
+    chmod(&program, 0o755);
+    let made_with = |name: &str, given: &[(&str, &str)]| {
+        let path = dir.path().join(name);
+        let given: Vec<_> = given.iter().copied().chain([("sensitive", "true")]).collect();
+        made(&host, &file(&path, &given));
+        mode(&path)
+    };
+    assert_eq!(made_with("literal", &[("content", "canary")]), 0o600);
+    assert_eq!(made_with("copy", &[("source", text(&source))]), 0o600);
+    assert_eq!(made_with("copied-program", &[("source", text(&program))]), 0o700);
+    assert_eq!(made_with("joined", &[("fragments", text(&source))]), 0o600);
+    let tree = format!("{}/", text(&dir.path().join("tree")));
+    made_with("trees/", &[("source", &tree), ("recurse", "true")]);
+    assert_eq!(mode(dir.path().join("trees/source")), 0o600);
+    assert_eq!(made_with("declared", &[("content", "canary"), ("mode", "0644")]), 0o644);
+    fs::write(dir.path().join("there"), "before").unwrap();
+    chmod(dir.path().join("there"), 0o640);
+    assert_eq!(made_with("there", &[("content", "canary")]), 0o640);
+}
+
 /// What the check saw is gone: apply copies what is there now, and never half of it.
 #[test]
 fn a_source_that_changes_after_the_check_is_looked_at_again() {

@@ -50,8 +50,8 @@ pub(super) const ALL: &[Breakage] = &[
             "who receives a value often is said to be undone",
         ),
         "fights.rs",
-        "!run.causes.has(ASKED) && !self.one_shot",
-        "!run.causes.has(Causes::LOAD.and(Causes::OPERATOR)) && !self.one_shot",
+        "!run.causes.has(wanted) && !self.one_shot",
+        "!run.causes.has(LOADED) && !self.one_shot",
     ),
     broken(
         ("e20-deaf-for-ever", "E-20, E-4", "its events are never wanted again"),

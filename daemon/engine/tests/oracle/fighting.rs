@@ -139,7 +139,10 @@ impl Books {
             (running.asked || running.refresh, vertex.declared.nature.check == Check::State);
         let window = vertex.declared.meta.window;
         let repairs = intent.class != Class::Intentional;
-        let fights = matches!(intent.class, Class::Contended | Class::NotIdempotent);
+        // A deed of each start, and what it notifies, find something to do each time: no fight.
+        let each_start = vertex.declared.nature.check == Check::EachStart || running.refresh;
+        let fights =
+            intent.class == Class::Contended || intent.class == Class::NotIdempotent && !each_start;
         let wrong = [
             (
                 repairs && !fights && vertex.good.1 == 0 && !vertex.done,

@@ -4,7 +4,7 @@ use crate::books::{Books, Cause, Phase, Running, Vertex};
 use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
-use steadfast_engine::{Holding, Notice, Standing, Tick, VertexId};
+use steadfast_engine::{Holding, Notice, RunId, Standing, Tick, VertexId};
 
 /// Over which time repairs are counted, and how long the brake holds.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -110,6 +110,15 @@ impl Books {
             // Whoever sends has made it differ: nobody undid it.
             vertex.asked = true;
         }
+    }
+
+    /// What a run is made of is another thing than before: nobody undid what it finds.
+    pub(super) fn remakes(&mut self, run: RunId) {
+        let this = |v: &&mut Vertex| v.running.as_ref().is_some_and(|running| running.run == run);
+        let Some(vertex) = self.vertices.values_mut().find(this) else { return };
+        let Some(running) = vertex.running.as_mut() else { return };
+        running.asked = true;
+        vertex.asked |= running.look;
     }
 
     /// a value is not forgotten by a run that did not see it, or was not well.

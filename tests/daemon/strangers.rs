@@ -1,0 +1,134 @@
+//! What is asked of what is not there: none of the last, a resource that is none, a state that is none, a daemon that is another's.
+
+use crate::host::Host;
+use crate::output::Output;
+
+const GRAPH: &str = "graph: known
+resources:
+  file:
+  - {name: left, path: $DIR/left, content: \"declared\\n\"}
+  - {name: same, path: $DIR/same, content: \"same\\n\"}
+";
+
+/// What was there is replaced, and what is as declared is only found.
+fn made() -> Host {
+    let host = Host::with(GRAPH);
+    host.write("left", "mine\n").write("same", "same\n").chmod("same", 0o644);
+    host.apply().exits(0);
+    host
+}
+
+fn is_silent(output: &Output) {
+    output.exits(0);
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""), "{output}");
+}
+
+/// None of the last events or changes are none, as with `tail -n 0`: beside a daemon and without one.
+#[test]
+fn none_of_the_last_are_none() {
+    let host = made();
+    let ask = || {
+        is_silent(&host.ask_daemon(&["events", "-n", "0"]));
+        is_silent(&host.ask_daemon(&["events", "-n", "0", "--json"]));
+        is_silent(&host.ask_daemon(&["events", "file[left]", "-n", "0"]));
+        is_silent(&host.ask_daemon(&["history", "--most", "0"]));
+        assert_eq!(host.ask_daemon(&["events", "-n", "1"]).exits(0).stdout.lines().count(), 1);
+    };
+    ask();
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask();
+}
+
+/// A resource that nobody knows is no resource: said on stderr, and a failure; one that is known, and of which nothing is recorded, is not.
+#[test]
+fn a_resource_that_nobody_knows_is_said_to_be_none() {
+    let host = made();
+    let ask = || {
+        for command in ["events", "history"] {
+            for name in ["nonsense", "file[lefd]"] {
+                for json in [&[][..], &["--json"]] {
+                    let words: Vec<&str> = [command, name].iter().chain(json).copied().collect();
+                    let asked = host.ask_daemon(&words);
+                    asked.exits(1).says(&format!("no such resource: {name}"));
+                    assert_eq!(asked.stdout, "", "{asked}");
+                }
+            }
+            host.ask_daemon(&[command, "file[lefd]"]).says("did you mean file[left]?");
+            host.ask_daemon(&[command, "file[left]"]).exits(0).prints("file[left]");
+        }
+        let nothing = "nothing has been changed";
+        host.ask_daemon(&["history", "file[same]"]).exits(0).prints(nothing);
+        let nothing = "nothing of that is recorded";
+        host.ask_daemon(&["events", "file[same]"]).exits(0).says(nothing);
+        let later = ["events", "file[left]", "--since", "999999"];
+        host.ask_daemon(&later).exits(0).says(nothing);
+    };
+    ask();
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    ask();
+}
+
+/// An undo of what the last graph does not have any more pauses nothing, and does not say that `apply` puts it back: it does not.
+#[test]
+fn an_undo_of_what_has_left_its_graph_is_not_put_back() {
+    let back = "`steadfast apply` of the same graph puts it back at once";
+    let host = made();
+    let declared = host.ask_daemon(&["undo", "file[left]"]);
+    declared.exits(0).prints(back).prints("is paused for");
+    host.apply().exits(0);
+    assert_eq!(host.read("left"), "declared\n", "and so it does");
+    let host = made();
+    let (kept, _) = GRAPH.split_once("  - {name: left").expect("it has that");
+    host.graph(&format!("{kept}  - {{name: same, path: $DIR/same, content: \"same\\n\"}}\n"));
+    host.apply().exits(0);
+    let left = host.ask_daemon(&["undo", "file[left]"]);
+    left.exits(0).prints("$DIR/left: content").prints("no graph declares it now");
+    left.prints_nothing_of(back).prints_nothing_of("paused");
+    host.ask_daemon(&["state", "show", "file[left]"]).exits(0).prints_nothing_of("paused");
+    host.apply().exits(0);
+    assert_eq!(host.read("left"), "mine\n", "nobody puts it back");
+    host.graph(GRAPH).apply().exits(0);
+    assert_eq!(host.read("left"), "declared\n", "but a graph that has it");
+}
+
+/// A second daemon is refused, and says that alone: it was never one that commands could reach.
+#[test]
+fn a_second_daemon_says_its_refusal_alone() {
+    let host = made();
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for form in ["human", "json"] {
+        let second = host.ask(&["run", "--log", form]);
+        second.exits(75).says("another steadfast is running on $DIR/state");
+        let lines: Vec<&str> = second.stderr.lines().collect();
+        assert_eq!((lines.len(), second.stdout.as_str()), (2, ""), "{second}");
+        assert!(lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{second}");
+    }
+}
+
+/// Where another daemon has the socket and not the state, commands cannot reach the second: that is said.
+#[test]
+fn a_daemon_whose_socket_is_anothers_says_so() {
+    let host = made();
+    let first = host.run(&[]);
+    first.wait_for("converged");
+    let mut command = host.bare(&["run", "--log", "json", "--state-dir", "$DIR/other"]);
+    command.arg("--socket").arg(host.path("state/control.socket")).arg(host.path("graph.yaml"));
+    let second = crate::daemon::Daemon::start(command, &host.path(""));
+    let warned = second.wait_for("control");
+    assert!(warned.message.contains("commands cannot reach this daemon"), "{warned:?}");
+}
+
+/// What is no state is not an empty one.
+#[test]
+fn a_state_that_is_not_there_is_not_shown_as_empty() {
+    let host = Host::with(GRAPH);
+    for words in [&["state", "show"][..], &["state", "show", "--json"], &["state", "verify"]] {
+        let shown = host.ask_daemon(words);
+        shown.exits(64).says("no state in $DIR/state");
+        assert_eq!(shown.stdout, "", "{shown}");
+    }
+    assert!(!host.exists("state"), "and none is made");
+}
