@@ -113,14 +113,18 @@ fn c11_who_does_not_wait_for_the_answer_has_it_told() {
     daemon.wait_for("converged");
     let path = host.path("state/control.socket");
     host.wait_until("it listens", || path.exists());
-    for order in ["protect", "unprotect", "redo", "forget"] {
+    // One after the other: who asks for all at once does not say in which order they are done.
+    for (order, event) in [
+        ("protect", "protected"),
+        ("unprotect", "unprotected"),
+        ("redo", "redo"),
+        ("forget", "forgotten"),
+    ] {
         let ask = serde_json::json!({"verb": "order", "order": order, "resources": ["file[made]"]});
         let mut socket = UnixStream::connect(&path).expect("it listens");
         let line = serde_json::json!({"protocol": 1, "ask": ask});
         writeln!(socket, "{line}").expect("written");
         drop(socket);
-    }
-    for event in ["protected", "unprotected", "redo", "forgotten"] {
         let is_it = |one: &Value| one["event"] == event && one["resource"] == "file[made]";
         host.wait_until(event, || events(&host, 1).iter().any(is_it));
         daemon.wait_for_of(event, "file[made]");
