@@ -103,11 +103,19 @@ impl Books {
     fn drain_goes_on(&mut self) {
         let asked = std::mem::replace(&mut self.asked, Asked::Running);
         let all = self.clearances();
+        // Who became dirty since the request waits for no limiter, and may be in the way.
+        let rests = |id: &VertexId| {
+            let dirty = self.vertices.get(id).is_some_and(|vertex| vertex.need != Need::No);
+            dirty && !self.drainable.contains(id)
+        };
         let left: Vec<VertexId> = self
             .drained_first
             .iter()
             .copied()
             .filter(|id| self.vertices.contains_key(id))
+            // While it drains nothing needs to be right before a swap removes it.
+            .filter(|id| !self.is_suspended(*id))
+            .filter(|id| !self.vertices[id].ancestors.iter().any(rests))
             .filter(|id| {
                 let vertex = &self.vertices[id];
                 let slot = vertex.declared.nature.slot;
