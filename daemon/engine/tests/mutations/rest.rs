@@ -180,7 +180,11 @@ pub(crate) const ALL: &[Breakage] = &[
         "if run.id.0 == 0 {\n            return;",
     ),
     broken(
-        ("e08-a-deed-is-looked-at", "E-8", "a look at what a vertex was is taken of the deed it is"),
+        (
+            "e08-a-deed-is-looked-at",
+            "E-8",
+            "a look at what a vertex was is taken of the deed it is",
+        ),
         "swap.rs",
         "vertex.look &= vertex.is_checkable();",
         "",
