@@ -156,10 +156,9 @@ impl Engine {
 
     fn deadline(&mut self, id: VertexId, at: Tick) {
         let Some(vertex) = self.vertex_mut(id) else { return };
-        let cancellable = vertex.nature.cancellable;
         let Some(run) = vertex.run_mut().filter(|run| run.deadline == Some(at)) else { return };
         run.deadline = None;
-        if cancellable {
+        if run.cancellable {
             self.cancel(id, Cancelled::Deadline);
         } else {
             self.not_returned(id);
@@ -169,18 +168,17 @@ impl Engine {
     /// Cancels the run of a vertex, once, where its kind allows.
     pub(crate) fn cancel(&mut self, id: VertexId, why: Cancelled) {
         let now = self.now;
-        let Some(vertex) = self.vertex_mut(id) else { return };
-        if !vertex.nature.cancellable {
+        let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
+        if !run.cancellable {
             return;
         }
-        let at = now.after(match vertex.nature.slot {
-            SlotClass::Thread => RETURN,
-            SlotClass::Command => RETURN_OF_COMMAND,
-        });
-        let Some(run) = vertex.run_mut() else { return };
         if run.cancelled.is_some() {
             return;
         }
+        let at = now.after(match run.slot {
+            SlotClass::Thread => RETURN,
+            SlotClass::Command => RETURN_OF_COMMAND,
+        });
         run.cancelled = Some(why);
         run.returns = Some(at);
         let run = run.id;
@@ -195,10 +193,8 @@ impl Engine {
 
     /// E-6: a run that does not return is stuck; it counts as running and is shown.
     fn not_returned(&mut self, id: VertexId) {
-        let Some(vertex) = self.vertex_mut(id) else { return };
-        let cancellable = vertex.nature.cancellable;
-        let Some(run) = vertex.run_mut() else { return };
-        if run.stuck || (cancellable && run.cancelled.is_none()) {
+        let Some(run) = self.vertex_mut(id).and_then(Vertex::run_mut) else { return };
+        if run.stuck || (run.cancellable && run.cancelled.is_none()) {
             return;
         }
         run.stuck = true;

@@ -289,6 +289,8 @@ impl Engine {
         let done = vertex.done.then_some(new.definition);
         vertex.definition = new.definition;
         vertex.nature = new.nature;
+        // A deed is not repeated for a look at what it was before.
+        vertex.look &= vertex.is_checkable();
         vertex.frozen = false;
         vertex.leaving = false;
         if let Some(run) = vertex.run_mut() {

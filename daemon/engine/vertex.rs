@@ -113,6 +113,8 @@ pub(crate) struct Run {
     pub(crate) begun: Option<Stamp>,
     /// What it occupies: its vertex may get another nature while it is stuck.
     pub(crate) slot: SlotClass,
+    /// Whether it may be cancelled: that, too, is of the kind that it was started for.
+    pub(crate) cancellable: bool,
     /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).
     pub(crate) owes: Vec<VertexId>,
 }

@@ -73,6 +73,8 @@ pub(crate) struct Running {
     pub(crate) at: Tick,
     /// By what was declared when it started.
     pub(crate) deadline: Option<Tick>,
+    /// The same: its vertex may become one of another kind while it is stuck.
+    pub(crate) cancellable: bool,
     pub(crate) look: bool,
     pub(crate) noop: bool,
     pub(crate) refresh: bool,
@@ -85,8 +87,9 @@ pub(crate) struct Running {
     pub(crate) applying: bool,
     pub(crate) cancelled: Option<Tick>,
     pub(crate) was_failed: bool,
-    /// Somebody asked for it: it repairs no drift.
+    /// Somebody asked for it, perhaps and certainly: it repairs no drift.
     pub(crate) asked: bool,
+    pub(crate) asked_surely: bool,
     pub(crate) class: Option<Class>,
     pub(crate) stuck: bool,
     /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.
@@ -128,6 +131,7 @@ pub(crate) struct Vertex {
     pub(crate) ticket: (Option<When>, Option<When>),
     /// Not drift alone makes it run next: a load, the operator, a refresh.
     pub(crate) asked: bool,
+    pub(crate) asked_surely: bool,
     /// It has certainly been right under its present definition.
     pub(crate) done: bool,
     /// A value came then, and no run that started later has been well.
@@ -193,6 +197,7 @@ impl Vertex {
             active: now,
             ticket: (None, None),
             asked: true,
+            asked_surely: true,
             done: false,
             received: None,
             fight: Fight::default(),

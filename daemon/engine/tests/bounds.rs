@@ -1,7 +1,7 @@
 //! What holds changes back besides a fight: the brake, windows; and `realize`, which lets one more through.
 
 use crate::fights::{classes, fought, standing, told, undo};
-use crate::races::{check, repair, settled, sound, started};
+use crate::races::{check, repair, settled, sound, started, until_quiet};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
@@ -28,7 +28,10 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     let count = 20;
     let mut world = settled_under_brake(count, 30);
     let mut repairs = 0;
-    while world.engine.braked_until().is_none() {
+    for _ in 0..1000 {
+        if world.engine.braked_until().is_some() {
+            break;
+        }
         for number in 0..count {
             world.step(&Step::Changed(v(number)));
             if world.engine.braked_until().is_none() && world.in_progress(v(number)).is_some() {
@@ -47,9 +50,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     for number in 0..count {
         world.step(&Step::Changed(v(number)));
     }
-    while let Some(run) = world.runs.values().next().copied() {
-        world.steps(&[Step::Checked(run.start.vertex, Verdict::Differs)]);
-    }
+    until_quiet(&mut world, |world, id| world.steps(&[Step::Checked(id, Verdict::Differs)]));
     let begun = |world: &World| (0..count).map(|n| classes(world, n).len()).sum::<usize>();
     let before = begun(&world);
     assert!((0..count).any(|n| matches!(standing(&world, n), Standing::WaitingForBrake(_))));
@@ -60,9 +61,7 @@ fn e20_the_brake_stops_repairs_and_lets_go_by_itself() {
     assert_eq!(begun(&world), before + 1, "but what the operator asks for");
     world.steps(&[Step::Wait(Duration::from_secs(10))]);
     assert_eq!(told(&world, |n| matches!(n, Notice::Released)), 1);
-    while let Some(run) = world.runs.values().next().copied() {
-        repair(&mut world, run.start.vertex.0);
-    }
+    until_quiet(&mut world, |world, id| repair(world, id.0));
     assert!(begun(&world) > before + 10, "what had moved is repaired");
     sound(&world);
 }

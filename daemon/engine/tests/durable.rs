@@ -1,7 +1,7 @@
 //! What is durable before it is told, and what a start makes of a run that has no end.
 
 use crate::generate::HOURS;
-use crate::races::{settled, sound, started};
+use crate::races::{settled, sound, started, until_quiet};
 use crate::shape::{Shape, v};
 use crate::step::Step;
 use crate::store::Entry;
@@ -68,10 +68,10 @@ fn b08_what_was_cut_off_is_looked_at_first() {
         }
         assert_eq!(started(&world), [0; 0], "paused");
         world.steps(&[Step::Resume]);
-        while let Some(run) = world.runs.values().next().copied() {
-            world.steps(&[Step::Checked(run.start.vertex, Verdict::Same)]);
+        until_quiet(&mut world, |world, id| {
+            world.steps(&[Step::Checked(id, Verdict::Same)]);
             while world.step(&Step::Commit) {}
-        }
+        });
         let order = started(&world);
         let at = |number: u32| order.iter().position(|other| *other == number).expect("started");
         match after {

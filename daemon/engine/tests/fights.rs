@@ -48,6 +48,8 @@ fn besiege(world: &mut World, number: u32, length: Duration) -> Vec<u64> {
     let (began, end) = (world.now, world.now.after(length));
     let mut repairs = Vec::new();
     while world.now < end {
+        // No time passes any more once a rule is broken.
+        sound(world);
         if world.in_progress(v(number)).is_some() {
             repair(world, number);
             repairs.push((world.now.0 - began.0) / 1_000_000);

@@ -20,6 +20,7 @@ fn e20_a_command_that_writes_its_own_watch_file() {
     let mut runs = 0;
     let end = world.now.after(MINUTE);
     while world.now < end {
+        sound(&world);
         if world.in_progress(v(0)).is_some() {
             runs += 1;
             world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
@@ -57,6 +58,7 @@ fn f10_two_of_ours_on_one_thing_name_each_other() {
     world.steps(&[Step::Changed(v(0))]);
     let end = world.now.after(MINUTE * 2);
     while world.now < end {
+        sound(&world);
         for (mine, other) in [(0, 1), (1, 0)] {
             if world.in_progress(v(mine)).is_some() {
                 repairs += 1;

@@ -53,6 +53,19 @@ fn e04_an_event_during_the_last_failing_run_is_checked() {
     sound(&world);
 }
 
+/// E-5: a start clears what it was started for; one cause is one run.
+#[test]
+fn e05_a_start_clears_what_it_was_started_for() {
+    let mut world = World::new(&[Shape::of(1)], Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0], "the load is one run");
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 0], "one event is one more");
+    assert!(world.engine.is_converged());
+    sound(&world);
+}
+
 /// E-8: where many parents are counted and not looked at, those that have gone are forgotten.
 #[test]
 fn e08_a_crowd_of_parents_opens_when_the_last_that_blocks_is_right() {

@@ -42,6 +42,8 @@ impl Plain {
         let before = self.checks.len();
         let mut events = std::collections::VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
+            let checks = self.checks.len() - before;
+            assert!(checks <= 100_000, "E-5, a bound on steps: {checks} checks for one event");
             self.now = self.now.after(Duration::from_nanos(1));
             for action in self.engine.handle(self.now, event) {
                 events.extend(self.answer(&action));

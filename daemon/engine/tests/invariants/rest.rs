@@ -1,7 +1,7 @@
 //! E-13, E-15, E-16, E-17: what is asked for comes about.
 
 use super::{E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
-use crate::books::{Asked, Books, Need, Phase};
+use crate::books::{Asked, Books, Need, Phase, Running};
 use std::time::Duration;
 use steadfast_engine::{Poll, VertexId};
 
@@ -43,8 +43,7 @@ impl Books {
         let late: Vec<VertexId> = self
             .vertices
             .iter()
-            .filter(|(_, v)| v.declared.nature.cancellable)
-            .filter(|(_, v)| v.running.as_ref().is_some_and(|r| r.cancelled.is_none() && !r.look))
+            .filter(|(_, v)| v.running.as_ref().is_some_and(|r| is_to_cancel(r) && !r.look))
             .filter(|(_, v)| Self::deadline(v).is_some_and(|due| due <= self.now))
             .map(|(id, _)| *id)
             .collect();
@@ -87,10 +86,8 @@ impl Books {
                 }
             }
             Asked::Stopping => {
-                let fixed = self
-                    .vertices
-                    .values()
-                    .any(|v| v.running.is_some() && !v.declared.nature.cancellable);
+                let all = self.vertices.values().chain(self.leaving.values());
+                let fixed = all.filter_map(|v| v.running.as_ref()).any(|run| !run.cancellable);
                 let second = Duration::from_secs(1);
                 let given_up = self.cancel_asked.is_some_and(|at| at.after(second) <= self.now);
                 let over = !running && self.undurable.is_empty() || given_up && !fixed;
@@ -106,11 +103,19 @@ impl Books {
     fn drain_goes_on(&mut self) {
         let asked = std::mem::replace(&mut self.asked, Asked::Running);
         let all = self.clearances();
+        // Who became dirty since the request waits for no limiter, and may be in the way.
+        let rests = |id: &VertexId| {
+            let dirty = self.vertices.get(id).is_some_and(|vertex| vertex.need != Need::No);
+            dirty && !self.drainable.contains(id)
+        };
         let left: Vec<VertexId> = self
             .drained_first
             .iter()
             .copied()
             .filter(|id| self.vertices.contains_key(id))
+            // While it drains nothing needs to be right before a swap removes it.
+            .filter(|id| !self.is_suspended(*id))
+            .filter(|id| !self.vertices[id].ancestors.iter().any(rests))
             .filter(|id| {
                 let vertex = &self.vertices[id];
                 let slot = vertex.declared.nature.slot;
@@ -133,12 +138,16 @@ impl Books {
         let left: Vec<VertexId> = self
             .vertices
             .iter()
-            .filter(|(_, v)| v.declared.nature.cancellable)
-            .filter(|(_, v)| v.running.as_ref().is_some_and(|r| r.cancelled.is_none()))
+            .filter(|(_, v)| v.running.as_ref().is_some_and(is_to_cancel))
             .map(|(id, _)| *id)
             .collect();
         for id in left {
             self.broken(E16_STOP, &format!("{id} is not cancelled although the grace is over"));
         }
     }
+}
+
+/// It may be cancelled, and was not yet.
+fn is_to_cancel(run: &Running) -> bool {
+    run.cancellable && run.cancelled.is_none()
 }

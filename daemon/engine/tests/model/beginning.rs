@@ -8,6 +8,9 @@ use crate::step::Step;
 use crate::world::{Station, World};
 use steadfast_engine::{Check, Declared, Outcome, Poll, Verdict, VertexId};
 
+/// More steps than it takes until all is as declared.
+const MOST: usize = 10_000;
+
 /// How many repeated repairs the brake lets pass: those of the beginning and no more.
 pub(super) fn brake(configuration: &Configuration) -> Option<u32> {
     let Budget { braked, repaired, .. } = configuration.budget;
@@ -45,7 +48,10 @@ pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
         let vertex = world.oracle.books.vertices.get(&id);
         vertex.is_some_and(|vertex| vertex.declared.meta.realize)
     };
-    while world.oracle.books.violations.is_empty() {
+    for _ in 0..MOST {
+        if !world.oracle.books.violations.is_empty() {
+            return;
+        }
         let run = world.runs.values().find(|run| !is_left(world, run.start.vertex)).copied();
         let step = match run {
             _ if !world.store.written.is_empty() => Step::Commit,
@@ -63,4 +69,5 @@ pub(super) fn settle(world: &mut World, moved: Option<VertexId>) {
         };
         world.step(&step);
     }
+    world.oracle.violated("a bound on steps: it does not become as declared");
 }

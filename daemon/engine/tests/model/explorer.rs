@@ -27,6 +27,13 @@ pub(super) struct State {
     number: u64,
 }
 
+impl State {
+    /// By which it is recognised.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 impl Hash for State {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.number.hash(state);
@@ -106,19 +113,28 @@ impl Explorer {
 
     /// All of it; panics with the shortest way to whatever is wrong.
     pub(super) fn explore(self) -> Found {
+        let (budget, graphs) = (self.first.left, self.graphs.clone());
+        let found = self.explore_up_to(MOST);
+        found.unwrap_or_else(|states| panic!("no end after {states}: {budget:?}\n{graphs}"))
+    }
+
+    /// All of it, or how many states had come when there were so many steps and no end; panics as above.
+    pub(super) fn explore_up_to(self, most: usize) -> Result<Found, usize> {
         let (sights, steps) = (Arc::clone(&self.sights), Arc::clone(&self.steps));
         let first = self.first.clone();
         let (budget, graphs, grouping) = (first.left, self.graphs.clone(), self.grouping.clone());
         let any = HasDiscoveries::Any;
         // Depth first: of what is still to be looked at, the least is kept in memory.
-        let checker = self.checker().target_state_count(MOST).finish_when(any).spawn_dfs().join();
+        let checker = self.checker().target_state_count(most).finish_when(any).spawn_dfs().join();
         if !checker.discoveries().is_empty() {
             let (sights, steps) = Default::default();
             Self { first, graphs, grouping, sights, steps }.tell_the_shortest_way();
         }
         let first = first.number;
         // What was not looked at for that would be taken for a deadlock.
-        assert!(checker.state_count() < MOST, "no bound on steps: {budget:?}\n{graphs}");
+        if checker.state_count() >= most {
+            return Err(checker.unique_state_count());
+        }
         let steps = std::mem::take(&mut *steps.lock().expect("nobody died with it"));
         let transitions = steps.len();
         let depth = match steps.longest_way(first) {
@@ -127,7 +143,7 @@ impl Explorer {
         };
         let sights = sights.lock().expect("nobody died with it").clone();
         let states = checker.unique_state_count();
-        Found { configurations: 1, states, transitions, depth, sights }
+        Ok(Found { configurations: 1, states, transitions, depth, sights })
     }
 
     /// Breadth first: what is found first, is reached by no shorter way.
@@ -143,6 +159,16 @@ impl Explorer {
             path.into_actions().into_iter().map(|step| format!("{step:?}")).collect();
         let violations = last.world.oracle.books.violations.join("\n");
         panic!("{rule}\n{violations}\nafter:\n{}\n{budget:?}\n{graphs}", way.join("\n"));
+    }
+
+    /// What was seen so far.
+    pub(super) fn sights(&self) -> Sights {
+        self.sights.lock().expect("nobody died with it").clone()
+    }
+
+    /// The graphs, for people.
+    pub(super) fn to_text(&self) -> String {
+        self.graphs.clone()
     }
 
     fn see(&self, what: &'static str) {

@@ -232,7 +232,8 @@ impl Terms {
         }
         (vertex.running.is_some(), vertex.budget, vertex.backoff_sure).hash(state);
         (vertex.failures, vertex.watched, vertex.polled).hash(state);
-        (vertex.asked, vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
+        (vertex.asked, vertex.asked_surely).hash(state);
+        (vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
         self.fight(vertex, state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
         (vertex.owed_unsure, vertex.bucket_unsure).hash(state);
@@ -257,7 +258,7 @@ impl Terms {
         (run.stuck, run.obsolete, run.cancelled.map(|at| self.ago(at))).hash(state);
         let intent = run.intent.as_ref();
         intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
-        (run.asked, run.class).hash(state);
+        (run.asked, run.asked_surely, run.class, run.cancellable).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
         // How long it has lasted matters to its slot.
         if vertex.declared.nature.slot == SlotClass::Thread {

@@ -3,7 +3,7 @@
 
 use super::budget::Budget;
 use super::features::{Configuration, FEATURES, Feature, HOLDING, configurations, graphs};
-use super::{EVENT, SETTLED, explore, sights};
+use super::{EVENT, SETTLED, explore, explore_in_ci, sights};
 use steadfast_engine::{Declared, Meta};
 
 /// Each on each graph of that many vertices, alone.
@@ -60,7 +60,7 @@ fn model_fights() {
         sights::BRAKED,
         sights::RELEASED,
     ];
-    explore("fights and the brake", all, &wanted);
+    explore_in_ci("fights and the brake, 1 and 2 vertices", all, &wanted);
 }
 
 /// E-20, E-17, E-4: windows, what must be right once, groups and values on one and two vertices.
@@ -82,7 +82,7 @@ fn model_windows_and_realize() {
         sights::RECEIVED,
         sights::SWAPPED,
     ];
-    explore("windows, realize, groups, values", all, &wanted);
+    explore_in_ci("windows, realize, groups, values, 1 to 3 vertices", all, &wanted);
 }
 
 /// These features together on each graph of that many vertices.
@@ -107,7 +107,11 @@ fn model_groups() {
         sights::SWAP_IN_PAUSE,
         sights::CRASH_AFTER_SWAP,
     ];
-    explore("groups of three", all, &wanted);
+    explore_in_ci(
+        "groups of three: 2 of 3 and 3 of 3, alone, notifying, beside a deed; notifying with two of a swap, a crash, a pause, a stop",
+        all,
+        &wanted,
+    );
 }
 
 /// E-2, E-12, E-13: with a poll that is far away nothing may need its tick to go on.
@@ -131,7 +135,11 @@ fn model_what_a_poll_could_hide() {
         sights::CONTENDED,
         sights::REPAIRED,
     ];
-    explore("a poll far away", all, &wanted);
+    explore_in_ci(
+        "a poll far away, with limit, retry, deadline, brake, fight, window",
+        all,
+        &wanted,
+    );
 }
 
 /// E-19: groups of three with each feature; nothing fails.
@@ -155,7 +163,39 @@ fn explore_groups_of_three_with_a_crash() {
 #[test]
 fn model_what_holds_with_every_feature() {
     let wanted = [sights::CALM, sights::RELEASED, sights::LET_IN];
-    explore("1 vertex, what holds with each", paired(&HOLDING, 1, CALM), &wanted);
+    explore_in_ci(
+        "1 vertex, each of what holds with each feature",
+        paired(&HOLDING, 1, CALM),
+        &wanted,
+    );
+}
+
+/// What must be seen where one of these is combined with each feature and each that comes after it.
+fn shown_with_each(feature: Feature) -> Vec<&'static str> {
+    let shown: &[&[&str]] = match feature {
+        Feature::Fight(_) => &[
+            &sights::QUEUES,
+            &[sights::REFRESHED],
+            &sights::FIGHTS,
+            &sights::BRAKE,
+            &sights::WINDOW,
+            &sights::REALIZE,
+        ],
+        Feature::Brake => &[
+            &sights::QUEUES,
+            &[sights::REFRESHED],
+            &sights::BRAKE,
+            &sights::WINDOW,
+            &sights::REALIZE,
+        ],
+        Feature::Window => &[&[sights::REFRESHED], &sights::WINDOW, &sights::REALIZE],
+        Feature::Realize => {
+            &[&sights::QUEUES, &[sights::REFRESHED, sights::UNKNOWN], &sights::REALIZE]
+        }
+        Feature::Value => &[&sights::QUEUES, &[sights::REFRESHED, sights::UNKNOWN]],
+        _ => &[&sights::QUEUES],
+    };
+    [&sights::WITH_EACH[..], &shown.concat()].concat()
 }
 
 /// E-20: each with every other feature on two vertices.
@@ -164,7 +204,8 @@ fn model_what_holds_with_every_feature() {
 fn explore_fights_with_every_feature() {
     let three = Budget { failures: 1, ..THREE };
     explore("2 vertices, fights, 3 events", alone(&FIGHTS, 2, three), &[sights::PASSED]);
-    explore("2 vertices, fights with each", paired(&FIGHTS[..1], 2, CALM), &[]);
+    let wanted = shown_with_each(FIGHTS[0]);
+    explore("2 vertices, fights with each", paired(&FIGHTS[..1], 2, CALM), &wanted);
 }
 
 /// E-20: the other answers to a fight, each of both vertices, and the brake: nothing fails.
@@ -177,7 +218,7 @@ fn explore_answers_to_fights_with_every_feature() {
         let mut all = paired(std::slice::from_ref(feature), 2, budget);
         all.retain(|it| it.shapes.iter().any(|shape| shape.vertices.iter().all(answers)));
         let name = format!("2 vertices, {feature:?} with each, over all");
-        explore(&name, all, &[]);
+        explore(&name, all, &shown_with_each(*feature));
     }
 }
 
@@ -187,7 +228,8 @@ fn explore_answers_to_fights_with_every_feature() {
 fn explore_windows_and_realize_with_every_feature() {
     for feature in &HOLDING[4..] {
         let name = format!("2 vertices, {feature:?} with each");
-        explore(&name, paired(std::slice::from_ref(feature), 2, CALM), &[]);
+        let all = paired(std::slice::from_ref(feature), 2, CALM);
+        explore(&name, all, &shown_with_each(*feature));
     }
 }
 

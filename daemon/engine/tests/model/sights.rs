@@ -53,6 +53,30 @@ pub(super) const UNREALIZED: &str =
     "what was never right is removed when the swap has waited enough";
 pub(super) const RECEIVED: &str = "a value comes while the vertex runs";
 
+/// What comes wherever something is combined with each feature.
+pub(super) const WITH_EACH: [&str; 14] = [
+    CONVERGED,
+    FAILED,
+    DELAYED,
+    WAITS_FOR_PARENT,
+    LIMITED,
+    WOULD_CHANGE,
+    STUCK,
+    CANCELLED,
+    LOOKED,
+    SWAP_WAITS,
+    SWAPPED,
+    AT_ONCE,
+    UNSAVED,
+    RECEIVED,
+];
+/// What comes besides where it is one's turn that others wait for.
+pub(super) const QUEUES: [&str; 3] = [NO_SEMAPHORE, NO_SLOT, SUSPENDED];
+pub(super) const FIGHTS: [&str; 6] = [CONTENDED, FOUGHT, CALM, REPAIRED, DEAF, PASSED];
+pub(super) const BRAKE: [&str; 2] = [BRAKED, RELEASED];
+pub(super) const WINDOW: [&str; 3] = [SHUT, LET_IN, CUT];
+pub(super) const REALIZE: [&str; 3] = [TO_REALIZE, REALIZED, UNREALIZED];
+
 pub(super) const CRASH_IN_SWAP: &str = "a crash while a swap waits";
 pub(super) const CRASH_AFTER_SWAP: &str = "a crash after a swap was taken";
 pub(super) const CRASH_IN_PAUSE: &str = "a crash in a pause";

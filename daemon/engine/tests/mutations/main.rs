@@ -84,7 +84,8 @@ fn every_rule_has_its_breakage_and_its_line() {
     let page = page();
     let caught = |name: &&str| {
         let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
-        row.is_some_and(|row| row.contains(" `") || row.contains("does not end"))
+        // Not by one that does not end: that looks like a busy machine.
+        row.is_some_and(|row| row.contains(" `"))
     };
     let missing: Vec<&str> = all().map(|b| b.name).filter(|name| !caught(name)).collect();
     assert!(missing.is_empty(), "docs/mutations.md does not say who catches {missing:?}");

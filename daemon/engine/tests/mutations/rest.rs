@@ -176,8 +176,29 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e16-cancels-what-may-not-be", "E-16", "a package transaction is cut off"),
         "causes.rs",
-        "if !vertex.nature.cancellable {\n            return;",
-        "if vertex.definition == 0 {\n            return;",
+        "if !run.cancellable {\n            return;",
+        "if run.id.0 == 0 {\n            return;",
+    ),
+    broken(
+        (
+            "e08-a-deed-is-looked-at",
+            "E-8",
+            "a look at what a vertex was is taken of the deed it is",
+        ),
+        "swap.rs",
+        "vertex.look &= vertex.is_checkable();",
+        "",
+    ),
+    broken(
+        (
+            "e16-as-the-new-kind-allows",
+            "E-16, E-6",
+            "a stuck transaction is cut off when its vertex is of another kind",
+        ),
+        "swap.rs",
+        "vertex.leaving = false;\n        if let Some(run) = vertex.run_mut() {",
+        "vertex.leaving = false;\n        if let Some(run) = vertex.run_mut() {\n            \
+         run.cancellable = new.nature.cancellable;",
     ),
     broken(
         ("e16-the-grace-is-for-ever", "E-16, R-15", "a stop cancels nobody"),

@@ -213,14 +213,19 @@ impl Books {
             self.started_as.insert(start.vertex, cause);
         }
         let timeout = vertex.declared.meta.timeout.or(vertex.declared.nature.timeout);
-        let asked = if start.look { vertex.asked } else { std::mem::take(&mut vertex.asked) };
+        let asked = (vertex.asked, vertex.asked_surely);
+        if !start.look {
+            (vertex.asked, vertex.asked_surely) = (false, false);
+        }
         vertex.running = Some(Running {
-            asked,
+            asked: asked.0,
+            asked_surely: asked.1,
             class: None,
             run: start.run,
             start: clock,
             at: now,
             deadline: timeout.map(|length| now.after(length)),
+            cancellable: vertex.declared.nature.cancellable,
             look: start.look,
             noop: start.noop,
             refresh: start.refresh,
@@ -355,7 +360,7 @@ impl Books {
             return self.broken(HANDSHAKE, &format!("{id} is cancelled and not in the graph"));
         };
         let due = Self::deadline(vertex).is_some_and(|due| due <= now);
-        let cancellable = vertex.declared.nature.cancellable;
+        let cancellable = vertex.running.as_ref().is_some_and(|running| running.cancellable);
         let known = match vertex.running.as_mut().filter(|running| running.run == run) {
             Some(running) => {
                 let first = running.cancelled.is_none();

@@ -328,7 +328,7 @@ impl Books {
     pub(super) fn begins_or_brakes(&mut self, id: VertexId, running: Running) {
         let (clock, braked) = (self.clock, self.braked.is_some_and(|until| until > self.now));
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
-        let drift = !running.asked && !running.refresh && !running.noop;
+        let drift = !running.asked_surely && !running.refresh && !running.noop;
         if braked && drift && vertex.fight.runs != Some(running.run) {
             vertex.must(clock, None);
             vertex.braked = true;

@@ -217,10 +217,11 @@ impl Books {
             let this = vertex.running.as_ref().is_some_and(|r| r.run == run);
             let second = Duration::from_secs(1);
             let asked = vertex.running.as_ref().and_then(|r| r.cancelled);
+            let fixed = vertex.running.as_ref().is_some_and(|r| !r.cancellable);
             let over = Self::deadline(vertex).is_some_and(|due| due <= self.now);
             this && match asked {
                 Some(at) => at.after(second) <= self.now,
-                None => over && !vertex.declared.nature.cancellable,
+                None => over && fixed,
             }
         });
         if let Some(running) = self.running_mut(run) {

@@ -108,7 +108,7 @@ impl Books {
         if let Some(vertex) = self.vertices.get_mut(&id) {
             vertex.received = Some(clock);
             // Whoever sends has made it differ: nobody undid it.
-            vertex.asked = true;
+            (vertex.asked, vertex.asked_surely) = (true, true);
         }
     }
 
@@ -144,7 +144,7 @@ impl Books {
             if vertex.phase == Phase::Operator {
                 vertex.phase = Phase::Rest;
             }
-            vertex.asked = true;
+            (vertex.asked, vertex.asked_surely) = (true, true);
         }
         self.mark(id, Some(Cause::Drift), Some(true));
     }

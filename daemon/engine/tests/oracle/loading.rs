@@ -151,6 +151,9 @@ impl Books {
             // It has been right before this daemon began.
             vertex.good.1 = 1;
             vertex.done = true;
+            // Nobody asks for what is as declared.
+            vertex.asked = recall.interrupted || vertex.owed.is_some();
+            vertex.asked_surely = false;
         }
         if runs {
             vertex.must(self.clock, Some(Cause::Load));
@@ -232,6 +235,8 @@ impl Books {
     /// What is owed, and what was failed, outlives a new definition; that it was right does not.
     fn redefined(&self, before: &Vertex, declared: &Declared) -> Vertex {
         let mut vertex = Vertex::new(declared, self.now);
+        // A deed may be done, or be for events only.
+        vertex.asked_surely = declared.nature.check == Check::State;
         vertex.owed = before.owed;
         vertex.owed_stamp = before.owed_stamp;
         vertex.owed_unsure = before.owed_unsure;

@@ -1,0 +1,200 @@
+//! A random walk through one configuration: the states, steps and rules of the exploration, one way at a time.
+//!
+//! For what is too large to be explored to its end. A walk goes on until nothing can happen any more; at each state all rules
+//! are asked, it may not come to the same state twice (a livelock), and it may not end in the middle (a deadlock).
+
+use super::explorer::{Explorer, Found, State};
+use super::features::Configuration;
+use super::waiting::is_at_rest;
+use crate::step::Step;
+use stateright::Model as _;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// More steps than any walk has.
+const MOST: usize = 2000;
+
+/// Random numbers, the same in each run (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    /// Takes one of these out.
+    fn take(&mut self, steps: &mut Vec<Step>) -> Option<Step> {
+        let mut at = self.below(steps.iter().map(weight).sum());
+        let heavy = |step: &Step| {
+            let is_it = at < weight(step);
+            at = at.saturating_sub(weight(step));
+            is_it
+        };
+        let place = steps.iter().position(heavy)?;
+        Some(steps.swap_remove(place))
+    }
+}
+
+/// How often it comes beside the others: what may come once in a history should not come at its beginning each time.
+fn weight(step: &Step) -> u64 {
+    match step {
+        Step::Stop { .. } => 1,
+        Step::Crash { .. } => 2,
+        Step::Pause { .. } | Step::Swap { .. } | Step::Refuse => 4,
+        Step::Suspect(_) | Step::Look(_) | Step::Redo(_) | Step::Received(_) => 4,
+        Step::Park { .. } | Step::Window { .. } | Step::Unwatched(_) => 4,
+        Step::Changed(_) | Step::Watching(_) | Step::Resume | Step::Wake => 8,
+        Step::Checked(..) | Step::Ended(..) | Step::Commit => 16,
+        Step::Wait(_) | Step::Lag(_) => 1,
+    }
+}
+
+/// Which walk of which configuration: all that is random in it follows from these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seed {
+    pub(super) configuration: u64,
+    pub(super) walk: u64,
+}
+
+/// All walks through one configuration.
+pub(super) struct Walker {
+    explorer: Explorer,
+    seen: BTreeSet<u64>,
+    steps: usize,
+    longest: usize,
+}
+
+impl Walker {
+    pub(super) fn new(configuration: &Configuration) -> Self {
+        let explorer = Explorer::new(configuration);
+        Self { explorer, seen: BTreeSet::new(), steps: 0, longest: 0 }
+    }
+
+    /// What all walks together have covered; the depth is the length of the longest.
+    pub(super) fn found(self) -> Found {
+        Found {
+            configurations: 1,
+            states: self.seen.len(),
+            transitions: self.steps,
+            depth: self.longest,
+            sights: self.explorer.sights(),
+        }
+    }
+
+    /// One walk; what it broke, with the shortest way there that was found, as text.
+    pub(super) fn walk(&mut self, seed: Seed) -> Result<(), String> {
+        let mut chance = Chance(seed.configuration);
+        chance = Chance(chance.next() ^ seed.walk);
+        let mut state = self.first();
+        let mut passed = BTreeSet::from([state.number()]);
+        let mut way = Vec::new();
+        let found = loop {
+            if let Some(rule) = broken(&state) {
+                break Err(rule);
+            }
+            let mut offered = self.offered(&state);
+            let none = offered.is_empty();
+            let taken = loop {
+                let Some(step) = chance.take(&mut offered) else { break None };
+                let next = self.explorer.next_state(&state, step);
+                if let Some(next) = next {
+                    break Some((step, next));
+                }
+            };
+            let Some((step, next)) = taken else {
+                let ends = none && (is_at_rest(&state) || state.world.stopped);
+                break if ends { Ok(()) } else { Err(DEADLOCK.to_owned()) };
+            };
+            way.push(step);
+            state = next;
+            if !passed.insert(state.number()) || way.len() > MOST {
+                break Err(LIVELOCK.to_owned());
+            }
+        };
+        self.steps += way.len();
+        self.longest = self.longest.max(way.len());
+        self.seen.extend(passed);
+        found.map_err(|rule| self.tell(&rule, &way))
+    }
+
+    fn first(&self) -> State {
+        self.explorer.init_states().pop().expect("one beginning")
+    }
+
+    fn offered(&self, state: &State) -> Vec<Step> {
+        let mut offered = Vec::new();
+        self.explorer.actions(state, &mut offered);
+        offered
+    }
+
+    /// Where these steps lead, as long as each is offered and nothing is broken.
+    fn follow(&self, way: &[Step]) -> Option<State> {
+        let mut state = self.first();
+        for step in way {
+            let is_offered = self.offered(&state).contains(step);
+            state = self.explorer.next_state(&state, *step).filter(|_| is_offered)?;
+        }
+        Some(state)
+    }
+
+    /// Leaves out what is not needed to break that rule.
+    fn shorten(&self, rule: &str, way: &[Step]) -> Vec<Step> {
+        let mut way = way.to_vec();
+        let mut at = way.len();
+        while at > 0 {
+            at -= 1;
+            let mut shorter = way.clone();
+            shorter.remove(at);
+            let same = |state: State| broken(&state).is_some_and(|found| found == rule);
+            if self.follow(&shorter).is_some_and(same) {
+                way = shorter;
+                at = at.min(way.len());
+            }
+        }
+        way
+    }
+
+    fn tell(&self, rule: &str, way: &[Step]) -> String {
+        let way = self.shorten(rule, way);
+        let mut text = format!("{rule}\n");
+        let last = self.follow(&way);
+        for violation in last.iter().flat_map(|state| &state.world.oracle.books.violations) {
+            writeln!(text, "{violation}").expect("a string takes all");
+        }
+        text.push_str("after:\n");
+        for step in &way {
+            writeln!(text, "{step:?}").expect("a string takes all");
+        }
+        text + &self.explorer.to_text()
+    }
+}
+
+const DEADLOCK: &str = "deadlock: nothing can happen, and not all is over";
+const LIVELOCK: &str = "livelock: steps lead round to where they began, or have no bound";
+
+/// The sentence of the first rule that is broken.
+fn broken(state: &State) -> Option<String> {
+    let first = state.world.oracle.books.violations.first()?;
+    Some(first.lines().next().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn what_may_come_is_taken_by_its_weight() {
+    let mut chance = Chance(7);
+    let mut stops = 0;
+    for _ in 0..900 {
+        let stop = Step::Stop { grace: crate::shape::ms(1) };
+        let mut offered = vec![stop, Step::Commit];
+        stops += u32::from(chance.take(&mut offered) == Some(stop));
+        assert_eq!(offered.len(), 1, "what was taken is offered no more");
+    }
+    assert!((25..=90).contains(&stops), "one of seventeen: {stops} of 900");
+    assert_eq!(chance.take(&mut Vec::new()), None);
+}

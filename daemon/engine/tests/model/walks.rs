@@ -1,0 +1,346 @@
+//! What is too large to be explored: random walks through every configuration of it (docs/model.md, *Walks*).
+//!
+//! Each walk follows from the numbers of its configuration and of itself, so that a run of the tests says the same each time.
+//! `STEADFAST_WALKS` says how many walks each configuration gets, `STEADFAST_WALKS_FROM` the number of the first of them;
+//! `STEADFAST_WALK=1234:5` takes walk 5 of configuration 1234 alone. One that breaks a rule says the command that replays it.
+
+use super::budget::Budget;
+use super::explorer::{Explorer, Found};
+use super::features::{
+    Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
+};
+use super::walking::{Seed, Walker};
+use super::{SETTLED, documented, happening, must_have_seen, report, sights, turns};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Two events of each vertex, a failure, a pause, a stop, a swap and a crash, and every way to end.
+const LITERAL: Budget = Budget {
+    events: 2,
+    total_events: u8::MAX,
+    turns: u8::MAX,
+    crashes: 1,
+    thorough: true,
+    ..SETTLED
+};
+/// The same from the load on.
+const LOADED: Budget = Budget { settled: false, ..LITERAL };
+/// The same, with watches that are answered in any order.
+const ANSWERED: Budget = Budget { watches: true, ..LOADED };
+
+/// Many configurations, made one after the other: all of them at once would take gigabytes.
+type Configurations = Box<dyn Iterator<Item = Configuration>>;
+
+/// How many walks each configuration gets where nobody says how many.
+const WALKS: u64 = 1;
+
+/// What is walked through in one go.
+struct Family {
+    /// The test that walks through all of it.
+    test: &'static str,
+    name: &'static str,
+    all: fn() -> Configurations,
+    wanted: &'static [&'static [&'static str]],
+    /// In CI one of so many configurations gets one walk.
+    share: usize,
+}
+
+/// What is put together: a swap and a crash come in every history.
+fn features() -> Vec<Feature> {
+    let others = FEATURES.iter().filter(|it| !matches!(it, Feature::Swap | Feature::Crash));
+    others.chain([&Feature::Group]).copied().collect()
+}
+
+/// The same with what holds.
+fn all_features() -> Vec<Feature> {
+    let holding = HOLDING.into_iter().filter(|it| *it != Feature::Group);
+    features().into_iter().chain(holding).collect()
+}
+
+/// With a crash and a swap: where there are groups, the one that makes them or takes them apart.
+fn turned(mut set: Vec<Feature>) -> Vec<Feature> {
+    if !set.contains(&Feature::Group) {
+        set.push(Feature::Swap);
+    }
+    set.push(Feature::Crash);
+    set
+}
+
+/// Each of these sets on each graph of so many vertices.
+fn each(counts: &[u32], sets: Vec<Vec<Feature>>, budgets: &'static [Budget]) -> Configurations {
+    let graphs: Vec<_> = counts.iter().flat_map(|count| graphs(*count)).collect();
+    let sets: Vec<_> = sets.into_iter().map(turned).collect();
+    let pairs = graphs.into_iter().flat_map(move |graph| {
+        let with = move |set| (graph.clone(), set);
+        sets.clone().into_iter().map(with)
+    });
+    Box::new(pairs.flat_map(move |(graph, set)| {
+        let with = |budget: &Budget| configurations(&graph, &set, *budget);
+        budgets.iter().flat_map(with).collect::<Vec<_>>()
+    }))
+}
+
+/// None of these, each, and each two.
+fn up_to_two(features: &[Feature]) -> Vec<Vec<Feature>> {
+    let mut sets = vec![Vec::new()];
+    for (at, one) in features.iter().enumerate() {
+        sets.push(vec![*one]);
+        sets.extend(features[at + 1..].iter().map(|other| vec![*one, *other]));
+    }
+    sets
+}
+
+/// What happens, all of it in one history, alone and with each feature; and with pauses that end by themselves.
+fn happening() -> Vec<Vec<Feature>> {
+    let (lapse, long): (Vec<_>, Vec<_>) =
+        HAPPENING.into_iter().partition(|it| *it == Feature::Lapse);
+    let others = all_features().into_iter().map(|feature| vec![feature]);
+    let sets = others.chain([Vec::new()]).map(|set| [set, long.clone()].concat());
+    sets.flat_map(|set| [set.clone(), [set, lapse.clone()].concat()]).collect()
+}
+
+/// Each that holds with each other feature, and two of which each must be right once, beside each other.
+fn holding() -> Vec<Vec<Feature>> {
+    let all = all_features();
+    let pairs = up_to_two(&all).into_iter();
+    let held = pairs.filter(|set| set.iter().any(|it| HOLDING.contains(it)));
+    let realized = [Feature::Realize, Feature::Realize];
+    held.chain(all.iter().map(|other| [&realized[..], &[*other]].concat())).collect()
+}
+
+/// None, and each alone.
+fn up_to_one(features: Vec<Feature>) -> Vec<Vec<Feature>> {
+    let each = features.into_iter().map(|feature| vec![feature]);
+    each.chain([Vec::new()]).collect()
+}
+
+/// What every walk through much shows.
+const USUAL: [&str; 18] = [
+    sights::CONVERGED,
+    sights::REFRESHED,
+    sights::FAILED,
+    sights::DELAYED,
+    sights::WAITS_FOR_PARENT,
+    sights::LIMITED,
+    sights::NO_SEMAPHORE,
+    sights::NO_SLOT,
+    sights::WOULD_CHANGE,
+    sights::UNKNOWN,
+    sights::STUCK,
+    sights::SUSPENDED,
+    sights::CANCELLED,
+    sights::LOOKED,
+    sights::STOPPED,
+    sights::AT_ONCE,
+    sights::UNSAVED,
+    sights::OWING,
+];
+
+/// The bound of the task: up to three vertices, each feature and each two, two events of each vertex, and each turn once.
+const BOUND: Family = Family {
+    test: "explore_walks_through_pairs_of_features",
+    name: "walks: 1 to 3 vertices, each two features, 2 events of each, all turns",
+    all: || each(&[1, 2, 3], up_to_two(&features()), &[LITERAL, LOADED]),
+    wanted: &[&USUAL, &turns::WITHIN, &[sights::WOULD_REFRESH, sights::DRAINING, sights::PAUSED]],
+    share: 25,
+};
+
+/// Watches that are answered late, or never.
+const WATCHES: Family = Family {
+    test: "explore_walks_through_watches",
+    name: "walks: 3 vertices, each feature, watches answered in any order, all turns",
+    all: || each(&[3], up_to_one(all_features()), &[ANSWERED]),
+    wanted: &[&USUAL, &turns::WITHIN, &[sights::NO_WATCH, sights::ABSENT]],
+    share: 2,
+};
+
+/// All that happens to single vertices in one history.
+const HAPPENS: Family = Family {
+    test: "explore_walks_through_what_happens",
+    name: "walks: 3 vertices, each feature, all that happens to them, 2 events of each, all turns",
+    all: || each(&[3], happening(), &[LITERAL, LOADED]),
+    wanted: &[&USUAL, &turns::WITHIN, &happening::ALL],
+    share: 9,
+};
+
+/// What holds changes back, with each feature and each other.
+const HOLDS: Family = Family {
+    test: "explore_walks_through_what_holds",
+    name: "walks: 3 vertices, each that holds with each feature, 2 events of each, all turns",
+    all: || each(&[3], holding(), &[LITERAL, LOADED]),
+    wanted: &[
+        &USUAL,
+        &turns::WITHIN,
+        &sights::FIGHTS,
+        &sights::BRAKE,
+        &sights::WINDOW,
+        &sights::REALIZE,
+        &[sights::RECEIVED],
+    ],
+    share: 60,
+};
+
+/// Four vertices, also with groups, and with failures.
+const FOUR: Family = Family {
+    test: "explore_walks_through_four_vertices",
+    name: "walks: 4 vertices, all 31 graphs, each feature, 2 events of each, all turns",
+    all: || each(&[4], up_to_one(all_features()), &[LITERAL, LOADED]),
+    wanted: &[&USUAL, &turns::WITHIN],
+    share: 50,
+};
+
+/// A number that the environment gives.
+fn given(name: &str) -> Option<u64> {
+    let text = std::env::var_os(name)?.into_string().expect("a number in ASCII");
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number, found {text:?}")))
+}
+
+/// The one walk that is to be taken alone.
+fn only() -> Option<Seed> {
+    let text = std::env::var_os("STEADFAST_WALK")?.into_string().expect("numbers in ASCII");
+    let numbers = text.split_once(':').and_then(|(one, other)| {
+        Some(Seed { configuration: one.parse().ok()?, walk: other.parse().ok()? })
+    });
+    Some(numbers.unwrap_or_else(|| panic!("STEADFAST_WALK: expected 1234:5, found {text:?}")))
+}
+
+impl Family {
+    /// Walks through all of it, or through what the environment says.
+    fn walk(&self) {
+        if let Some(seed) = only() {
+            let at = usize::try_from(seed.configuration).expect("small");
+            let all = (self.all)().enumerate().skip(at).take(1);
+            drop(self.through(all, seed.walk..seed.walk + 1));
+            return;
+        }
+        let begun = now();
+        let from = given("STEADFAST_WALKS_FROM").unwrap_or(0);
+        let walks = given("STEADFAST_WALKS").unwrap_or(WALKS);
+        let found = self.through((self.all)().enumerate(), from..from + walks);
+        let name = format!("{}; {walks} through each", self.name);
+        report(&name, &found, begun);
+        must_have_seen(&name, &found.sights, &self.wanted.concat());
+    }
+
+    /// One walk through each of a share.
+    fn walk_through_a_share(&self) {
+        let begun = now();
+        let found = self.through((self.all)().enumerate().step_by(self.share), 0..1);
+        let name = format!("{}; 1 through one in {}", self.name, self.share);
+        report(&name, &found, begun);
+        must_have_seen(&name, &found.sights, &self.wanted.concat());
+        documented::compare(&name, &found);
+    }
+
+    fn through(
+        &self,
+        all: impl Iterator<Item = (usize, Configuration)>,
+        walks: std::ops::Range<u64>,
+    ) -> Found {
+        let mut found = Found::default();
+        let mut wrong = BTreeMap::new();
+        for (at, configuration) in all {
+            let mut walker = Walker::new(&configuration);
+            for walk in walks.clone() {
+                let seed = Seed { configuration: at as u64, walk };
+                let Err(told) = walker.walk(seed) else { continue };
+                let rule = told.lines().next().unwrap_or_default().to_owned();
+                wrong.entry(rule).or_insert_with(|| {
+                    let (test, budget) = (self.test, configuration.budget);
+                    format!(
+                        "{told}{budget:?}\nreplay it by: STEADFAST_WALK={at}:{walk} cargo test -p \
+                         steadfast-engine --release --test engine {test} -- --ignored --nocapture"
+                    )
+                });
+            }
+            found.add(walker.found());
+        }
+        // One walk for each rule: what is broken breaks many at once.
+        let wrong: Vec<String> = wrong.into_values().collect();
+        assert!(wrong.is_empty(), "{}:\n{}", self.name, wrong.join("\n\n"));
+        found
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long it took is told, and matters to nothing")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[test]
+fn model_walks_through_pairs_of_features() {
+    BOUND.walk_through_a_share();
+}
+
+#[test]
+fn model_walks_through_watches() {
+    WATCHES.walk_through_a_share();
+}
+
+#[test]
+fn model_walks_through_what_happens() {
+    HAPPENS.walk_through_a_share();
+}
+
+#[test]
+fn model_walks_through_what_holds() {
+    HOLDS.walk_through_a_share();
+}
+
+#[test]
+fn model_walks_through_four_vertices() {
+    FOUR.walk_through_a_share();
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_walks_through_pairs_of_features() {
+    BOUND.walk();
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_walks_through_watches() {
+    WATCHES.walk();
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_walks_through_what_happens() {
+    HAPPENS.walk();
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_walks_through_what_holds() {
+    HOLDS.walk();
+}
+
+#[test]
+#[ignore = "part of the larger exploration: docs/model.md"]
+fn explore_walks_through_four_vertices() {
+    FOUR.walk();
+}
+
+/// How far the bound of the task is from an end: some of its configurations of three vertices, each up to so many steps.
+#[test]
+#[ignore = "a quarter of an hour, for the figures of docs/model.md: STEADFAST_STEPS=8000000"]
+fn measure_the_bound() {
+    let most = usize::try_from(given("STEADFAST_STEPS").unwrap_or(8_000_000)).expect("small");
+    let sets: [&[Feature]; 3] =
+        [&[], &[Feature::Notify, Feature::Semaphore(1)], &[Feature::Limit, Feature::Retry]];
+    let graphs = graphs(3);
+    for (set, graph) in sets.into_iter().zip([&graphs[0], &graphs[5], &graphs[3]]) {
+        let set = turned(set.to_vec());
+        let all = configurations(graph, &set, Budget { thorough: false, ..LITERAL });
+        let configuration = all.first().expect("one at least");
+        let found = Explorer::new(configuration).explore_up_to(most);
+        let found = found.map(|found| (found.states, found.transitions));
+        tell(&format!("{set:?}: {found:?}"));
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "what was measured is for whoever started it by hand")]
+fn tell(line: &str) {
+    println!("{line}");
+}
