@@ -84,9 +84,7 @@ impl Found {
         for step in &mut steps {
             step.note_leaving(!at.contains_key(step.resource.as_str()));
         }
-        steps.sort_by_key(|s| {
-            (s.action == Action::Remove, s.leaves, at.get(s.resource.as_str()).copied())
-        });
+        steps.sort_by_key(|s| (s.is_removal(), s.leaves, at.get(s.resource.as_str()).copied()));
         Self { graph, total, steps, failed }
     }
 
@@ -135,16 +133,16 @@ impl Found {
         }
         words.push(format!("{same} as declared"));
         out(format!("{what}: {}: {}", plain(&self.graph), words.join(", ")));
-        for step in self.steps.iter().filter(|s| s.action != Action::Remove) {
+        for step in self.steps.iter().filter(|s| !s.is_removal()) {
             show(step);
         }
         for (name, why) in &self.failed {
             out(format!("? {}: {}", plain(name), plain(why)));
         }
-        if removals > 0 {
+        if self.steps.iter().any(Step::is_removal) {
             out("what exists and would be gone:");
         }
-        for step in self.steps.iter().filter(|s| s.action == Action::Remove) {
+        for step in self.steps.iter().filter(|s| s.is_removal()) {
             show(step);
         }
     }
@@ -170,8 +168,8 @@ fn show(step: &Step) {
     match (step.action, until) {
         (Action::Unknown, until) => {
             let until = until.unwrap_or_default();
-            out(format!("? {name}: cannot be told before {until} is changed"));
-            return;
+            let now = if step.differences.is_empty() { "" } else { "; now:" };
+            out(format!("? {name}: cannot be told before {until} is changed{now}"));
         }
         (Action::Refresh, _) => {
             out(format!("~ {name}: would be refreshed"));

@@ -311,6 +311,8 @@ async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
             let left = tokio::select! {
+                // In this order: what was asked is begun, also where who asked has gone by now.
+                biased;
                 () = desk.answer(ask, peer, &mut replies) => None,
                 // Who follows may leave when nothing happens.
                 left = left(&mut read) => Some(left),

@@ -48,16 +48,23 @@ impl Driver {
     /// What was kept in clear by a program of before is kept encrypted from now on (B-26).
     pub(super) fn encrypt_what_was_in_clear(&mut self) {
         let in_clear = self.values.take_in_clear();
-        let is_any = !in_clear.is_empty();
+        if in_clear.is_empty() {
+            return;
+        }
+        let wipe = |driver: &mut Self, now| {
+            if let Some(keeper) = &mut driver.keeper {
+                keeper.soon(Entry::Wipe { now });
+            }
+        };
+        // Owed first: who is killed in between leaves it to the next.
+        wipe(self, false);
         for identity in in_clear {
             let sent = self.sent_as_written(&identity);
             if let Some((keeper, values)) = self.keeper.as_mut().zip(sent) {
                 keeper.soon(Entry::Sent { identity, values });
             }
         }
-        if let Some(keeper) = self.keeper.as_mut().filter(|_| is_any) {
-            keeper.soon(Entry::Wipe);
-        }
+        wipe(self, true);
     }
 
     /// What somebody has sent, as it is written now.

@@ -26,6 +26,8 @@ pub enum Input {
     Kept(Vec<u64>, Option<String>),
     /// In a plan: of whom something else may be found by then, each with those that come in between.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
+    /// What was left by whom was cut off is seen to.
+    Swept,
     /// An undo is over; with what was done by it.
     Undone(Option<Deed>),
     /// Sources of events.

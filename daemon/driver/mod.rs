@@ -109,6 +109,8 @@ pub struct Driver {
     key: Arc<MintKey>,
     machinery: Box<dyn Machinery>,
     hands: Box<dyn Hands>,
+    /// What was left by whom was cut off is seen to.
+    sweeping: Option<strays::Sweeping>,
     undoing: Undoing,
     values: Values,
     ownership: Ownership,
@@ -224,6 +226,7 @@ impl Driver {
             key: parts.key,
             hands: machinery.hands(most, inbox.clone()),
             undoing: Undoing::default(),
+            sweeping: None,
             machinery,
             hub,
             keeper,
@@ -309,9 +312,9 @@ impl Driver {
     fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        let is_idle = self.undoing.is_idle() && !self.foresight.is_asked();
-        let is_at_rest = self.engine.is_at_rest() && is_idle;
-        is_stopped || (self.settings.one_shot && loaded && is_at_rest)
+        let is_at_rest = self.engine.is_at_rest() && !self.foresight.is_asked();
+        let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
+        ends && self.is_swept_by().is_none()
     }
 
     /// Waits for input or for the next moment at which something is due.
@@ -325,6 +328,7 @@ impl Driver {
             self.windows.due(),
             self.parking.due(),
             self.apart.due(),
+            self.is_swept_by(),
             self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
@@ -352,8 +356,8 @@ impl Driver {
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_parking(now);
-        for event in self.settling.take(now) {
-            self.turn(event);
+        for id in self.settling.take(now) {
+            self.turn(Event::Changed(id));
         }
         self.tend_groups(now);
         if self.audience.wants_progress() && self.progress_at <= now {
@@ -399,6 +403,7 @@ impl Driver {
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            Input::Swept => self.sweeping = None,
             Input::Foreseen(met) => self.foreseen(met),
             Input::Undone(deed) => {
                 self.undoing.end();

@@ -349,17 +349,16 @@ impl Driver {
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
                 Signal::Changed(id) if self.is_deed_for_files(id) => {
-                    self.settling.put(id, Instant::now(), Event::Changed);
+                    self.settling.put(id, Instant::now());
                     continue;
                 }
                 // That what it receives has changed is never the echo of its own write.
                 Signal::Supplied(id) if self.is_deed(id) => {
-                    self.settling.put(id, Instant::now(), Event::Supplied);
+                    self.settling.put(id, Instant::now());
                     continue;
                 }
-                Signal::Supplied(id) => Event::Supplied(id),
                 Signal::Broken(why) => self.breaks(why),
-                Signal::Changed(id) => Event::Changed(id),
+                Signal::Supplied(id) | Signal::Changed(id) => Event::Changed(id),
                 Signal::Suspect(id) => Event::Suspect(id),
             };
             self.turn(event);

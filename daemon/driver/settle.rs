@@ -2,34 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use steadfast_engine::{Event, VertexId};
+use steadfast_engine::VertexId;
 use tokio::time::Instant;
 
 /// How long events of one write may lie apart.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// As what it is told.
-type Told = fn(VertexId) -> Event;
-
-/// Events that are told when their moment is over, and as what.
+/// Events that are told when their moment is over.
 #[derive(Debug, Default)]
-pub(super) struct Settling(BTreeMap<VertexId, (Instant, Told)>);
+pub(super) struct Settling(BTreeMap<VertexId, Instant>);
 
 impl Settling {
     /// The first of them begins the moment; the others fall into it.
-    pub(super) fn put(&mut self, id: VertexId, now: Instant, event: Told) {
-        self.0.entry(id).or_insert((now + MOMENT, event));
+    pub(super) fn put(&mut self, id: VertexId, now: Instant) {
+        self.0.entry(id).or_insert(now + MOMENT);
     }
 
     /// When the next is over.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.0.values().map(|(at, _)| *at).min()
+        self.0.values().min().copied()
     }
 
     /// Those that are over.
-    pub(super) fn take(&mut self, now: Instant) -> Vec<Event> {
-        let over = self.0.extract_if(.., |_, (at, _)| *at <= now);
-        over.map(|(id, (_, event))| event(id)).collect()
+    pub(super) fn take(&mut self, now: Instant) -> Vec<VertexId> {
+        self.0.extract_if(.., |_, at| *at <= now).map(|(id, _)| id).collect()
     }
 
     /// Its watch is closed.
@@ -45,12 +41,12 @@ mod tests {
     #[test]
     fn many_in_a_moment_are_one_and_none_waits_longer() {
         let (mut settling, id, now) = (Settling::default(), VertexId(1), Instant::now());
-        settling.put(id, now, Event::Supplied);
-        settling.put(id, now + MOMENT / 2, Event::Changed);
-        settling.put(VertexId(2), now + MOMENT / 2, Event::Changed);
+        settling.put(id, now);
+        settling.put(id, now + MOMENT / 2);
+        settling.put(VertexId(2), now + MOMENT / 2);
         assert_eq!(settling.due(), Some(now + MOMENT));
         assert_eq!(settling.take(now + MOMENT / 2), []);
-        assert_eq!(settling.take(now + MOMENT), [Event::Supplied(id)]);
+        assert_eq!(settling.take(now + MOMENT), [id]);
         settling.forget(VertexId(2));
         assert_eq!((settling.due(), settling.take(now + MOMENT * 9)), (None, Vec::new()));
     }

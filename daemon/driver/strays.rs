@@ -4,14 +4,20 @@
 use super::Driver;
 use crate::history::History;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 use steadfast_resources::host::files::printable;
 use steadfast_resources::{Host, MintKey};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// How long an end waits for it: a directory that hangs holds up nobody.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Sweeps where the last changes were made, if whoever made them was cut off. Blocks.
-pub(super) fn sweep(key: &MintKey, host: &Host, history: &History, cancel: &CancellationToken) {
+pub(super) fn sweep(key: &MintKey, host: &Host, history: &History) {
     for directory in history.where_cut_off() {
-        let permit = key.mint(cancel.clone());
+        let permit = key.mint(CancellationToken::new());
         let name = printable(&directory);
         match host.files().sweep(&permit, &directory) {
             Ok(0) => {}
@@ -19,20 +25,52 @@ pub(super) fn sweep(key: &MintKey, host: &Host, history: &History, cancel: &Canc
             Err(fault) => tracing::debug!(?fault, "{name}: not swept"),
         }
     }
+    history.is_seen_to();
+}
+
+/// Such a sweep, beside all else.
+#[derive(Debug)]
+pub(super) struct Sweeping {
+    until: Instant,
+    /// Its other end goes when it is over.
+    over: Receiver<()>,
+}
+
+impl Sweeping {
+    /// Until when it is waited for; none where it is over, or takes too long.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let goes_on = self.over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty);
+        (goes_on && self.until > Instant::now()).then_some(self.until)
+    }
 }
 
 impl Driver {
-    /// The same beside what runs: a directory that hangs holds up nobody but a stop.
+    /// Begins it where anything may be changed. On a thread that nobody waits for for long.
     pub(super) fn sweep_strays(&mut self) {
         let may = self.observing.is_none()
             && self.without_lease().is_none()
             && !self.ownership.looks_only();
         let history = self.history.as_ref().filter(|history| may && history.was_cut_off());
-        if let Some(history) = history.map(Arc::clone) {
-            self.beside(move |key, host, cancel| {
-                sweep(key, host, &history, &cancel);
-                (None, || ())
-            });
+        let Some(history) = history.map(Arc::clone) else { return };
+        let (key, host, inbox) = (Arc::clone(&self.key), self.host.clone(), self.inbox.clone());
+        let (going, over) = channel();
+        let thread = std::thread::Builder::new().name("strays".to_owned());
+        let begun = thread.spawn(move || {
+            sweep(&key, &host, &history);
+            drop(going);
+            inbox.put(super::Input::Swept);
+        });
+        match begun {
+            Ok(_) => {
+                let until = Instant::now() + PATIENCE;
+                self.sweeping = Some(Sweeping { until, over });
+            }
+            Err(error) => tracing::warn!(%error, "what a run that was cut off has left stays"),
         }
+    }
+
+    /// Until when an end waits for it.
+    pub(super) fn is_swept_by(&self) -> Option<Instant> {
+        self.sweeping.as_ref().and_then(Sweeping::due)
     }
 }

@@ -65,7 +65,7 @@ pub fn undo(
     (resource, to, cancel): (&str, Option<u64>, CancellationToken),
 ) -> Undone {
     // Also where it was an undo that was cut off.
-    sweep(key, host, history, &cancel);
+    sweep(key, host, history);
     let steps = to_undo(history, (resource, to))?;
     let keeper = history.keeper(resource, "undo");
     // Who is cancelled is refused the next step.
@@ -94,7 +94,7 @@ pub fn undo(
     Err(NotUndone { trouble, before })
 }
 
-/// What is changed beside the engine. The driver ends after it, and asks it to end.
+/// What is being undone beside the engine. The driver ends after it, and asks it to end.
 #[derive(Debug, Default)]
 pub(super) struct Undoing {
     count: usize,
@@ -102,11 +102,6 @@ pub(super) struct Undoing {
 }
 
 impl Undoing {
-    /// Whether nothing is.
-    pub(super) fn is_idle(&self) -> bool {
-        self.count == 0
-    }
-
     pub(super) fn end(&mut self) {
         self.count -= 1;
     }
@@ -130,28 +125,16 @@ impl Driver {
             Ok(history) => history,
             Err(why) => return drop(answer.send(Err(Trouble::new(why).into()))),
         };
-        self.beside(move |key, host, cancel| {
-            let undone = undo(key, host, &history, (&resource, to, cancel));
-            let deed = deed(&resource, &undone);
-            // Who asked may have gone meanwhile.
-            (deed, move || drop(answer.send(undone)))
-        });
-    }
-
-    /// Does something that blocks: what of it is to be told, and what comes after that.
-    pub(super) fn beside<A: FnOnce()>(
-        &mut self,
-        work: impl FnOnce(&MintKey, &Host, CancellationToken) -> (Option<Deed>, A) + Send + 'static,
-    ) {
         let (key, host) = (Arc::clone(&self.key), self.host.clone());
         let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
         let cancel = self.undoing.cancel.clone();
         self.undoing.count += 1;
         drop(tokio::task::spawn_blocking(move || {
-            let (deed, after) = work(&key, &host, cancel);
-            inbox.put(Input::Undone(deed));
+            let undone = undo(&key, &host, &history, (&resource, to, cancel));
+            // Who asked may have gone meanwhile.
+            inbox.put(Input::Undone(deed(&resource, &undone)));
             drop(presence);
-            after();
+            drop(answer.send(undone));
         }));
     }
 

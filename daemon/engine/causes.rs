@@ -39,17 +39,6 @@ impl Engine {
         self.mark(id, Causes::VALUE);
     }
 
-    /// Who changes what a vertex receives has undone nothing, and wants it. But what a command of ours has written goes round,
-    /// perhaps: that is heard like any event, and is a fight where it is always the same command (E-20).
-    pub(crate) fn supplied(&mut self, id: VertexId) {
-        if self.is_a_command_writing() {
-            self.mark(id, Causes::OURS);
-            self.changed(id);
-        } else {
-            self.received(id);
-        }
-    }
-
     /// Lost events or a re-armed watch: it may differ. What cannot be checked is not run for this.
     pub(crate) fn suspect(&mut self, id: VertexId) {
         if self.vertex(id).is_some_and(Vertex::is_checkable) {

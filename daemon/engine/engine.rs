@@ -156,7 +156,6 @@ impl Engine {
             Event::Unwatched(id) => self.watch_answered(id, false),
             Event::Changed(id) => self.changed(id),
             Event::Received(id) => self.received(id),
-            Event::Supplied(id) => self.supplied(id),
             Event::Suspect(id) => self.suspect(id),
             Event::Look(id) => self.look(id),
             Event::Redo(id) => self.redo(id),

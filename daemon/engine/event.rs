@@ -19,8 +19,6 @@ pub enum Event {
     Changed(VertexId),
     /// A value that a vertex receives is another one now: a reason to try again with a new budget, also while it runs.
     Received(VertexId),
-    /// A source of what a vertex receives has changed (the file of a secret): the value may be another one now.
-    Supplied(VertexId),
     /// The source lost events or was re-armed: what the vertex covers may differ. Ignored where nothing can be checked.
     Suspect(VertexId),
     /// Look at a vertex (sweep, or an event that may be the echo of our own write): check only, lowest priority.

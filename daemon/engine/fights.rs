@@ -22,9 +22,7 @@ const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
 const ENOUGH: u8 = 8;
 /// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
-const ASKED: Causes = LOADED.and(Causes::VALUE);
-/// Those of them that are none of our own doing for certain.
-const LOADED: Causes = Causes::LOAD.and(Causes::OPERATOR);
+const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
 /// One repair, and what was seen between the one before and it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -215,16 +213,6 @@ impl Engine {
         recent.map(|(_, other)| *other)
     }
 
-    /// Whether a command of ours applies now, or has just applied: it may write what nobody knows of.
-    pub(crate) fn is_a_command_writing(&self) -> bool {
-        let is_command = |v: &Vertex| v.nature.slot == SlotClass::Command;
-        let applies = |v: &Vertex| v.run().is_some_and(|run| run.station == Station::Applying);
-        let applying =
-            |id: &VertexId| self.vertex(*id).is_some_and(|v| is_command(v) && applies(v));
-        self.in_flight.values().any(applying)
-            || self.wrote_lately().any(|id| self.vertex(id).is_some_and(is_command))
-    }
-
     /// Who else of ours is applying now, or has just applied.
     fn writers(&self, id: VertexId) -> Vec<VertexId> {
         let applies = |other: &VertexId| {
@@ -254,6 +242,9 @@ impl Engine {
         let Some((vertex, run)) = self.vertex(id).and_then(|v| Some((v, v.run()?))) else {
             return Class::Intentional;
         };
+        if run.remade {
+            return Class::Intentional;
+        }
         if vertex.contended {
             return match self.fights.get(&id).and_then(|fight| fight.party) {
                 Some(Party::Itself | Party::Ours(_)) => Class::NotIdempotent,
@@ -291,8 +282,7 @@ impl Engine {
         };
         // What was never right is tried again by its failures (E-10), but for each event at once.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
-        let wanted = if run.causes.has(Causes::OURS) { LOADED } else { ASKED };
-        let drifts = drifts && !run.refresh && !run.causes.has(wanted) && !self.one_shot;
+        let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
         run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
     }
 
@@ -302,7 +292,7 @@ impl Engine {
         let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
         if repair {
             self.count_repair(id);
-            return self.book_round(id, run.causes.has(Causes::OURS));
+            return self.book_round(id);
         }
         if !vertex.is_checkable() && changed {
             // It was asked for, or another has caused it: nothing goes round.
@@ -332,7 +322,7 @@ impl Engine {
     }
 
     /// One more repair: recognises the fight, or lets the next one wait longer.
-    fn book_round(&mut self, id: VertexId, by_command: bool) -> Vec<Notice> {
+    fn book_round(&mut self, id: VertexId) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
         let mut round = std::mem::take(&mut fight.round);
@@ -346,9 +336,8 @@ impl Engine {
         let deed = self.vertex(id).is_some_and(|vertex| !vertex.is_checkable());
         let by_ours = matches!(party, Some(Party::Itself | Party::Ours(_)));
         let Some(fight) = self.fights.get_mut(&id) else { return Vec::new() };
-        // A deed that others cause is no fight, however often it runs; nor is what others supply.
-        let only_by_ours = deed || by_command;
-        if fight.since.is_none() && !(fight.is_one() && (!only_by_ours || by_ours)) {
+        // A deed that others cause is no fight, however often it runs.
+        if fight.since.is_none() && !(fight.is_one() && (!deed || by_ours)) {
             return Vec::new();
         }
         fight.since.get_or_insert(now);

@@ -278,6 +278,7 @@ fn new_run(
         deadline: timeout.map(|t| now.after(t)),
         begun: None,
         slot: vertex.nature.slot,
+        remade: false,
         cancellable: vertex.nature.cancellable,
         owes: Vec::new(),
     }

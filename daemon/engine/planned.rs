@@ -67,21 +67,25 @@ impl Engine {
         self.suppose_perhaps(id);
     }
 
-    /// Whether one comes after the other.
+    /// One of these that does not come after the vertex; none where all of them do.
     #[must_use]
-    pub fn comes_after(&self, id: VertexId, other: VertexId) -> bool {
-        let (mut seen, mut next) = (BTreeSet::from([id]), vec![id]);
+    pub fn not_after(&self, id: VertexId, others: &[VertexId]) -> Option<VertexId> {
+        let place = self.topology.place(id);
+        let before = others.iter().find(|other| self.topology.place(**other) < place);
+        // Asked first: it costs nothing, and most of them are.
+        before.copied().or_else(|| {
+            let after = self.all_after(id);
+            others.iter().find(|other| !after.contains(other)).copied()
+        })
+    }
+
+    fn all_after(&self, id: VertexId) -> BTreeSet<VertexId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(at) = next.pop() {
-            for parent in self.topology.parents(at) {
-                if *parent == other {
-                    return true;
-                }
-                if seen.insert(*parent) {
-                    next.push(*parent);
-                }
-            }
+            let children = self.topology.children(at).iter().map(|child| child.id);
+            next.extend(children.filter(|child| found.insert(*child)));
         }
-        false
+        found
     }
 
     /// In a plan: the parent whose change would refresh it, where nobody knows whether that will change, and nothing but this

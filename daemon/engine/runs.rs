@@ -49,10 +49,11 @@ impl Engine {
         }
     }
 
-    /// A run is made of something else than the last good one: what it finds is no drift.
+    /// A run is made of something else than the last good one: what it finds was undone by nobody, and is intentional. It counts for a fight
+    /// and for the brake all the same: they are what bounds it where that goes on and on.
     pub(crate) fn remade(&mut self, run: RunId) {
         if let Some((_, run)) = self.run_of(run) {
-            run.causes.add(Causes::VALUE);
+            run.remade = true;
         }
     }
 
@@ -121,8 +122,7 @@ impl Engine {
     }
 
     fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
-        let remade = self.release(id).is_some_and(|run| run.causes.has(Causes::VALUE));
-        let found = if remade { Causes::LOOK.and(Causes::VALUE) } else { Causes::LOOK };
+        self.release(id);
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
@@ -134,7 +134,7 @@ impl Engine {
             }
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, None) => {
                 self.diverge(id);
-                self.mark(id, found);
+                self.mark(id, Causes::LOOK);
             }
         }
     }

@@ -30,8 +30,6 @@ impl Causes {
     pub(crate) const SUPPOSED: Self = Self(1 << 7);
     /// It receives another value: what was right is so no more, and nobody undid it.
     pub(crate) const VALUE: Self = Self(1 << 8);
-    /// A source of what it receives changed while a command of ours wrote: perhaps its doing, and counted as a reversal (E-20).
-    pub(crate) const OURS: Self = Self(1 << 9);
 
     /// Both sets.
     pub(crate) const fn and(self, other: Self) -> Self {
@@ -113,6 +111,8 @@ pub(crate) struct Run {
     pub(crate) begun: Option<Stamp>,
     /// What it occupies: its vertex may get another nature while it is stuck.
     pub(crate) slot: SlotClass,
+    /// It is made of something else than the last good one.
+    pub(crate) remade: bool,
     /// Whether it may be cancelled: that, too, is of the kind that it was started for.
     pub(crate) cancellable: bool,
     /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).

@@ -128,7 +128,9 @@ impl History {
 
     /// Drops what has become too old, now and from time to time, where anything is kept.
     pub fn tend(&self) {
-        if database(&self.state_directory).exists()
+        // As long as nobody has seen to what was cut off, its log stays: it is how the next one knows of it.
+        if !self.was_cut_off()
+            && database(&self.state_directory).exists()
             && let Err(error) = self.open(&mut self.lock())
         {
             tracing::warn!(event = "history_unkept", "{error}");
@@ -146,10 +148,11 @@ impl History {
         self.was_cut_off.load(Ordering::SeqCst)
     }
 
-    /// Where whoever had it before may have been cut off in the middle of a change: the directories of its last changes. Told once.
+    /// Where whoever had it before may have been cut off in the middle of a change: the directories of its last changes; none once that
+    /// is seen to.
     #[must_use]
     pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
-        if !self.was_cut_off.swap(false, Ordering::SeqCst) {
+        if !self.was_cut_off() {
             return BTreeSet::new();
         }
         let listed = self.read().and_then(|reader| {
@@ -161,6 +164,11 @@ impl History {
         });
         let paths = listed.into_iter().filter_map(|listed| Some(listed.entry()?.path));
         paths.filter_map(|path| path.parent().map(Path::to_owned)).collect()
+    }
+
+    /// What was left there is gone.
+    pub fn is_seen_to(&self) {
+        self.was_cut_off.store(false, Ordering::SeqCst);
     }
 
     /// Why it cannot be written, as far as was tried.

@@ -201,7 +201,7 @@ impl Plan {
 
     /// How many steps remove something.
     pub(super) fn removals(&self) -> usize {
-        self.steps.iter().filter(|step| step.action == Action::Remove).count()
+        self.steps.iter().filter(|step| step.is_removal()).count()
     }
 
     /// Those that would be left as they are, or cannot be told.
@@ -227,7 +227,8 @@ impl Step {
         if self.seal != other.seal {
             return Some("content: what is there was changed since".to_owned());
         }
-        (self.action != other.action || self.until != other.until)
+        let is_same = self.action == other.action && self.removes == other.removes;
+        (!is_same || self.until != other.until)
             .then(|| format!("{:?} was planned, and it is {:?} now", self.action, other.action))
     }
 }

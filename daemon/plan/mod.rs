@@ -27,7 +27,10 @@ pub struct Step {
     /// It has left the graph.
     #[serde(default)]
     pub leaves: bool,
-    /// What differs.
+    /// Of *unknown*: as found now, something that exists would be gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removes: bool,
+    /// What differs; of *unknown* what differs now, where that was found before it was in doubt.
     pub differences: Vec<Differing>,
     /// See [`steadfast_resources::Change::seal`].
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -41,6 +44,21 @@ impl Step {
         self.leaves = leaves;
         if leaves && self.action == Action::Change {
             self.action = Action::Remove;
+        }
+        self.removes |= leaves && self.action == Action::Unknown;
+    }
+
+    /// Whether something that exists would be gone, as far as that is known.
+    #[must_use]
+    pub fn is_removal(&self) -> bool {
+        self.removes || self.action == Action::Remove
+    }
+
+    /// It is in doubt: what was found of it before is kept, so that it is noticed where that moves.
+    fn doubts(&mut self, known: Self) {
+        if self.action == Action::Unknown && self.differences.is_empty() {
+            self.removes = known.is_removal();
+            (self.differences, self.seal) = (known.differences, known.seal);
         }
     }
 }
@@ -120,17 +138,20 @@ impl Audience for Steps {
         };
         let is_shown = action != Action::Held || matches!(holding, Holding::Window(_));
         let until = until.filter(|_| is_shown);
-        let step = Step {
+        let mut step = Step {
             resource: (*identity).to_owned(),
             action,
             until: until.map(ToOwned::to_owned),
             leaves: false,
+            removes: false,
             differences: differences.iter().map(Differing::from).collect(),
             seal: *seal,
         };
         let mut steps = self.lock();
         // A vertex may be held again for a further cause: the last word counts.
-        steps.retain(|known| known.resource != step.resource);
+        if let Some(at) = steps.iter().position(|known| known.resource == step.resource) {
+            step.doubts(steps.swap_remove(at));
+        }
         steps.push(step);
     }
 

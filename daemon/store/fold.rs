@@ -198,7 +198,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::Pause(pause) => rows.whole().pause.clone_from(pause),
         // Of what is kept nothing changes.
-        Entry::Wipe => {}
+        Entry::Wipe { .. } => {}
     }
     Ok(())
 }

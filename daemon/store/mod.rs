@@ -130,8 +130,11 @@ pub enum Entry {
         /// The pause, if there is one from now on.
         pause: Option<PauseRecord>,
     },
-    /// Nothing is to be left of what was overwritten before, also where nothing reads it any more: it was a secret in clear (B-26).
-    Wipe,
+    /// Nothing is to be left of what is overwritten from here on, also where nothing reads it any more: it was a secret in clear (B-26).
+    Wipe {
+        /// Whether all of it is overwritten: it is done now. Before that it is owed.
+        now: bool,
+    },
 }
 
 /// What a run is about to do. Where it was cut off, an operator reads it.

@@ -403,3 +403,30 @@ resources:
     }
     apply(&host, &plan).exits(0).prints_nothing_of("file[none]");
 }
+
+/// F-16: what is in doubt is still held to what was found: what comes into a directory that would go, or be purged, after the plan is
+/// not removed by it; and the plan names what would be gone.
+#[test]
+fn what_is_in_doubt_removes_nothing_that_came_later() {
+    let gone = "graph: g\nresources:\n  file:\n  - {name: d, path: $DIR/opt/, state: absent, force: true}\n  - {name: f, path: $DIR/opt/own, state: absent}\n";
+    let purged = "graph: g\nresources:\n  file:\n  - {name: a, path: $DIR/src/3, content: new}\n  - {name: c, path: $DIR/out/, source: src/, recurse: true, purge: true}\n";
+    for (graph, directory, names) in [(gone, "opt", "file[d]"), (purged, "out", "file[c]")] {
+        let host = Host::with(graph);
+        for name in ["opt/own", "src/3", "out/old"] {
+            host.make_directory(name.split('/').next().unwrap_or_default()).write(name, "it");
+        }
+        let planned = host.ask(&["plan", "--out", "$DIR/plan.json"]);
+        planned.prints("what exists and would be gone:");
+        let (_, would_go) = planned.stdout.split_once("would be gone:").expect("said");
+        assert!(would_go.contains(names), "{}", planned.stdout);
+        host.make_directory(&format!("{directory}/precious"));
+        host.write(&format!("{directory}/precious/p"), "data");
+        apply(&host, &host.path("plan.json").display().to_string())
+            .exits(1)
+            .says("nothing was changed");
+        assert_eq!(host.read(&format!("{directory}/precious/p")), "data");
+        host.ask(&["plan", "--out", "$DIR/again.json"]);
+        apply(&host, &host.path("again.json").display().to_string()).exits(0);
+        assert!(!host.exists(&format!("{directory}/precious")), "it was planned then");
+    }
+}

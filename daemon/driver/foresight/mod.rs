@@ -126,9 +126,8 @@ impl Driver {
                         | Standing::Held(Holding::WouldChange | Holding::WouldRefresh)
                 )
             );
-            let mut others = others.into_iter().filter(|_| is_told);
             // What comes after it finds it done.
-            let until = others.find(|other| !self.engine.comes_after(*other, id));
+            let until = self.engine.not_after(id, &others).filter(|_| is_told);
             let Some(until) = until else { continue };
             is_new = true;
             self.table.unbury(id);

@@ -201,7 +201,7 @@ pub(super) struct Table {
     pub(super) routes: HashMap<RouteId, Route>,
     pub(super) by_path: HashMap<Arc<Path>, RouteId>,
     pub(super) vertices: HashMap<VertexId, Armed>,
-    /// Those of which nothing is told for now, but what they receive.
+    /// Those of which nothing is told for now.
     pub(super) deaf: HashSet<VertexId>,
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The trees of those that wait for all below a directory.
@@ -344,9 +344,8 @@ impl Table {
     ) {
         for waiter in &leaf.waiters {
             match signal(waiter.vertex) {
-                // What it is made of matters also where its own changes do not.
-                Signal::Changed(id) if waiter.is_supplied => {
-                    self.push(id, Signal::Supplied(id), signals);
+                Signal::Changed(_) if waiter.is_supplied => {
+                    self.tell(waiter.vertex, Signal::Supplied, signals);
                 }
                 _ => self.tell(waiter.vertex, signal, signals),
             }
@@ -368,12 +367,10 @@ impl Table {
         signal: fn(VertexId) -> Signal,
         signals: &mut Vec<Signal>,
     ) {
-        if self.deaf.is_empty() || !self.deaf.contains(&vertex) {
-            self.push(vertex, signal(vertex), signals);
+        if !self.deaf.is_empty() && self.deaf.contains(&vertex) {
+            return;
         }
-    }
-
-    fn push(&self, vertex: VertexId, signal: Signal, signals: &mut Vec<Signal>) {
+        let signal = signal(vertex);
         let known = self.vertices.get(&vertex).is_some_and(|armed| armed.told > Told::Nothing);
         if known && !signals.iter().rev().take(8).any(|told| *told == signal) {
             signals.push(signal);

@@ -90,6 +90,8 @@ pub(crate) struct Running {
     /// Somebody asked for it, perhaps and certainly: it repairs no drift.
     pub(crate) asked: bool,
     pub(crate) asked_surely: bool,
+    /// It is made of something else than the last good one.
+    pub(crate) remade: bool,
     pub(crate) class: Option<Class>,
     pub(crate) stuck: bool,
     /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.

@@ -94,7 +94,8 @@ fn who_comes_after_whom_is_told_over_others() {
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph, recall: BTreeMap::new(), operator: true };
     drop(engine.handle(Tick(1), Event::Swap(swap)));
-    assert!(engine.comes_after(v(2), v(0)) && engine.comes_after(v(1), v(0)));
-    assert!(!engine.comes_after(v(0), v(2)) && !engine.comes_after(v(3), v(0)));
-    assert!(!engine.comes_after(v(0), v(0)));
+    assert_eq!(engine.not_after(v(0), &[v(1), v(2)]), None);
+    assert_eq!(engine.not_after(v(0), &[v(2), v(3), v(1)]), Some(v(3)));
+    assert_eq!(engine.not_after(v(2), &[v(0)]), Some(v(0)));
+    assert_eq!(engine.not_after(v(0), &[v(0)]), Some(v(0)));
 }

@@ -8,7 +8,7 @@ use super::super::rules::{self, Readers};
 use super::generation::Generation;
 use super::manifest::Manifest;
 use super::mend::Mended;
-use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, gone, rows, tell_strangers};
+use super::{LAYOUT, SCHEMA, SqliteStore, anew, fence, gone, rows, tell_strangers, wipe};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,6 +64,9 @@ fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
             return Ok(None);
         }
         let Generation { kept, manifest } = Generation::of(connection)?;
+        if wipe::is_owed(connection)? {
+            return Ok(None);
+        }
         let seen = Seen::of(connection, fence::standing(connection)?)?;
         Ok(Some(Sound { kept, manifest, seen }))
     };

@@ -16,6 +16,7 @@ mod older;
 mod owned;
 mod rows;
 mod sums;
+mod wipe;
 
 pub use look::Verified;
 pub use mend::{Imported, Mended};
@@ -167,14 +168,17 @@ impl Store for SqliteStore {
             }
             let found = look_at(&rows, &readers, &mut manifest);
             rows.write()?;
+            if batch.iter().any(|entry| matches!(entry, Entry::Wipe { .. })) {
+                wipe::owe(&transaction)?;
+            }
             if let Some(found) = &found {
                 // In the same transaction: no reader takes this generation for a good one (B-20).
                 tracing::debug!(records = found.len(), "not as they must be");
                 manifest.write(&transaction)?;
             }
             transaction.commit()?;
-            if batch.contains(&Entry::Wipe) {
-                wipe(connection);
+            if batch.contains(&Entry::Wipe { now: true }) {
+                wipe::wipe(connection);
             }
             Ok(found)
         })?;
@@ -312,20 +316,10 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         older::upgrade(&mut connection, version, SCHEMA)?;
     }
     let Generation { kept, manifest } = Generation::held(&connection, path)?;
-    Ok(Opened { connection, kept, manifest })
-}
-
-/// Leaves nothing of what is no longer kept, in the log or in free places. All that was committed is kept: where it cannot be had, as on a
-/// full disk, that is said.
-fn wipe(connection: &Connection) {
-    let taken_in = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-    let made_anew = connection.execute_batch("VACUUM");
-    let log = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), taken_in);
-    match made_anew.and(log) {
-        Ok(0) => {}
-        Ok(_) => tracing::warn!("somebody reads the state: what was overwritten stays in its log"),
-        Err(error) => tracing::warn!(%error, "what was overwritten cannot be wiped for now"),
+    if wipe::is_owed(&connection)? {
+        wipe::wipe(&connection);
     }
+    Ok(Opened { connection, kept, manifest })
 }
 
 /// From now on what is committed is on the disk, and what takes the place of something leaves nothing of it: it may have been a secret

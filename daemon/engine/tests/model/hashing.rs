@@ -258,7 +258,7 @@ impl Terms {
         (run.stuck, run.obsolete, run.cancelled.map(|at| self.ago(at))).hash(state);
         let intent = run.intent.as_ref();
         intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
-        (run.asked, run.asked_surely, run.class, run.cancellable).hash(state);
+        (run.asked, run.asked_surely, run.remade, run.class, run.cancellable).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
         // How long it has lasted matters to its slot.
         if vertex.declared.nature.slot == SlotClass::Thread {

@@ -220,6 +220,7 @@ impl Books {
         vertex.running = Some(Running {
             asked: asked.0,
             asked_surely: asked.1,
+            remade: false,
             class: None,
             run: start.run,
             start: clock,

@@ -138,6 +138,8 @@ impl Books {
         let (asked, state) =
             (running.asked || running.refresh, vertex.declared.nature.check == Check::State);
         let window = vertex.declared.meta.window;
+        // Of one that is made of something else, the class tells that; it is bounded as the others are.
+        let remade = running.remade;
         let repairs = intent.class != Class::Intentional;
         // A deed of each start, and what it notifies, find something to do each time: no fight.
         let each_start = vertex.declared.nature.check == Check::EachStart || running.refresh;
@@ -148,12 +150,19 @@ impl Books {
                 repairs && !fights && vertex.good.1 == 0 && !vertex.done,
                 "is called a repair and was never right",
             ),
-            (!repairs && vertex.done && !asked && state, "repairs drift and is called intentional"),
+            (
+                !repairs && vertex.done && !asked && state && !remade,
+                "repairs drift and is called intentional",
+            ),
+            (repairs && remade, "was undone by nobody and is called a repair"),
             (
                 fights && !vertex.is_possibly_fought(),
                 "is called a fight and was not undone so often",
             ),
-            (vertex.is_surely_fought() && !fights && !asked, "is fought over and not called so"),
+            (
+                vertex.is_surely_fought() && !fights && !asked && !remade,
+                "is fought over and not called so",
+            ),
         ];
         let shut = window.is_some_and(|w| !self.open.contains(&w));
         let braked = self.braked.is_some() && !asked && vertex.done && state;

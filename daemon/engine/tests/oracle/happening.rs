@@ -17,7 +17,7 @@ impl Books {
                     vertex.watched = Watched::Answered;
                 }
             }
-            Event::Received(id) | Event::Supplied(id) => self.receives(*id),
+            Event::Received(id) => self.receives(*id),
             Event::Remade(run) => self.remakes(*run),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {

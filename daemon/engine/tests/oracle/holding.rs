@@ -112,13 +112,11 @@ impl Books {
         }
     }
 
-    /// What a run is made of is another thing than before: nobody undid what it finds.
+    /// What a run is made of is another thing than before: nobody undid what it finds. It is bounded like drift all the same.
     pub(super) fn remakes(&mut self, run: RunId) {
-        let this = |v: &&mut Vertex| v.running.as_ref().is_some_and(|running| running.run == run);
-        let Some(vertex) = self.vertices.values_mut().find(this) else { return };
-        let Some(running) = vertex.running.as_mut() else { return };
-        running.asked = true;
-        vertex.asked |= running.look;
+        if let Some(running) = self.running_mut(run) {
+            running.remade = true;
+        }
     }
 
     /// a value is not forgotten by a run that did not see it, or was not well.
