@@ -2,9 +2,18 @@
 
 use super::{Driver, Finished, Stand};
 use std::sync::Arc;
-use steadfast_engine::Standing;
+use steadfast_engine::{Mode, Standing};
 
 impl Driver {
+    /// Whether it has come to its end.
+    pub(super) fn is_over(&self) -> bool {
+        let loaded = self.recalled.is_none();
+        let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
+        let is_at_rest = self.engine.is_at_rest() && !self.foresight.is_asked();
+        let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
+        ends && self.is_swept_by().is_none()
+    }
+
     /// Closes what must end well, and tells how all stands.
     pub(super) fn finish(mut self) -> Finished {
         let mut moved = std::mem::take(&mut self.moved);

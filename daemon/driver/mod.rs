@@ -85,7 +85,7 @@ use settle::Settling;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_engine::{Engine, Event, Mode, Stamp, Swap, Tick, VertexId};
+use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
 use sweep::Sweep;
 use table::Table;
@@ -307,14 +307,6 @@ impl Driver {
             self.keep_time();
         }
         self.finish()
-    }
-
-    fn is_over(&self) -> bool {
-        let loaded = self.recalled.is_none();
-        let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        let is_at_rest = self.engine.is_at_rest() && !self.foresight.is_asked();
-        let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
-        ends && self.is_swept_by().is_none()
     }
 
     /// Waits for input or for the next moment at which something is due.
