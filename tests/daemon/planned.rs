@@ -430,3 +430,28 @@ fn what_is_in_doubt_removes_nothing_that_came_later() {
         assert!(!host.exists(&format!("{directory}/precious")), "it was planned then");
     }
 }
+
+/// F-16: what a guard is given, or runs, may be what another step writes: what it will say is not known before that.
+#[test]
+fn what_a_guard_reads_may_be_what_another_step_writes() {
+    let host = Host::with(
+        r#"
+graph: guarded
+resources:
+  file: [{name: v, path: $DIR/v, content: "exit 1\n"}]
+  exec:
+  - {name: run, cmd: /bin/true, ifcmd: "sh $DIR/v", after: "file[v]"}
+  - {name: skip, cmd: "touch $DIR/done", nifcmd: "test -e $DIR/done || sh $DIR/v", nifshell: /bin/sh, after: "file[v]"}
+  - {name: known, cmd: "touch $DIR/known", nifcmd: "test -e $DIR/known", after: "file[v]"}
+"#,
+    );
+    host.write("v", "exit 0\n");
+    let plan = kept(&host);
+    host.plan()
+        .prints("? exec[run]: cannot be told before file[v] is changed")
+        .prints("? exec[skip]: cannot be told before file[v] is changed")
+        .prints("~ exec[known]");
+    let applied = apply(&host, &plan);
+    let changed = ["exec[known]", "exec[skip]", "file[v]"];
+    assert_eq!(applied.exits(0).named_after("changed"), changed, "{applied}");
+}

@@ -205,7 +205,7 @@ impl Resource for Exec {
     }
 
     fn reads(&self) -> Vec<PathBuf> {
-        self.guards.creates.iter().chain(&self.guards.mtimes).cloned().collect()
+        self.read_by_guards()
     }
 
     fn watch(&self) -> Vec<Source> {

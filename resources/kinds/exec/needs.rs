@@ -41,6 +41,14 @@ impl Exec {
         programs.filter(|program| program.is_absolute()).collect()
     }
 
+    /// What decides whether it is done: what it creates or compares, and each path that a guard is given, in whatever words.
+    pub(super) fn read_by_guards(&self) -> Vec<PathBuf> {
+        let guards = self.guards.only_if.iter().chain(&self.guards.unless);
+        let named = guards.flat_map(|guard| &guard.argv).flat_map(|word| words::paths_in(word));
+        let own = self.guards.creates.iter().chain(&self.guards.mtimes).cloned();
+        own.chain(named.map(PathBuf::from)).collect()
+    }
+
     /// Every command of it.
     fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {

@@ -51,6 +51,12 @@ pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
     None
 }
 
+/// The absolute paths in a text, as far as a shell would read them as they stand.
+pub(super) fn paths_in(text: &str) -> impl Iterator<Item = &str> {
+    let ends = |character: char| character.is_whitespace() || "\"'`;|&()<>{}=,".contains(character);
+    text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/') && is_plain(word))
+}
+
 /// A vector for a person: what is not plain is quoted and escaped; bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -73,7 +79,13 @@ fn is_plain(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{meant_for_a_shell, read_by_a_shell, shown, vector};
+    use super::{meant_for_a_shell, paths_in, read_by_a_shell, shown, vector};
+
+    #[test]
+    fn paths_are_found_in_whatever_words() {
+        let text = "test -e /a/b && [ \"$(cat '/c d')\" = x ] || . /e;f=/g >/h / $X/i /j*";
+        assert_eq!(paths_in(text).collect::<Vec<_>>(), ["/a/b", "/c", "/e", "/g", "/h"]);
+    }
 
     #[test]
     fn a_vector_is_shown_on_one_line() {
