@@ -69,6 +69,16 @@ impl Engine {
         }
     }
 
+    /// A deed is not done because what its vertex was before had to be made, looked at or tried again: nobody has asked for the deed.
+    pub(crate) fn forget_what_it_was(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id).filter(|vertex| !vertex.is_checkable()) else {
+            return;
+        };
+        let made = Causes::LOAD.and(Causes::AGAIN);
+        vertex.causes.forget(made.and(Causes::LOOK).and(Causes::POLL));
+        self.touch(id);
+    }
+
     /// The operator asks: new budget, no fight any more, and also what runs once runs again.
     pub(crate) fn redo(&mut self, id: VertexId) {
         self.end_fight(id);

@@ -288,7 +288,7 @@ impl Engine {
         vertex.done &= recall.is_some_and(|recall| recall.done == Some(new.definition));
         let done = vertex.done.then_some(new.definition);
         vertex.definition = new.definition;
-        vertex.nature = new.nature;
+        let was = std::mem::replace(&mut vertex.nature, new.nature).check;
         // A deed is not repeated for a look at what it was before.
         vertex.look &= vertex.is_checkable();
         vertex.frozen = false;
@@ -310,6 +310,9 @@ impl Engine {
             Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => {}
         }
         let settled = self.vertex(id).map(|v| v.at_load(done, false)) == Some(AtLoad::Settled);
+        if settled && was != new.nature.check {
+            self.forget_what_it_was(id);
+        }
         if let Some(before) = before {
             self.change_meta(id, &before, new);
         }

@@ -58,6 +58,10 @@ impl Causes {
         self.0 |= other.0;
     }
 
+    pub(crate) fn forget(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
     pub(crate) fn take(&mut self) -> Self {
         std::mem::take(self)
     }

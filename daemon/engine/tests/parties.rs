@@ -128,12 +128,13 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
         world.step(&Step::Changed(v(0)));
         if world.in_progress(v(0)).is_some() {
             runs += 1;
+            assert!(runs <= 16, "{runs} runs in less than a minute");
             remade(&mut world, 0);
             repair(&mut world, 0);
         }
         world.steps(&[Step::Wait(ms(10))]);
     }
-    assert!((5..=16).contains(&runs), "{runs} runs in a minute");
+    assert!(runs >= 5, "{runs} runs in a minute");
     assert_eq!(party(&world, 0), Some(Party::Foreign));
     assert_eq!(classes(&world, 0), vec![Class::Intentional; runs]);
     sound(&world);

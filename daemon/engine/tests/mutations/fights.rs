@@ -50,8 +50,8 @@ pub(super) const ALL: &[Breakage] = &[
             "who receives a value often is said to be undone",
         ),
         "fights.rs",
-        "!run.causes.has(wanted) && !self.one_shot",
-        "!run.causes.has(LOADED) && !self.one_shot",
+        "!run.causes.has(ASKED) && !self.one_shot",
+        "!run.causes.has(Causes::LOAD.and(Causes::OPERATOR)) && !self.one_shot",
     ),
     broken(
         ("e20-deaf-for-ever", "E-20, E-4", "its events are never wanted again"),
@@ -76,5 +76,21 @@ pub(super) const ALL: &[Breakage] = &[
         "swap.rs",
         "all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id))",
         "all.filter(|id| runs(**id) || gone(**id) && false)",
+    ),
+    broken(
+        ("e20-what-is-remade-is-drift", "E-20", "who rotates a secret is said to undo something"),
+        "fights.rs",
+        "if run.remade {",
+        "if false {",
+    ),
+    broken(
+        (
+            "e20-what-is-remade-is-not-bounded",
+            "E-20",
+            "a file that is its own secret writes itself for ever",
+        ),
+        "runs.rs",
+        "run.remade = true;",
+        "run.causes.add(Causes::VALUE);",
     ),
 ];

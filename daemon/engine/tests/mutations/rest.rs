@@ -191,6 +191,16 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         (
+            "e08-a-deed-is-done-for-a-load",
+            "E-8",
+            "a deed is done for the load of what its vertex was",
+        ),
+        "swap.rs",
+        "if settled && was != new.nature.check {",
+        "if settled && was != new.nature.check && id.0 == u32::MAX {",
+    ),
+    broken(
+        (
             "e16-as-the-new-kind-allows",
             "E-16, E-6",
             "a stuck transaction is cut off when its vertex is of another kind",

@@ -264,11 +264,13 @@ impl Books {
             // Its delay may run on under the new definition.
             vertex.phase = Phase::Unsure;
         }
+        // A deed for events is not done for what was only loaded.
+        let loads = before.cause == Some(Cause::Load) && !before.owed_unsure;
         if declared.nature.check != Check::Events {
             vertex.must(self.clock, Some(Cause::Load));
         } else if before.owed.is_some() {
             vertex.must(self.clock, None);
-        } else {
+        } else if !loads {
             vertex.may(self.clock);
         }
         if let (Need::Maybe(low) | Need::Must { low, .. }, Need::Must { high, .. }) =
