@@ -128,9 +128,7 @@ impl History {
 
     /// Drops what has become too old, now and from time to time, where anything is kept.
     pub fn tend(&self) {
-        // As long as nobody has seen to what was cut off, its log stays: it is how the next one knows of it.
-        if !self.was_cut_off()
-            && database(&self.state_directory).exists()
+        if database(&self.state_directory).exists()
             && let Err(error) = self.open(&mut self.lock())
         {
             tracing::warn!(event = "history_unkept", "{error}");
