@@ -348,12 +348,11 @@ impl Driver {
                 Signal::Absent(id, why) => self.unwatched(id, &why),
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
-                Signal::Changed(id) if self.is_deed_for_files(id) => {
-                    self.settling.put(id, Instant::now());
-                    continue;
-                }
                 // That what it receives has changed is never the echo of its own write.
-                Signal::Supplied(id) if self.is_deed(id) => {
+                Signal::Changed(id) | Signal::Supplied(id)
+                    if self.is_deed_for_files(id)
+                        || matches!(signal, Signal::Supplied(_)) && self.is_deed(id) =>
+                {
                     self.settling.put(id, Instant::now());
                     continue;
                 }
