@@ -109,8 +109,8 @@ pub struct Driver {
     key: Arc<MintKey>,
     machinery: Box<dyn Machinery>,
     hands: Box<dyn Hands>,
-    /// What was left by whom was cut off is seen to.
-    sweeping: Option<strays::Sweeping>,
+    /// What was left by whom was cut off is seen to; an end waits for it until then.
+    swept_by: Option<Instant>,
     undoing: Undoing,
     values: Values,
     ownership: Ownership,
@@ -226,7 +226,7 @@ impl Driver {
             key: parts.key,
             hands: machinery.hands(most, inbox.clone()),
             undoing: Undoing::default(),
-            sweeping: None,
+            swept_by: None,
             machinery,
             hub,
             keeper,
@@ -395,7 +395,7 @@ impl Driver {
             Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
-            Input::Swept => self.sweeping = None,
+            Input::Swept => self.swept_by = None,
             Input::Foreseen(met) => self.foreseen(met),
             Input::Undone(deed) => {
                 self.undoing.end();

@@ -1,10 +1,9 @@
 //! What a process that was killed in the middle of a change has left: names that exist only until a rename (S-5). Where a run goes on, the
 //! first write into a directory sweeps it; where nothing is to be written any more, as after an undo, nobody would.
 
-use super::Driver;
+use super::{Driver, Input};
 use crate::history::History;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use steadfast_resources::host::files::printable;
 use steadfast_resources::{Host, MintKey};
@@ -28,22 +27,6 @@ pub(super) fn sweep(key: &MintKey, host: &Host, history: &History) {
     history.is_seen_to();
 }
 
-/// Such a sweep, beside all else.
-#[derive(Debug)]
-pub(super) struct Sweeping {
-    until: Instant,
-    /// Its other end goes when it is over.
-    over: Receiver<()>,
-}
-
-impl Sweeping {
-    /// Until when it is waited for; none where it is over, or takes too long.
-    pub(super) fn due(&self) -> Option<Instant> {
-        let goes_on = self.over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty);
-        (goes_on && self.until > Instant::now()).then_some(self.until)
-    }
-}
-
 impl Driver {
     /// Begins it where anything may be changed. On a thread that nobody waits for for long.
     pub(super) fn sweep_strays(&mut self) {
@@ -53,24 +36,19 @@ impl Driver {
         let history = self.history.as_ref().filter(|history| may && history.was_cut_off());
         let Some(history) = history.map(Arc::clone) else { return };
         let (key, host, inbox) = (Arc::clone(&self.key), self.host.clone(), self.inbox.clone());
-        let (going, over) = channel();
         let thread = std::thread::Builder::new().name("strays".to_owned());
         let begun = thread.spawn(move || {
             sweep(&key, &host, &history);
-            drop(going);
-            inbox.put(super::Input::Swept);
+            inbox.put(Input::Swept);
         });
         match begun {
-            Ok(_) => {
-                let until = Instant::now() + PATIENCE;
-                self.sweeping = Some(Sweeping { until, over });
-            }
+            Ok(_) => self.swept_by = Some(Instant::now() + PATIENCE),
             Err(error) => tracing::warn!(%error, "what a run that was cut off has left stays"),
         }
     }
 
-    /// Until when an end waits for it.
+    /// Until when an end waits for it; none where it is over, or takes too long.
     pub(super) fn is_swept_by(&self) -> Option<Instant> {
-        self.sweeping.as_ref().and_then(Sweeping::due)
+        self.swept_by.filter(|until| *until > Instant::now())
     }
 }

@@ -116,6 +116,15 @@ fn rewrite(host: &Host, change: impl Fn(&mut Json)) {
     SqliteStore::open(&directory).expect("opened").commit(&[sent]).expect("kept");
 }
 
+/// What a program of before has kept: in clear.
+fn put_in_clear(host: &Host, password: &str) {
+    rewrite(host, |value| {
+        let value = value.as_object_mut().expect("a map");
+        value.remove("encrypted").expect("it was encrypted");
+        value.insert("secret".to_owned(), password.into());
+    });
+}
+
 /// B-26: what is saved is in no file of the state in clear, and is known after a restart.
 #[test]
 fn what_is_saved_is_restored() {
@@ -153,11 +162,7 @@ fn what_was_kept_in_clear_is_encrypted() {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
-    rewrite(&host, |value| {
-        let value = value.as_object_mut().expect("a map");
-        value.remove("encrypted").expect("it was encrypted");
-        value.insert("secret".to_owned(), first.clone().into());
-    });
+    put_in_clear(&host, &first);
     assert!(is_in_clear(&host, &first), "as it was kept before");
     host.ask(&["apply", "--detailed-exitcode"]).exits(0);
     assert!(!is_in_clear(&host, &first), "it is in clear in the state");
@@ -179,11 +184,7 @@ fn wiped_but_for(number: usize) -> bool {
     let host = host(", saved: true");
     host.apply().exits(0);
     let first = password(&host);
-    rewrite(&host, |value| {
-        let value = value.as_object_mut().expect("a map");
-        value.remove("encrypted").expect("it was encrypted");
-        value.insert("secret".to_owned(), first.clone().into());
-    });
+    put_in_clear(&host, &first);
     let open = rusqlite::Connection::open(host.path("state/state.db")).expect("opened");
     open.execute_batch("PRAGMA secure_delete=OFF; CREATE TABLE t (x)")
         .expect("as a program of before");

@@ -23,33 +23,37 @@ const COLUMNS: [Columns; 5] = [
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
                coalesce(interrupted, begun, definition, owes) IS NOT NULL",
         few: "interrupted, begun, definition, owes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
-        whole: "stamp, reason, until, rows, digest, sum, NULL",
+        whole: UNTIMED,
     },
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
                coalesce(interrupted, begun, definition, owes, sent, taken) IS NOT NULL",
         few: "interrupted, begun, definition, owes, sent, taken, NULL, NULL, NULL, NULL, NULL, NULL",
-        whole: "stamp, reason, until, rows, digest, sum, NULL",
+        whole: UNTIMED,
     },
     Columns {
         most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
                coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
-        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL",
-        whole: "stamp, reason, until, rows, digest, sum, NULL",
+        few: VERBLESS,
+        whole: UNTIMED,
     },
+    Columns { most: OWNED, few: VERBLESS, whole: UNTIMED },
     Columns {
-        most: "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
-               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
-        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL",
-        whole: "stamp, reason, until, rows, digest, sum, NULL",
-    },
-    Columns {
-        most: "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
-               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
+        most: OWNED,
         few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for",
         whole: "stamp, reason, until, rows, digest, sum, lasts",
     },
 ];
+
+/// Since it is kept whose a thing is.
+const OWNED: &str = "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
+     coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL";
+
+/// Before it was kept what a run is about to do.
+const VERBLESS: &str = "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL";
+
+/// Before it was kept how long a pause lasts.
+const UNTIMED: &str = "stamp, reason, until, rows, digest, sum, NULL";
 
 /// The columns of this schema. One that has lost its number is read as what it most likely is.
 pub(super) fn columns_of(version: i64) -> Columns {
