@@ -9,7 +9,7 @@ use crate::store::{Journal, Recalled};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, Standing, VertexId};
-use steadfast_resources::{Difference, Host, MintKey, Outcome, Repeat, Trouble, Verdict};
+use steadfast_resources::{Difference, Host, Made, MintKey, Outcome, Repeat, Trouble, Verdict};
 
 /// Something for the driver.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub enum Input {
     Kept(Vec<u64>, Option<String>),
     /// In a plan: of whom something else may be found by then, each with those that come in between.
     Foreseen(Vec<(VertexId, Vec<VertexId>)>),
+    /// What the secrets of a deed make of it now.
+    Rotated(VertexId, Arc<str>, Result<Made, Trouble>),
     /// What was left by whom was cut off is seen to.
     Swept,
     /// An undo is over; with what was done by it.

@@ -9,9 +9,10 @@ impl Driver {
     pub(super) fn is_over(&self) -> bool {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
-        let is_at_rest = self.engine.is_at_rest() && !self.foresight.is_asked();
+        let is_at_rest =
+            self.engine.is_at_rest() && !self.foresight.is_asked() && self.rotated.is_over();
         let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
-        ends && self.is_swept_by().is_none()
+        ends && self.is_swept_by().is_none() && !self.rotated.is_awaited()
     }
 
     /// Closes what must end well, and tells how all stands.

@@ -39,6 +39,7 @@ mod recall;
 mod regroup;
 mod renames;
 mod right;
+mod rotated;
 mod rows;
 mod runs;
 mod settle;
@@ -80,6 +81,7 @@ use keeper::Keeper;
 use ownership::Ownership;
 use parking::Parking;
 use parts::Lately;
+use rotated::Rotated;
 use runs::Runs;
 use settle::Settling;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -124,6 +126,7 @@ pub struct Driver {
     watches: Watches,
     /// Events of files that commands run for.
     settling: Settling,
+    rotated: Rotated,
     windows: Windows,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
@@ -218,6 +221,7 @@ impl Driver {
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
             settling: Settling::default(),
+            rotated: Rotated::default(),
             windows: Windows::new(settings.clock),
             arming: Vec::new(),
             settings,
@@ -317,6 +321,7 @@ impl Driver {
             self.sweep.next(),
             self.watches.due(),
             self.settling.due(),
+            self.rotated.due(),
             self.windows.due(),
             self.parking.due(),
             self.apart.due(),
@@ -348,9 +353,8 @@ impl Driver {
         self.give_up_watches(now);
         self.sweep_some(now);
         self.end_parking(now);
-        for id in self.settling.take(now) {
-            self.turn(Event::Changed(id));
-        }
+        self.tell_settled(now);
+        self.tend_rotated(now);
         self.tend_groups(now);
         if self.audience.wants_progress() && self.progress_at <= now {
             self.progress_at = now + PROGRESS;
@@ -396,6 +400,7 @@ impl Driver {
             Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
             Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
             Input::Swept => self.swept_by = None,
+            Input::Rotated(id, identity, made) => self.rotated(id, &identity, made),
             Input::Foreseen(met) => self.foreseen(met),
             Input::Undone(deed) => {
                 self.undoing.end();

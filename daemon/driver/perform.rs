@@ -30,6 +30,7 @@ impl Driver {
                 self.forget(id, &Recall::default());
             }
             self.values.index(&self.table);
+            self.ask_secrets_of_all();
             self.tell_parked(false);
             self.discard_replaced();
         }
@@ -40,6 +41,7 @@ impl Driver {
                     self.arm();
                     self.watches.close(id);
                     self.settling.forget(id);
+                    self.rotated.settling.forget(id);
                     if let Some(hub) = &self.hub {
                         hub.disarm(id);
                     }
@@ -123,7 +125,7 @@ impl Driver {
 
     /// A deed cannot be told by looking: its begin and end must be durable. So must what is owed and what is paid. Everything else
     /// is found again by a check.
-    fn is_deed(&self, id: VertexId) -> bool {
+    pub(super) fn is_deed(&self, id: VertexId) -> bool {
         self.table.get(id).is_some_and(|entry| entry.resource.nature().repeat != Repeat::State)
     }
 
@@ -264,6 +266,7 @@ impl Driver {
         self.times.forget(id);
         self.parking.forget(id);
         self.settling.forget(id);
+        self.rotated.forget(id);
         let buried = self.table.is_buried(id);
         let Some(identity) = self.table.forget(id) else { return };
         if !buried {
@@ -339,6 +342,7 @@ impl Driver {
                     // What was started meanwhile (there was no watch then, or this is the answer to an earlier one) is looked
                     // at again: it may have moved before the watch stood.
                     let late = self.watches.stands(id);
+                    self.suspect_secrets(id);
                     self.turn(Event::Watching(id));
                     if !late {
                         continue;
@@ -349,16 +353,20 @@ impl Driver {
                 // What may be the echo of our own write only makes us look, where looking can tell.
                 Signal::Changed(id) if self.echo.covers(id) && !self.is_deed(id) => Event::Look(id),
                 // That what it receives has changed is never the echo of its own write.
-                Signal::Changed(id) | Signal::Supplied(id)
-                    if self.is_deed_for_files(id)
-                        || matches!(signal, Signal::Supplied(_)) && self.is_deed(id) =>
-                {
+                Signal::Changed(id) if self.is_deed_for_files(id) => {
                     self.settling.put(id, Instant::now());
+                    continue;
+                }
+                Signal::Supplied(id) if self.is_deed(id) => {
+                    self.rotated.settling.put(id, Instant::now());
                     continue;
                 }
                 Signal::Broken(why) => self.breaks(why),
                 Signal::Supplied(id) | Signal::Changed(id) => Event::Changed(id),
-                Signal::Suspect(id) => Event::Suspect(id),
+                Signal::Suspect(id) => {
+                    self.suspect_secrets(id);
+                    Event::Suspect(id)
+                }
             };
             self.turn(event);
         }

@@ -1,8 +1,9 @@
 //! One write of a file is several events: whoever runs a command for each waits a moment for the rest of them.
 
+use super::Driver;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use steadfast_engine::VertexId;
+use steadfast_engine::{Event, VertexId};
 use tokio::time::Instant;
 
 /// How long events of one write may lie apart.
@@ -31,6 +32,15 @@ impl Settling {
     /// Its watch is closed.
     pub(super) fn forget(&mut self, id: VertexId) {
         self.0.remove(&id);
+    }
+}
+
+impl Driver {
+    /// Tells of those whose moment is over.
+    pub(super) fn tell_settled(&mut self, now: Instant) {
+        for id in self.settling.take(now) {
+            self.turn(Event::Changed(id));
+        }
     }
 }
 

@@ -261,6 +261,14 @@ pub(super) fn senders(recipe: &Recipe) -> impl Iterator<Item = &Arc<str>> {
     })
 }
 
+/// The secrets that it takes by reference.
+pub(super) fn secrets(recipe: &Recipe) -> impl Iterator<Item = &Supply> {
+    recipe.origins.iter().filter_map(|origin| match origin {
+        Origin::Secret(supply) => Some(supply),
+        Origin::Sent { .. } => None,
+    })
+}
+
 fn missing(by: &str, key: &str) -> Trouble {
     Trouble::new(format!("{by} has not sent its {key} yet")).hint(
         "it sends when a run of it has ended well; a guard that finds nothing to do sends nothing",

@@ -1,0 +1,140 @@
+//! Secrets that are rotated: who receives them hears of it, whoever they are, and it is nobody's drift.
+
+use crate::host::Host;
+
+/// A secret that changes is given to whom it is for.
+#[test]
+fn another_secret_is_another_content() {
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {file: secret}}\nresources:\n  file:\n  - {name: $DIR/one, content: {secret: s}}\n",
+    );
+    host.write("secret", "first").chmod("secret", 0o600);
+    let daemon = host.run(&[]);
+    daemon.wait_for_of("changed", "file[$DIR/one]");
+    host.write("secret", "rotated");
+    host.wait_until("it is there", || host.read("one") == "rotated");
+}
+
+const ROTATED: &str = "graph: g
+secrets: {s: {file: secret}}
+resources:
+  file:
+  - {name: one, path: $DIR/one, mode: 0600, content: {secret: s}}
+  - {name: other, path: $DIR/other, mode: 0600, recv: {content: {template: 'pw=${p}', values: {p: {secret: s}}}}}
+";
+
+/// E-20: where a secret is rotated each change of who receives it is intentional. What somebody does to the file itself is not.
+#[test]
+fn a_secret_that_is_rotated_is_nobodys_drift() {
+    let host = Host::with(ROTATED);
+    host.write("secret", "s0").chmod("secret", 0o600);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for number in 1..=3 {
+        let new = format!("s{number}");
+        host.write("new", &new).chmod("new", 0o600).rename("new", "secret");
+        host.wait_until("both have it", || {
+            host.read("one") == new && host.read("other") == format!("pw={new}")
+        });
+    }
+    host.wait_until("all is told", || daemon.count("changed") >= 2 + 6);
+    let log = daemon.log();
+    let changes: Vec<_> = log.iter().filter(|line| line.event == "changed").collect();
+    let unmarked = |line: &&crate::daemon::Line| !line.message.contains(", corrective");
+    assert!(changes.iter().all(unmarked), "{changes:#?}");
+    assert_eq!(daemon.count("contended"), 0);
+    host.append("one", "drift");
+    host.wait_until("it is repaired", || host.read("one") == "s3");
+    host.wait_until("and told", || {
+        let of_one = |line: &crate::daemon::Line| {
+            line.event == "changed" && line.message.contains(", corrective")
+        };
+        daemon.log().iter().any(of_one)
+    });
+}
+
+/// E-20: a file that is its own secret grows with each repair: that is bounded like any fight, and told.
+#[test]
+fn what_feeds_itself_is_bounded() {
+    let host = Host::with(
+        "graph: g\nsecrets: {s: {file: fed}}\nresources:\n  file:\n  - name: fed\n    path: $DIR/fed\n    mode: 0600\n    recv: {content: {template: 'x${v}', values: {v: {secret: s}}}}\n",
+    );
+    host.write("fed", "s").chmod("fed", 0o600);
+    let daemon = host.run(&[]);
+    daemon.wait_for("contended");
+    assert!(host.read("fed").len() < 20, "{:?}", host.read("fed"));
+}
+
+/// E-20: what was rotated while no daemon ran is found by the values, not by events.
+#[test]
+fn a_secret_that_was_rotated_meanwhile_is_nobodys_drift() {
+    let host = Host::with(ROTATED);
+    host.write("secret", "first").chmod("secret", 0o600);
+    host.apply().exits(0);
+    host.write("secret", "second");
+    let again = host.apply();
+    again.exits(0).prints("changed file[one]").prints("changed file[other]");
+    assert!(!again.stdout.contains("corrective"), "{again}");
+    assert_eq!(host.read("one"), "second");
+    host.append("one", "drift");
+    host.apply().exits(0).prints("changed file[one]: ").prints(", corrective)");
+}
+
+const DEED: &str = r#"graph: g
+secrets: {s: SUPPLY}
+resources:
+  exec:
+  - name: deed
+    cmd: /bin/sh
+    args: ['-c', 'printf "%s " "$S" >> $DIR/done']
+    env: {S: {secret: s}}
+"#;
+
+fn deed(supply: &str) -> Host {
+    let host = Host::with(&DEED.replace("SUPPLY", supply));
+    host.write("secret", "s0").chmod("secret", 0o600);
+    host
+}
+
+/// R-12: a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash of it, wherever it comes
+/// from; where only its file was touched, nothing was.
+#[test]
+fn a_deed_is_done_again_for_a_secret_that_was_rotated_meanwhile() {
+    for supply in ["{file: secret}", "{command: [/bin/cat, $DIR/secret]}"] {
+        let host = deed(supply);
+        host.apply().exits(0).prints("changed exec[deed]");
+        host.write("secret", "s0");
+        host.apply().exits(0).prints_nothing_of("changed exec");
+        assert_eq!(host.read("done"), "s0 ", "{supply}");
+        host.write("secret", "s1");
+        host.plan().exits(0).prints("~ exec[deed]");
+        let again = host.apply();
+        again.exits(0).prints("changed exec[deed]");
+        assert!(!again.stdout.contains("corrective"), "{again}");
+        host.apply().exits(0).prints_nothing_of("changed exec");
+        assert_eq!(host.read("done"), "s0 s1 ", "{supply}");
+    }
+}
+
+/// R-12: a daemon finds it at its start, and hears of it while it runs; it is not done again where somebody has touched the file.
+#[test]
+fn a_daemon_does_a_deed_once_for_each_secret() {
+    let host = deed("{file: secret}");
+    host.apply().exits(0);
+    host.write("secret", "s1");
+    let daemon = host.run(&["--sweep", "0"]);
+    host.wait_until("found at the start", || host.read("done") == "s0 s1 ");
+    daemon.wait_for("converged");
+    for number in 2..=4 {
+        // The one is written over, the other is put in its place; in between it is only touched.
+        host.write("secret", format!("s{}", number - 1));
+        let new = format!("s{number}");
+        if number == 3 {
+            host.write("new", &new).chmod("new", 0o600).rename("new", "secret");
+        } else {
+            host.write("secret", &new);
+        }
+        host.wait_until("heard", || host.read("done").ends_with(&format!("{new} ")));
+    }
+    assert_eq!(host.read("done"), "s0 s1 s2 s3 s4 ");
+}
