@@ -6,6 +6,7 @@ use crate::resource::Resource;
 use crate::secret::{Seal, SealKey, Sealed, Secret};
 use crate::source::Source;
 use crate::spec::{FieldType, Fields, Invalid, Value};
+use crate::token::Need;
 use crate::trouble::Trouble;
 use std::sync::Arc;
 
@@ -119,6 +120,24 @@ impl Recipe {
             Origin::Secret(_) | Origin::Sent { .. } => None,
         });
         files.collect()
+    }
+
+    /// Who must have been there before what it receives can be had: the files of its secrets, and what supplies them.
+    #[must_use]
+    pub fn needs(&self) -> Vec<Need> {
+        let supplies = self.origins.iter().filter_map(|origin| match origin {
+            Origin::Secret(supply) => Some(supply),
+            Origin::Sent { .. } => None,
+        });
+        let needs = supplies.filter_map(|supply| match supply {
+            Supply::File(path) => Some(Need::path(path, "it holds a secret of it")),
+            Supply::Command(argv) => {
+                let program = argv.first().filter(|program| program.starts_with('/'))?;
+                Some(Need::path(program, "it supplies a secret of it"))
+            }
+            Supply::Credential(_) => None,
+        });
+        needs.collect()
     }
 
     /// The resource with what its origins have given. `before` tells what was received by its last good run, by slot.

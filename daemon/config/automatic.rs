@@ -118,7 +118,9 @@ impl Checker<'_> {
         }
         let (mut ties, mut serving) = (Vec::new(), Vec::new());
         for (to, vertex) in part() {
-            for need in vertex.resource.iter().flat_map(|resource| resource.needs()) {
+            let own = vertex.resource.iter().flat_map(|resource| resource.needs());
+            let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
+            for need in own.chain(received) {
                 offers.serve(&need, &mut serving);
                 let because = Some(need.because);
                 ties.extend(serving.drain(..).filter(|from| *from != to).map(|from| Tie {

@@ -53,6 +53,29 @@ fn every_sort_of_edge_is_made_and_explained() {
     assert_eq!(edges, expected);
 }
 
+/// What holds a secret, and what supplies one, comes before who receives it.
+#[test]
+fn what_supplies_a_secret_comes_first() {
+    let host = Host::with(
+        r##"graph: g
+secrets: {held: {file: $DIR/deep/secret}, told: {command: [$DIR/deep/tell]}}
+resources:
+  exec:
+  - {name: held, cmd: 'test "$S" = held', shell: true, env: {S: {secret: held}}}
+  file:
+  - {name: got, path: $DIR/got, content: {secret: told}}
+  - {name: secret, path: $DIR/deep/secret, content: held, mode: 0600}
+  - {name: tell, path: $DIR/deep/tell, content: "#!/bin/sh\necho told\n", mode: 0755}
+  - {name: deep, path: $DIR/deep/, mode: 0755}
+"##,
+    );
+    let shown = host.ask(&["graph"]);
+    shown.exits(0).prints("file[secret] -> exec[held]: automatic: it holds a secret of it");
+    shown.prints("file[tell] -> file[got]: automatic: it supplies a secret of it");
+    host.apply().exits(0);
+    assert_eq!(host.read("got"), "told");
+}
+
 /// A script comes before the command that has a shell run it, in each way of writing that; what is only named to another program is no need.
 #[test]
 fn a_script_that_a_shell_runs_comes_first() {
