@@ -59,6 +59,9 @@ pub struct Undo {
     /// Go back to before this change, a number that `history` shows [default: the last run that changed anything]
     #[arg(long, value_name = "N")]
     pub to: Option<u64>,
+    /// Put back what can be, also where not all of it was kept; what was not stays as it is
+    #[arg(long)]
+    pub partial: bool,
     /// The resource is paused for so long, so that its graph does not put it back: `90s`, `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME", value_parser = config::span, default_value = "2h")]
     pub limit: u64,

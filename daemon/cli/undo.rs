@@ -7,7 +7,7 @@ use super::{args, asking, settings, state};
 use crate::driver::status::Undone;
 use crate::driver::{deed, to_undo, undo};
 use crate::events;
-use crate::history::History;
+use crate::history::{History, Undo};
 use crate::store::{Entry, PauseRecord, SqliteStore, Store as _, StoreError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_resources::{Host, MintKey, Trouble};
@@ -63,15 +63,15 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         Exit::Failed
     };
     // Refused before anything is paused.
-    to_undo(&history, (&args.resource, args.to)).map_err(fail)?;
+    let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
+    to_undo(&history, &what).map_err(fail)?;
     // Whose a thing is is kept as long as it is declared; who was never right may be declared all the same.
     let paused = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());
     if paused {
         // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
     }
-    let asked = (args.resource.as_str(), args.to, CancellationToken::new());
-    let undone = undo(key, &Host::default(), &history, asked);
+    let undone = undo(key, &Host::default(), &history, (&what, CancellationToken::new()));
     alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {

@@ -123,6 +123,9 @@ pub enum Ask {
         to: Option<u64>,
         /// It is paused for so many seconds.
         seconds: u64,
+        /// Also where not all of it can be put back.
+        #[serde(default)]
+        partial: bool,
     },
     /// Look again now; at all where none is named.
     Check {

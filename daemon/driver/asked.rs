@@ -9,6 +9,7 @@ use super::status::{
 };
 use super::times::Moment;
 use super::{Driver, Undone};
+use crate::history::Undo;
 use crate::store::{Order, Origin};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, Holding, Mode, Party, Standing, VertexId};
@@ -41,8 +42,8 @@ pub enum Question {
     },
     /// End that: as above.
     Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
-    /// Put back what this one was before its last run, or before this change of its history and all later ones.
-    Undo(String, Option<u64>, oneshot::Sender<Undone>),
+    /// Put back what a resource was.
+    Undo(Undo, oneshot::Sender<Undone>),
     /// What became of the graph that was handed over last: taken, or why not.
     Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
     /// What the operator orders about what is kept of these: answered when it is durable.
@@ -68,7 +69,7 @@ impl Driver {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
             }
-            Question::Undo(name, from, to) => self.undo(name, from, to),
+            Question::Undo(what, to) => self.undo(what, to),
             Question::Taken(all) => {
                 for to in all {
                     drop(to.send(self.fate.clone()));

@@ -3,13 +3,12 @@
 
 use super::strays::sweep;
 use super::{Driver, Input};
-use crate::history::{History, HistoryError};
+use crate::history::{History, HistoryError, Undo, Undoable};
 use crate::store::Deed;
-use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Standing;
 use steadfast_resources::host::files::printable;
-use steadfast_resources::{Former, Host, MintKey, Trouble};
+use steadfast_resources::{Host, MintKey, Trouble};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -45,15 +44,12 @@ pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
     Some(Deed { what: "undone", resource: resource.into(), says })
 }
 
-/// What there is to be put back, in its order.
-type Steps = Vec<(PathBuf, Former)>;
-
 /// What would be put back by [`undo`]; or why that cannot be done. Changes nothing.
-pub fn to_undo(history: &History, (resource, to): (&str, Option<u64>)) -> Result<Steps, Trouble> {
+pub fn to_undo(history: &History, what: &Undo) -> Result<Undoable, Trouble> {
     let unknown = |error: HistoryError| Trouble::new(error.to_string());
-    let nothing = || Trouble::new(format!("nothing is kept of {resource}"));
+    let nothing = || Trouble::new(format!("nothing is kept of {}", what.resource));
     let reader = history.read().map_err(unknown)?.ok_or_else(nothing)?;
-    reader.undo(resource, to).map_err(unknown)
+    reader.undo(what).map_err(unknown)
 }
 
 /// Puts back what a resource was before its last run that changed anything, or before a change and all that followed. Blocks. The
@@ -62,12 +58,12 @@ pub fn undo(
     key: &MintKey,
     host: &Host,
     history: &Arc<History>,
-    (resource, to, cancel): (&str, Option<u64>, CancellationToken),
+    (what, cancel): (&Undo, CancellationToken),
 ) -> Undone {
     // Also where it was an undo that was cut off.
     sweep(key, host, history);
-    let steps = to_undo(history, (resource, to))?;
-    let keeper = history.keeper(resource, "undo");
+    let Undoable { steps, left } = to_undo(history, what)?;
+    let keeper = history.keeper(&what.resource, "undo");
     // Who is cancelled is refused the next step.
     let permit = key.mint(cancel).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
@@ -86,6 +82,7 @@ pub fn undo(
     history.flush();
     let Some(mut trouble) = failed else {
         before.append(&mut same);
+        before.extend(left.into_iter().map(|why| format!("left as it is: {why}")));
         return Ok(before);
     };
     for line in &before {
@@ -115,13 +112,8 @@ impl Undoing {
 
 impl Driver {
     /// The same beside what runs. The resource rests, or is in no graph.
-    pub(super) fn undo(
-        &mut self,
-        resource: String,
-        to: Option<u64>,
-        answer: oneshot::Sender<Undone>,
-    ) {
-        let history = match self.may_undo(&resource) {
+    pub(super) fn undo(&mut self, what: Undo, answer: oneshot::Sender<Undone>) {
+        let history = match self.may_undo(&what.resource) {
             Ok(history) => history,
             Err(why) => return drop(answer.send(Err(Trouble::new(why).into()))),
         };
@@ -130,9 +122,9 @@ impl Driver {
         let cancel = self.undoing.cancel.clone();
         self.undoing.count += 1;
         drop(tokio::task::spawn_blocking(move || {
-            let undone = undo(&key, &host, &history, (&resource, to, cancel));
+            let undone = undo(&key, &host, &history, (&what, cancel));
             // Who asked may have gone meanwhile.
-            inbox.put(Input::Undone(deed(&resource, &undone)));
+            inbox.put(Input::Undone(deed(&what.resource, &undone)));
             drop(presence);
             drop(answer.send(undone));
         }));

@@ -12,7 +12,7 @@ mod reader;
 mod row;
 mod writer;
 
-pub use reader::{Entry, Listed, Reader, UNREADABLE, unkept};
+pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
 pub use writer::{Clock, History};
 
 use crate::store::HISTORY;
@@ -63,7 +63,7 @@ pub enum HistoryError {
     #[error("{0}")]
     Unknown(String),
     /// What was asked for is known, and cannot be put back: nothing of it is.
-    #[error("nothing is put back, because not all of it can be\n{}", .0.join("\n"))]
+    #[error("nothing is put back, because not all of it can be; --partial: what can\n{}", .0.join("\n"))]
     Unrestorable(Vec<String>),
 }
 

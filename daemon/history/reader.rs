@@ -86,6 +86,26 @@ impl Listed {
     }
 }
 
+/// What is to be undone.
+#[derive(Clone, Debug)]
+pub struct Undo {
+    /// `kind[name]`.
+    pub resource: String,
+    /// Before this change of its history, and all later ones; else before the last run that changed anything.
+    pub to: Option<u64>,
+    /// Also where not all of it can be put back.
+    pub partial: bool,
+}
+
+/// What an undo would do.
+#[derive(Clone, Debug)]
+pub struct Undoable {
+    /// What was at each path, in the order in which it is put back.
+    pub steps: Vec<(PathBuf, Former)>,
+    /// What cannot be put back: each path, and why.
+    pub left: Vec<String>,
+}
+
 /// The history of a state directory.
 #[derive(Debug)]
 pub struct Reader {
@@ -139,6 +159,15 @@ impl Reader {
         Ok(found)
     }
 
+    /// The changes of the last runs, so many of them.
+    pub fn last_runs(&self, most: u64) -> Result<Vec<Listed>, HistoryError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM entry
+             WHERE run IN (SELECT DISTINCT run FROM entry ORDER BY run DESC LIMIT ?1)"
+        );
+        self.list(&sql, params![most])
+    }
+
     /// The last change of a resource.
     pub fn last(&self, resource: &str) -> Result<Entry, HistoryError> {
         let sql =
@@ -164,14 +193,11 @@ impl Reader {
     }
 
     /// What was there before the last run that changed a resource, or before a change of it and all later ones: in the order in
-    /// which it is put back. Where something of it is not kept, nothing of it can be put back.
-    pub fn undo(
-        &self,
-        resource: &str,
-        to: Option<u64>,
-    ) -> Result<Vec<(PathBuf, Former)>, HistoryError> {
+    /// which it is put back. Where something of it is not kept, nothing of it can be put back, unless only the rest is asked for.
+    pub fn undo(&self, undo: &Undo) -> Result<Undoable, HistoryError> {
+        let resource = undo.resource.as_str();
         self.is_sound()?;
-        let from = if let Some(number) = to {
+        let from = if let Some(number) = undo.to {
             self.entry(resource, number)?.number
         } else {
             self.last(resource)?.run
@@ -187,6 +213,7 @@ impl Reader {
             let former = self.before(&entries)?;
             if let Some(why) = why_not(&former, &entries) {
                 unrestorable.push(format!("{}: {why}", printable(&path.to_string_lossy())));
+                continue;
             }
             let to = match &former {
                 Former::Nothing => &mut gone,
@@ -195,12 +222,13 @@ impl Reader {
             };
             to.push((path.to_owned(), former));
         }
-        if !unrestorable.is_empty() {
-            return Err(HistoryError::Unrestorable(unrestorable));
-        }
         // What is below goes first; what is above comes first.
         gone.reverse();
-        Ok(gone.into_iter().chain(directories).chain(others).collect())
+        let steps: Vec<_> = gone.into_iter().chain(directories).chain(others).collect();
+        if !unrestorable.is_empty() && (steps.is_empty() || !undo.partial) {
+            return Err(HistoryError::Unrestorable(unrestorable));
+        }
+        Ok(Undoable { steps, left: unrestorable })
     }
 
     /// An index that has lost a row would put back less than was asked for.

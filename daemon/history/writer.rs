@@ -5,6 +5,7 @@ use super::row::Stored;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -22,7 +23,7 @@ pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// So much waits at most before who hands in more waits too.
 const QUEUE: usize = 256;
 
-/// More changes than are under way at once.
+/// More runs than are under way at once.
 const AT_ONCE: u64 = 256;
 
 /// How often it is looked for what has become too old.
@@ -100,7 +101,8 @@ impl History {
     pub fn with_clock(state_directory: PathBuf, limits: Limits, clock: Clock) -> Arc<Self> {
         let log = with_suffix(&database(&state_directory), "-wal");
         // A clean end leaves none.
-        let was_cut_off = log.metadata().is_ok_and(|log| log.len() > 0);
+        let was_cut_off =
+            log.metadata().is_ok_and(|log| log.len() > 0) || cut_off(&state_directory).exists();
         Arc::new(Self {
             was_cut_off: AtomicBool::new(was_cut_off),
             state_directory,
@@ -146,7 +148,7 @@ impl History {
         self.was_cut_off.load(Ordering::SeqCst)
     }
 
-    /// Where whoever had it before may have been cut off in the middle of a change: the directories of its last changes; none once that
+    /// Where whoever had it before may have been cut off in the middle of a change: the directories of what its last runs have changed; none once that
     /// is seen to.
     #[must_use]
     pub fn where_cut_off(&self) -> BTreeSet<PathBuf> {
@@ -154,7 +156,7 @@ impl History {
             return BTreeSet::new();
         }
         let listed = self.read().and_then(|reader| {
-            reader.map_or_else(|| Ok(Vec::new()), |reader| reader.entries(None, AT_ONCE))
+            reader.map_or_else(|| Ok(Vec::new()), |reader| reader.last_runs(AT_ONCE))
         });
         let listed = listed.unwrap_or_else(|error| {
             tracing::debug!(%error, "where the last changes were cannot be read");
@@ -166,7 +168,23 @@ impl History {
 
     /// What was left there is gone.
     pub fn is_seen_to(&self) {
-        self.was_cut_off.store(false, Ordering::SeqCst);
+        if self.was_cut_off.swap(false, Ordering::SeqCst)
+            && let Err(error) = std::fs::remove_file(cut_off(&self.state_directory))
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::debug!(%error, "it is seen to once more after the next start");
+        }
+    }
+
+    /// Whoever only looks opens it and closes it well: that does not make anybody else forget.
+    fn remember_cut_off(&self) {
+        let mark = cut_off(&self.state_directory);
+        if self.was_cut_off()
+            && !mark.exists()
+            && let Err(error) = std::fs::File::create(&mark).and_then(|file| file.sync_all())
+        {
+            tracing::debug!(%error, "where a run was cut off is known until this one ends");
+        }
     }
 
     /// Why it cannot be written, as far as was tried.
@@ -218,6 +236,7 @@ impl History {
     }
 
     fn open_anew(&self, front: &mut Front) -> Result<(), HistoryError> {
+        self.remember_cut_off();
         let (sender, handed) = sync_channel(QUEUE);
         let (told, opened) = sync_channel(1);
         let mut writer = Writer {
@@ -290,6 +309,11 @@ impl History {
             tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
         }
     }
+}
+
+/// There as long as it is owed to see to what was cut off.
+fn cut_off(state_directory: &Path) -> PathBuf {
+    database(state_directory).with_file_name("cut-off")
 }
 
 impl Drop for History {

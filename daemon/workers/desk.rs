@@ -10,6 +10,7 @@ use crate::driver::ordered::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;
+use crate::history::Undo;
 use crate::store::{Mend, Order};
 use crate::supervisor::State;
 use std::collections::BTreeSet;
@@ -115,9 +116,10 @@ impl Clerk {
             }
             Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
             Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
-            Ask::Undo { resource, to, seconds } => {
+            Ask::Undo { resource, to, seconds, partial } => {
                 span(seconds)?;
-                replies.data(&self.undo(resource, to, seconds).await?).await;
+                let what = Undo { resource, to, partial };
+                replies.data(&self.undo(what, seconds).await?).await;
             }
             Ask::Mend { what } => {
                 replies.data(&self.mend(what).await?).await;
@@ -289,13 +291,13 @@ impl Clerk {
     }
 
     /// Puts back what a resource was, at rest. Where its graph would undo that, it is paused.
-    async fn undo(&self, resource: String, to: Option<u64>, seconds: u64) -> Result<Undone, Reply> {
-        let history = Arc::clone(&self.shared.history);
-        let name = resource.clone();
+    async fn undo(&self, what: Undo, seconds: u64) -> Result<Undone, Reply> {
+        let (history, asked) = (Arc::clone(&self.shared.history), what.clone());
+        let resource = what.resource.clone();
         // Refused before anything is paused.
         let look = tokio::task::spawn_blocking(move || match history.read() {
-            Ok(Some(reader)) => reader.undo(&name, to).map(drop).map_err(|why| why.to_string()),
-            Ok(None) => Err(format!("nothing is kept of {name}")),
+            Ok(Some(reader)) => reader.undo(&asked).map(drop).map_err(|why| why.to_string()),
+            Ok(None) => Err(format!("nothing is kept of {}", asked.resource)),
             Err(why) => Err(why.to_string()),
         });
         look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
@@ -311,8 +313,7 @@ impl Clerk {
             if before.is_some() {
                 self.rests(&resource).await?;
             }
-            let name = resource.clone();
-            let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(name, to, answer));
+            let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(what, answer));
             undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
         };
         match put_back.await {

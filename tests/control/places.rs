@@ -159,7 +159,7 @@ fn requests() -> Vec<(Ask, bool)> {
         (Ask::Diff { resources: resources.clone() }, true),
         (Ask::Order { order, resources: resources.clone() }, true),
         (Ask::Mend { what: steadfast::store::Mend::Repair }, true),
-        (Ask::Undo { resource, to: None, seconds: 1 }, true),
+        (Ask::Undo { resource, to: None, seconds: 1, partial: false }, true),
         (Ask::Pause { seconds: None, reason: String::new(), resources: Vec::new() }, true),
         (Ask::Resume { resources: Vec::new() }, true),
         (Ask::Reload { allow_empty: false }, true),

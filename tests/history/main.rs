@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast::driver::undo;
-use steadfast::history::{Entry, History, Limits, Reader};
+use steadfast::history::{Entry, History, Limits, Reader, Undo};
 use steadfast_resources::{
     Ask, FieldType, Fields, Former, Host, MintKey, Outcome, Place, Unkept, Value, Verdict, registry,
 };
@@ -96,8 +96,11 @@ impl Stage {
     }
 
     fn undo(&self, name: &str, to: Option<u64>) -> Result<Vec<String>, String> {
-        let asked = (resource(name), CancellationToken::new());
-        let done = undo(key(), &self.host, &self.history, (&asked.0, to, asked.1));
+        self.undo_what(&Undo { resource: resource(name), to, partial: false })
+    }
+
+    fn undo_what(&self, what: &Undo) -> Result<Vec<String>, String> {
+        let done = undo(key(), &self.host, &self.history, (what, CancellationToken::new()));
         done.map_err(|refused| refused.trouble.what)
     }
 }
@@ -387,6 +390,66 @@ fn a_history_that_cannot_be_written_takes_nothing_away() {
     assert!(is_changed(&place.apply("f", &[("content", "declared")])));
     place.undo("f", None).expect("kept");
     assert_eq!(std::fs::read(place.path("f")).unwrap(), b"mine");
+}
+
+/// Where not all of a directory was kept nothing of it comes back, unless just that is asked for.
+#[test]
+fn what_was_kept_of_a_directory_can_be_put_back_alone() {
+    let place = Stage::new(Limits { file: 1000, ..Limits::default() });
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/small"), "small").unwrap();
+    std::fs::write(place.path("d/large"), "large".repeat(1000)).unwrap();
+    assert!(is_changed(&place.apply("d", &[("state", "absent"), ("force", "true")])));
+    let refused = place.undo("d", None).expect_err("one is not kept");
+    assert!(refused.contains("d/large: ") && refused.contains("--partial"), "{refused}");
+    assert!(!place.path("d").exists());
+    let what = Undo { resource: resource("d"), to: None, partial: true };
+    let lines = place.undo_what(&what).expect("the others are").join("\n");
+    assert!(lines.contains("left as it is: ") && lines.contains("too large"), "{lines}");
+    assert_eq!(std::fs::read(place.path("d/small")).unwrap(), b"small");
+    assert!(!place.path("d/large").exists());
+}
+
+/// S-5: where a run was cut off is known until it is seen to, also after somebody who only looks has closed the history well; and of all that
+/// may have been under way.
+#[test]
+fn where_a_run_was_cut_off_is_known_until_it_is_seen_to() {
+    let mut place = Stage::new(Limits::default());
+    std::fs::create_dir(place.path("first")).unwrap();
+    place.apply("first/f", &[("content", "one")]);
+    std::fs::create_dir(place.path("d")).unwrap();
+    for number in 0..300 {
+        std::fs::write(place.path(&format!("d/{number}")), "x").unwrap();
+    }
+    place.apply("d", &[("state", "absent"), ("force", "true")]);
+    place.history.flush();
+    // As if killed: the log of the database is there.
+    let folder = place.state().join("history");
+    let copy = place.path("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for name in ["history.db", "history.db-wal"] {
+        std::fs::copy(folder.join(name), copy.join(name)).unwrap();
+    }
+    place.history.close();
+    place.open_again();
+    assert!(!place.history.was_cut_off(), "it ended well");
+    for name in ["history.db", "history.db-wal"] {
+        std::fs::copy(copy.join(name), folder.join(name)).unwrap();
+    }
+    for _ in 0..2 {
+        place.open_again();
+        assert!(place.history.was_cut_off());
+        place.history.tend();
+        place.history.close();
+    }
+    place.open_again();
+    let places = place.history.where_cut_off();
+    for name in ["first", "d"] {
+        assert!(places.contains(&place.path(name)), "{name}: {places:?}");
+    }
+    place.history.is_seen_to();
+    place.open_again();
+    assert!(!place.history.was_cut_off() && place.history.where_cut_off().is_empty());
 }
 
 /// Extended attributes come back, also where the file was gone.

@@ -93,7 +93,7 @@ fn plan(found: &Inspections) {
 /// `steadfast undo`, where a daemon runs; none where that is not so.
 pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
     let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
-    ask_any(&args.socket, &Ask::Undo { resource, to, seconds }, UNDO)
+    ask_any(&args.socket, &Ask::Undo { resource, to, seconds, partial: args.partial }, UNDO)
 }
 
 /// `steadfast protect`, `unprotect`, `forget`, where a daemon runs: what it says; none where that is not so.
