@@ -45,6 +45,9 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
+    if loaded.vertices.is_empty() {
+        text::say("warning: this graph has no resources: `apply` needs --allow-empty for it");
+    }
     let recalled = match recall(&state::directory(args.state.state_dir.as_deref())) {
         Ok(recalled) => recalled,
         Err(exit) => return exit,

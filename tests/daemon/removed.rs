@@ -217,6 +217,7 @@ fn an_empty_graph_needs_an_override() {
     daemon.signal(SIGHUP).wait_for("loaded");
     daemon.kill();
     host.apply().exits(65).says("--allow-empty");
+    host.plan().exits(0).says("`apply` needs --allow-empty");
     host.ask(&["apply", "--allow-empty"]).exits(0);
 }
 
