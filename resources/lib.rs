@@ -35,8 +35,8 @@ pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
 pub use printable::{printable, printable_json};
 pub use receive::{
-    Datum, Given, Kept, Made, Origin, Part, Piece, Receives, Recipe, SendSpec, Sent, Slot, Words,
-    fits,
+    Datum, Given, Kept, Made, Origin, Part, Piece, Received, Receives, Recipe, SendSpec, Sent,
+    Slot, Words, fits,
 };
 pub use removal::Removal;
 pub use resource::{Answer, Ask, Becomes, Nature, OnInterrupt, Repeat, Resource, Seat};

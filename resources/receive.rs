@@ -17,6 +17,8 @@ pub struct SendSpec {
     pub gives: FieldType,
     /// It is always secret.
     pub secret: bool,
+    /// It is made once, and is there as long as it is kept.
+    pub once: bool,
     /// One sentence for `explain`.
     pub doc: &'static str,
 }
@@ -25,7 +27,7 @@ impl SendSpec {
     /// A value that may be shown.
     #[must_use]
     pub const fn new(key: &'static str, gives: FieldType, doc: &'static str) -> Self {
-        Self { key, gives, secret: false, doc }
+        Self { key, gives, secret: false, once: false, doc }
     }
 }
 
@@ -150,8 +152,8 @@ pub enum Piece {
 pub enum Given {
     /// The value.
     Value(Datum),
-    /// Of the value only a keyed hash is kept.
-    Sealed,
+    /// Of the value only this, its keyed hash, is kept.
+    Sealed(Seal),
 }
 
 /// A resource made of what was received.
@@ -161,8 +163,19 @@ pub struct Made {
     pub resource: Arc<dyn Resource>,
     /// Something in it is a stand-in, since only a hash is kept: that nothing differs can be told, and nothing can be done.
     pub blind: bool,
-    /// The keyed hashes of what was received, by slot.
-    pub seals: Vec<(String, Seal)>,
+    /// What was received, by slot.
+    pub received: Vec<Received>,
+}
+
+/// What a slot was given, by keyed hashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The slot.
+    pub slot: String,
+    /// What it came to.
+    pub whole: Seal,
+    /// The pieces that made it, texts and values: the same ones make the same whole, though what that is may not be kept.
+    pub pieces: Seal,
 }
 
 /// Whether a value of one type can stand where another is wanted.

@@ -1,7 +1,7 @@
 //! How a resource is made of what is written and what was received.
 
 use crate::host::Supply;
-use crate::receive::{Datum, Given, Made, Origin, Part, Piece, Receives, Recipe, Slot};
+use crate::receive::{Datum, Given, Made, Origin, Part, Piece, Received, Receives, Recipe, Slot};
 use crate::resource::Resource;
 use crate::secret::{Seal, SealKey, Sealed, Secret};
 use crate::source::Source;
@@ -59,6 +59,36 @@ impl Slot {
         }
     }
 
+    /// The hash of what it comes to, where that is nothing but one value, and is compared by its hash alone.
+    fn is_all_of(&self, given: &[Given]) -> Option<Seal> {
+        match (self.pieces.as_slice(), self.field.receives) {
+            ([Piece::Value(number)], Receives::Seals) => match given.get(*number)? {
+                Given::Sealed(seal) => Some(seal.clone()),
+                Given::Value(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A keyed hash of what it is made of: each text, and each value by its own hash.
+    fn pieces(&self, given: &[Given], key: &SealKey) -> Seal {
+        let mut all = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(words) => all.push_str(&format!("text {}\n{words}\n", words.len())),
+                Piece::Value(number) => {
+                    let seal = match given.get(*number) {
+                        Some(Given::Value(datum)) => datum.seal(key).to_hex(),
+                        Some(Given::Sealed(seal)) => seal.to_hex(),
+                        None => String::new(),
+                    };
+                    all.push_str(&format!("value {seal}\n"));
+                }
+            }
+        }
+        key.seal(all.as_bytes())
+    }
+
     /// What it is given; none where a value is only known by its hash.
     fn value(&self, given: &[Given]) -> Result<Option<Datum>, Trouble> {
         let mut text = Secret::default();
@@ -68,7 +98,7 @@ impl Slot {
                 Piece::Text(words) => Datum::Shown(Value::Text(words.clone())),
                 Piece::Value(number) => match given.get(*number) {
                     Some(Given::Value(datum)) => datum.clone(),
-                    Some(Given::Sealed) | None => return Ok(None),
+                    Some(Given::Sealed(_)) | None => return Ok(None),
                 },
             };
             if !self.is_template()
@@ -140,26 +170,27 @@ impl Recipe {
         needs.collect()
     }
 
-    /// The resource with what its origins have given. `before` tells what was received by its last good run, by slot.
+    /// The resource with what its origins have given. `before` tells what a slot came to in its last good run, if these pieces made it.
     pub fn make(
         &self,
         given: &[Given],
         key: &SealKey,
-        before: &dyn Fn(&str) -> Option<Seal>,
+        before: &dyn Fn(&str, &Seal) -> Option<Seal>,
     ) -> Result<Made, Trouble> {
-        let (mut fields, mut blind, mut seals) = (self.fields.clone(), false, Vec::new());
+        let (mut fields, mut blind, mut received) = (self.fields.clone(), false, Vec::new());
         for slot in &self.slots {
-            let name = slot.name();
+            let (name, pieces) = (slot.name(), slot.pieces(given, key));
             let Some(datum) = slot.value(given)? else {
-                let Some(seal) = before(&name) else { return Err(forgotten(&name)) };
+                let whole = before(&name, &pieces).or_else(|| slot.is_all_of(given));
+                let Some(whole) = whole else { return Err(forgotten(&name)) };
                 blind |= slot.field.receives != Receives::Seals;
-                if let Some(value) = slot.in_place_of(key.sealed(seal.clone())) {
+                if let Some(value) = slot.in_place_of(key.sealed(whole.clone())) {
                     put(&mut fields, slot, value);
                 }
-                seals.push((name, seal));
+                received.push(Received { slot: name, whole, pieces });
                 continue;
             };
-            seals.push((name.clone(), datum.seal(key)));
+            received.push(Received { slot: name.clone(), whole: datum.seal(key), pieces });
             match datum {
                 Datum::TooLong => return Err(unfit(slot.takes())),
                 Datum::Shown(value) => put(&mut fields, slot, value),
@@ -171,7 +202,7 @@ impl Recipe {
             }
         }
         match (self.spec.build)(&self.name, fields, &self.place) {
-            Ok(resource) => Ok(Made { resource, blind, seals }),
+            Ok(resource) => Ok(Made { resource, blind, received }),
             Err(invalid) => Err(refused(&invalid)),
         }
     }
@@ -186,7 +217,7 @@ fn refused(invalid: &[Invalid]) -> Trouble {
 
 fn forgotten(name: &str) -> Trouble {
     Trouble::new(format!("the value of `{name}` is not kept, and nothing was done with it yet"))
-        .hint("of a secret only a hash is kept: notify its sender to make a new one, or `saved: true`")
+        .hint("of a secret only a hash is kept: `steadfast redo` its sender for a new one, or `saved: true`")
 }
 
 fn put(fields: &mut Fields, slot: &Slot, value: Value) {

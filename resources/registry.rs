@@ -28,6 +28,13 @@ pub fn find(kind: &str) -> Option<&'static Spec> {
     specs().iter().copied().find(|spec| spec.kind == kind)
 }
 
+/// Whether what a resource (`kind[name]`) sends is made once, and is there as long as it is kept.
+#[must_use]
+pub fn is_made_once(identity: &str) -> bool {
+    let kind = identity.split_once('[').and_then(|(kind, _)| find(kind));
+    kind.is_some_and(|spec| spec.sends.iter().any(|sent| sent.once))
+}
+
 /// Kinds that exist elsewhere (mgmt, and later builds) and not yet here: they get their own error.
 pub const ELSEWHERE: &[&str] = &[
     "archive",

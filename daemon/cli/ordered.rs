@@ -6,9 +6,10 @@ use super::text::{error, out, plain};
 use super::{args, asking, settings, state};
 use crate::config::with_nearest;
 use crate::events;
-use crate::store::{Judged, Order, Recalled, SqliteStore, Store as _, StoreError};
+use crate::store::{Entry, Judged, Order, Recalled, SqliteStore, Store as _, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use steadfast_resources::registry::is_made_once;
 
 /// Has it done, and says what was done.
 pub(super) fn order(order: Order, args: &args::Resources) -> Exit {
@@ -50,6 +51,9 @@ fn alone(order: Order, args: &args::Resources) -> Result<Vec<String>, Exit> {
         let words = match order.judge(name, owned, None) {
             Judged::Done(words) => {
                 entries.push(order.entry(name, owned, &Arc::from("")));
+                if order.makes_anew() && is_made_once(name) {
+                    entries.push(Entry::Unsend(Arc::clone(name)));
+                }
                 deeds.push(order.deed(name, words));
                 words
             }

@@ -85,6 +85,9 @@ pub enum Ask {
         /// Only these: `kind[name]`, each; the whole where none is named.
         #[serde(default)]
         resources: Vec<String>,
+        /// Of the whole: what is to be done at this moment, and what that leads to, is done first.
+        #[serde(default)]
+        drain: bool,
     },
     /// Go on.
     Resume {

@@ -49,6 +49,8 @@ pub enum Input {
         reason: String,
         /// When it ends by itself; the usual time where none is given.
         limit: Option<Duration>,
+        /// What is to be done at this moment, and what that leads to, is done first.
+        drain: bool,
     },
     /// Go on.
     Resume,

@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast_engine::{Event, RunId};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How long to wait before an end that could not be kept is tried again.
@@ -50,13 +49,18 @@ enum Asked {
 type Awaited = Arc<Mutex<Promise>>;
 
 /// Who waits, and for what answer.
-#[derive(Debug)]
 pub(super) struct Promise {
-    /// None once it was answered.
-    pub(super) to: Option<oneshot::Sender<Ordered>>,
+    /// None once it was answered. Who asked may have gone, or was answered that it takes longer; it is done all the same.
+    pub(super) to: Option<Box<dyn FnOnce(Ordered) + Send>>,
     pub(super) says: Vec<String>,
     /// What is done by it.
     pub(super) deeds: Vec<Deed>,
+}
+
+impl std::fmt::Debug for Promise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Promise").field("says", &self.says).finish_non_exhaustive()
+    }
 }
 
 impl Promise {
@@ -64,8 +68,9 @@ impl Promise {
     fn keep(awaited: Awaited) -> Vec<Deed> {
         let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
         let Self { to, says, deeds } = last.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Who asked may have gone, or was answered that it takes longer; it is done all the same.
-        drop(to.map(|to| to.send(Ok(says))));
+        if let Some(to) = to {
+            to(Ok(says));
+        }
         deeds
     }
 
@@ -78,7 +83,9 @@ impl Promise {
             let says = format!("it holds now, and is kept as soon as that is possible: {why}");
             Declined::Later(says)
         };
-        drop(to.map(|to| to.send(Err(declined))));
+        if let Some(to) = to {
+            to(Err(declined));
+        }
     }
 }
 
@@ -402,6 +409,7 @@ mod tests {
         let promise = || {
             let (to, answer) = oneshot::channel();
             let deeds = vec![Order::Protect.deed(&"a".into(), "is protected")];
+            let to = Box::new(|said| drop(to.send(said)));
             (Promise { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
         };
         let (asked, mut answer) = promise();

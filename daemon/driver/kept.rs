@@ -36,7 +36,15 @@ pub(super) struct Taken {
     /// The values.
     pub(super) origins: Seal,
     /// What they made, by slot.
-    pub(super) fields: HashMap<String, Seal>,
+    pub(super) fields: HashMap<String, Field>,
+}
+
+/// What a slot came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Field {
+    pub(super) whole: Seal,
+    /// What made it; programs of before have not kept that.
+    pub(super) pieces: Option<Seal>,
 }
 
 /// What of this cannot be read, if anything.
@@ -150,23 +158,32 @@ impl Snapshot {
 
 impl Taken {
     pub(super) fn to_text(&self) -> String {
-        let fields: BTreeMap<&String, String> =
-            self.fields.iter().map(|(name, seal)| (name, seal.to_hex())).collect();
-        json!({"origins": self.origins.to_hex(), "fields": fields}).to_string()
+        let by_name = |seal: fn(&Field) -> Option<&Seal>| -> BTreeMap<&String, String> {
+            let seals = self.fields.iter().filter_map(|(name, it)| Some((name, seal(it)?)));
+            seals.map(|(name, seal)| (name, seal.to_hex())).collect()
+        };
+        let (fields, pieces) = (by_name(|it| Some(&it.whole)), by_name(|it| it.pieces.as_ref()));
+        json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces}).to_string()
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(text).ok()?;
         let seal = |json: &Json| Seal::from_hex(json.as_str()?);
         let fields = json["fields"].as_object()?.iter();
-        let fields = fields.map(|(name, hash)| Some((name.clone(), seal(hash)?)));
+        let fields = fields.map(|(name, hash)| {
+            let pieces = match json["pieces"].get(name) {
+                Some(pieces) => Some(seal(pieces)?),
+                None => None,
+            };
+            Some((name.clone(), Field { whole: seal(hash)?, pieces }))
+        });
         Some(Self { origins: seal(&json["origins"])?, fields: fields.collect::<Option<_>>()? })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Snapshot, Taken, unreadable, with_secrets, without_secrets};
+    use super::{Field, Snapshot, Taken, unreadable, with_secrets, without_secrets};
     use crate::store::Hidden;
     use steadfast_resources::{Datum, Host, SealKey, Value};
 
@@ -215,9 +232,12 @@ mod tests {
             assert_eq!(value.seal, datum.seal(&key), "{name}");
             assert_eq!(value.datum.as_ref(), Some(&datum).filter(|_| name != "g"), "{name}");
         }
-        let fields = [("content".to_owned(), key.seal(b"x"))].into();
-        let taken = Taken { origins: key.seal(b"y"), fields };
-        assert_eq!(Taken::parse(&taken.to_text()), Some(taken));
+        for pieces in [None, Some(key.seal(b"z"))] {
+            let field = Field { whole: key.seal(b"x"), pieces };
+            let fields = [("content".to_owned(), field)].into();
+            let taken = Taken { origins: key.seal(b"y"), fields };
+            assert_eq!(Taken::parse(&taken.to_text()), Some(taken));
+        }
     }
 
     /// B-26: what was kept in clear before is known, and said to be in clear.

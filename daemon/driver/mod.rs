@@ -412,11 +412,11 @@ impl Driver {
             }
             Input::Graph { graph: Err(why), .. } => self.refuse(why),
             Input::Again(graph) => self.load_again(*graph),
-            Input::Pause { reason, limit } => {
+            Input::Pause { reason, limit, drain } => {
                 self.pause_reason = reason;
                 let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
                 self.pause_until = until;
-                let pause = steadfast_engine::Pause { drain: false, until, recorded: false };
+                let pause = steadfast_engine::Pause { drain, until, recorded: false };
                 self.turn(Event::Pause(pause));
             }
             Input::Resume => self.turn(Event::Resume),

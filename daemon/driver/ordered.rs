@@ -7,6 +7,7 @@ use crate::store::{Entry, Judged, Order};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::{Event, VertexId};
+use steadfast_resources::registry::is_made_once;
 use tokio::sync::oneshot;
 
 /// What was done, a line for each resource; or why not.
@@ -40,6 +41,9 @@ impl Driver {
             let words = match self.judge(order, name) {
                 Judged::Done(words) => {
                     entries.push(self.carry_out(order, name));
+                    if order.makes_anew() && is_made_once(name) {
+                        entries.push(self.unsend(name));
+                    }
                     deeds.push(order.deed(name, words));
                     words
                 }
@@ -50,6 +54,7 @@ impl Driver {
             says.push(format!("{name} {words}"));
         }
         if let Some(keeper) = &mut self.keeper {
+            let to = Box::new(|said| drop(to.send(said)));
             keeper.order(entries, Promise { to: Some(to), says, deeds });
         }
         if matches!(order, Order::Forget | Order::Redo) {
@@ -120,6 +125,16 @@ impl Driver {
     fn judge(&self, order: Order, name: &str) -> Judged {
         let entry = self.runs_as(name).and_then(|id| self.table.get(id));
         order.judge(name, self.ownership.of(name), entry.map(|entry| entry.protect))
+    }
+
+    /// What is made once is made once more.
+    fn unsend(&mut self, name: &Arc<str>) -> Entry {
+        self.values.unsend(name);
+        let recalled = self.recalled.as_mut();
+        if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
+            kept.sent = None;
+        }
+        Entry::Unsend(Arc::clone(name))
     }
 
     /// What is to be recorded.

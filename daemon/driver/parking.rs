@@ -2,6 +2,8 @@
 //!
 //! Of a group of resources that run as one, all rest as long as one of them is paused.
 
+use super::keeper::Promise;
+use super::ordered::Ordered;
 use super::status::{PauseStatus, SinglePause};
 use super::{Driver, News, Question};
 use crate::store::{Entry, PauseRecord, Recalled};
@@ -10,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Event, Standing, VertexId};
 use steadfast_resources::LONGEST_SPAN;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// All that are paused by themselves.
@@ -76,9 +79,15 @@ impl Driver {
         match question {
             Question::Park { names, limit, reason, to } => {
                 let limit = limit.unwrap_or(self.settings.pause_limit);
-                drop(to.send(self.park(&names, limit, &reason)));
+                match self.park(&names, limit, &reason) {
+                    Ok(entries) => self.keep_parked(entries, Some(to)),
+                    Err(strangers) => drop(to.send(strangers)),
+                }
             }
-            Question::Unpark(names, to) => drop(to.send(self.unpark(&names))),
+            Question::Unpark(names, to) => match self.unpark(&names) {
+                Ok(entries) => self.keep_parked(entries, Some(to)),
+                Err(strangers) => drop(to.send(strangers)),
+            },
             _ => {}
         }
     }
@@ -88,32 +97,40 @@ impl Driver {
         self.parking.holds(id)
     }
 
-    fn park(&mut self, names: &[String], limit: Duration, reason: &str) -> Vec<String> {
+    /// Answers what is to be kept of it, or those that are no names of resources.
+    fn park(
+        &mut self,
+        names: &[String],
+        limit: Duration,
+        reason: &str,
+    ) -> Result<Vec<Entry>, Vec<String>> {
         let strangers = self.strangers(names);
         if !strangers.is_empty() {
-            return strangers;
+            return Err(strangers);
         }
+        let mut entries = Vec::new();
         let until = Instant::now() + limit;
         let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
         for id in self.ids_of(names) {
             let reason = reason.to_owned();
             let lasts = Some(limit.as_secs());
-            self.keep_parked(id, Some(PauseRecord { reason: reason.clone(), until_unix, lasts }));
+            let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
+            entries.push(Entry::Park { identity: self.identity(id), pause });
             let identity = self.table.name(id);
             self.audience.hear(&News::Parked { identity, reason: &reason, limit });
             self.parking.each.insert(id, Parked { until, reason });
         }
         self.tell_parked(false);
-        Vec::new()
+        Ok(entries)
     }
 
-    fn unpark(&mut self, names: &[String]) -> Vec<String> {
+    fn unpark(&mut self, names: &[String]) -> Result<Vec<Entry>, Vec<String>> {
         let strangers = self.strangers(names);
-        if strangers.is_empty() {
-            let ids = self.ids_of(names);
-            self.let_go(ids);
+        if !strangers.is_empty() {
+            return Err(strangers);
         }
-        strangers
+        let ids = self.ids_of(names);
+        Ok(self.let_go(ids))
     }
 
     /// What is over.
@@ -121,26 +138,32 @@ impl Driver {
         let over = self.parking.each.iter().filter(|(_, parked)| parked.until <= now);
         let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
         if !over.is_empty() {
-            self.let_go(over);
+            let entries = self.let_go(over);
+            self.keep_parked(entries, None);
             self.turn(Event::Wake);
         }
     }
 
-    fn let_go(&mut self, ids: Vec<VertexId>) {
+    fn let_go(&mut self, ids: Vec<VertexId>) -> Vec<Entry> {
+        let mut entries = Vec::new();
         for id in ids {
             if self.parking.each.remove(&id).is_some() {
-                self.keep_parked(id, None);
+                entries.push(Entry::Park { identity: self.identity(id), pause: None });
                 self.audience.hear(&News::Unparked(self.table.name(id)));
             }
         }
         self.tell_parked(false);
+        entries
     }
 
-    fn keep_parked(&mut self, id: VertexId, pause: Option<PauseRecord>) {
-        let identity = self.identity(id);
-        if let Some(keeper) = &mut self.keeper {
-            keeper.soon(Entry::Park { identity, pause });
-        }
+    /// Who asked is answered when it is durable, or at once where it cannot be kept for now: it holds all the same.
+    fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
+        let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
+        let Some(keeper) = &mut self.keeper else { return answer(to) };
+        let now = if keeper.is_sound() { None } else { to.take() };
+        let to: Box<dyn FnOnce(Ordered) + Send> = Box::new(move |_said| answer(to));
+        keeper.order(entries, Promise { to: Some(to), says: Vec::new(), deeds: Vec::new() });
+        answer(now);
     }
 
     fn ids_of(&self, names: &[String]) -> Vec<VertexId> {

@@ -357,12 +357,12 @@ impl Driver {
                     self.settling.put(id, Instant::now());
                     continue;
                 }
-                Signal::Supplied(id) if self.is_deed(id) => {
+                Signal::Supplied(id) => {
                     self.rotated.settling.put(id, Instant::now());
                     continue;
                 }
                 Signal::Broken(why) => self.breaks(why),
-                Signal::Supplied(id) | Signal::Changed(id) => Event::Changed(id),
+                Signal::Changed(id) => Event::Changed(id),
                 Signal::Suspect(id) => {
                     self.suspect_secrets(id);
                     Event::Suspect(id)

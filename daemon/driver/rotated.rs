@@ -1,6 +1,6 @@
 //! Deeds whose secrets may be others by now. Of a deed nothing can be seen but its record, so nobody would find that what it was given is not
 //! what there is any more: its secrets are asked for after a load, when their files move, and when events of them were lost. Where they are
-//! others than those of its last good run, told by their hashes, it is made of something else.
+//! others than those of its last good run, told by their hashes, it is made of something else. Whoever has a state is looked at instead.
 
 use super::settle::Settling;
 use super::values::secrets;
@@ -88,7 +88,14 @@ impl Driver {
             self.rotated.until.get_or_insert(now + PATIENCE);
             return;
         }
-        self.rotated.wanted.extend(self.rotated.settling.take(now));
+        // Whoever writes one anew has it empty for a moment.
+        for id in self.rotated.settling.take(now) {
+            if self.is_deed(id) {
+                self.rotated.wanted.insert(id);
+            } else {
+                self.turn(Event::Changed(id));
+            }
+        }
         // Paused is at rest: nothing is started.
         if self.rotated.wanted.is_empty() || self.engine.mode() != Mode::Running {
             return;

@@ -3,7 +3,7 @@
 //! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
 //! outlives the process; one that is to be is encrypted.
 
-use super::kept::{Snapshot, Taken, Told};
+use super::kept::{Field, Snapshot, Taken, Told};
 use super::table::Table;
 use crate::store::Recalled;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use steadfast_engine::VertexId;
 use steadfast_resources::host::Supply;
 use steadfast_resources::{Datum, Host};
 use steadfast_resources::{
-    Given, Kept, Made, Origin, Recipe, Seal, SealKey, Secret, Sent, Trouble,
+    Given, Kept, Made, Origin, Received, Recipe, Seal, SealKey, Secret, Sent, Trouble,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,8 +43,8 @@ pub(super) struct Meal {
     recipe: Arc<Recipe>,
     courses: Vec<Course>,
     key: SealKey,
-    /// What its last good run was made of, if the values are the same still.
-    before: HashMap<String, Seal>,
+    /// What its last good run was made of.
+    before: HashMap<String, Field>,
     /// What the values are, by their hashes.
     pub(super) origins: Seal,
 }
@@ -118,6 +118,11 @@ impl Values {
         is_other
     }
 
+    /// What is made once is made once more.
+    pub(super) fn unsend(&mut self, identity: &str) {
+        self.sent.remove(identity);
+    }
+
     pub(super) fn forget(&mut self, identity: &str) {
         self.sent.remove(identity);
         self.taken.remove(identity);
@@ -148,13 +153,13 @@ impl Values {
                     if value.datum == Some(Datum::TooLong) {
                         return Err(too_long(by, key));
                     }
-                    Course::Given(value.datum.clone().map_or(Given::Sealed, Given::Value))
+                    let sealed = || Given::Sealed(value.seal.clone());
+                    Course::Given(value.datum.clone().map_or_else(sealed, Given::Value))
                 }
             });
         }
         let origins = self.fingerprint(recipe);
-        let last = self.taken.get(identity).filter(|taken| taken.origins == origins);
-        let before = last.map(|taken| taken.fields.clone()).unwrap_or_default();
+        let before = self.taken.get(identity).map(|taken| taken.fields.clone()).unwrap_or_default();
         let (recipe, key) = (Arc::clone(recipe), self.key.clone());
         Ok(Meal { recipe, courses, key, before, origins })
     }
@@ -187,7 +192,9 @@ impl Values {
     /// Whether this is made of something else than its last good run was.
     pub(super) fn is_remade(&self, identity: &str, made: &Made) -> bool {
         let Some(taken) = self.taken.get(identity) else { return false };
-        made.seals.iter().any(|(name, seal)| taken.fields.get(name) != Some(seal))
+        made.received
+            .iter()
+            .any(|it| taken.fields.get(&it.slot).is_none_or(|before| before.whole != it.whole))
     }
 
     /// Notes what a good run of a receiver was made of; answers what is to be kept, if it is another thing than before.
@@ -197,7 +204,10 @@ impl Values {
         origins: Seal,
         made: &Made,
     ) -> Option<String> {
-        let taken = Taken { origins, fields: made.seals.iter().cloned().collect() };
+        let field =
+            |Received { whole, pieces, .. }: Received| Field { whole, pieces: Some(pieces) };
+        let fields = made.received.iter().cloned().map(|it| (it.slot.clone(), field(it)));
+        let taken = Taken { origins, fields: fields.collect() };
         if self.taken.get(identity) == Some(&taken) {
             return None;
         }
@@ -307,7 +317,10 @@ impl Meal {
                 }
             });
         }
-        self.recipe.make(&given, &self.key, &|slot| self.before.get(slot).cloned())
+        self.recipe.make(&given, &self.key, &|slot, pieces| {
+            let before = self.before.get(slot)?;
+            (before.pieces.as_ref() == Some(pieces)).then(|| before.whole.clone())
+        })
     }
 }
 

@@ -126,6 +126,18 @@ impl From<Recalled> for Kept {
     }
 }
 
+/// Changes one record.
+fn alter(
+    identity: &str,
+    rows: &mut impl Rows,
+    change: impl FnOnce(&mut Record),
+) -> Result<(), StoreError> {
+    let mut record = rows.load(identity)?;
+    change(&mut record);
+    rows.save(identity, record);
+    Ok(())
+}
+
 /// Folds one entry in.
 pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError> {
     match entry {
@@ -153,9 +165,7 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
         }
         Entry::Sent { identity, values } => note_sent(identity, values, rows)?,
         Entry::Taken { identity, hashes } => {
-            let mut record = rows.load(identity)?;
-            record.taken = Some(Arc::clone(hashes));
-            rows.save(identity, record);
+            alter(identity, rows, |record| record.taken = Some(Arc::clone(hashes)))?;
         }
         Entry::Forget(identity) => {
             // What it owes outlives it (E-9); only what is owed to it goes.
@@ -163,26 +173,24 @@ pub(super) fn fold(entry: &Entry, rows: &mut impl Rows) -> Result<(), StoreError
             rows.save(identity, Record::default());
         }
         Entry::Anew(identity) => {
-            let record = rows.load(identity)?;
-            rows.save(
-                identity,
-                Record { done: None, interrupted: None, cut: None, owned: None, ..record },
-            );
+            alter(identity, rows, |record| {
+                (record.done, record.interrupted, record.cut) = (None, None, None);
+                record.owned = None;
+            })?;
         }
+        Entry::Unsend(identity) => alter(identity, rows, |record| record.sent = None)?,
         Entry::Redo(identity) => {
-            let record = rows.load(identity)?;
             // Also of one that was cut off: the operator has decided.
-            rows.save(identity, Record { done: None, interrupted: None, cut: None, ..record });
+            alter(identity, rows, |record| {
+                (record.done, record.interrupted, record.cut) = (None, None, None);
+            })?;
         }
         Entry::Park { identity, pause } => {
-            let mut record = rows.load(identity)?;
-            record.parked = pause.clone().map(Box::new);
-            rows.save(identity, record);
+            alter(identity, rows, |record| record.parked = pause.clone().map(Box::new))?;
         }
         Entry::Own { identity, owned } => {
-            let mut record = rows.load(identity)?;
-            record.owned = owned.clone().filter(|owned| owned.says_something());
-            rows.save(identity, record);
+            let owned = owned.clone().filter(|owned| owned.says_something());
+            alter(identity, rows, |record| record.owned = owned)?;
         }
         Entry::Protect { identity, protect } => {
             let mut record = rows.load(identity)?;

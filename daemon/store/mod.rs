@@ -95,6 +95,8 @@ pub enum Entry {
     Anew(Arc<str>),
     /// Whether it has run is forgotten: what runs once runs once more.
     Redo(Arc<str>),
+    /// What it has sent is forgotten: what is made once is made once more.
+    Unsend(Arc<str>),
     /// Whose a thing is from now on; nobody's where none is given.
     Own {
         /// Of which identity.

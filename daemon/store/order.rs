@@ -109,6 +109,12 @@ impl Order {
         after.filter(Owned::says_something)
     }
 
+    /// Whether what was made once, and is there as long as it is kept, is made once more after it.
+    #[must_use]
+    pub const fn makes_anew(self) -> bool {
+        matches!(self, Self::Forget | Self::Redo)
+    }
+
     /// The entry by which that is kept.
     #[must_use]
     pub fn entry(self, identity: &Arc<str>, before: Option<&Owned>, graph: &Arc<str>) -> Entry {

@@ -108,8 +108,8 @@ impl Clerk {
             Ask::Report => {
                 replies.data(&self.shared.ending.supervisor.report()).await;
             }
-            Ask::Pause { seconds, reason, resources } => {
-                self.pause(seconds, reason, resources).await?;
+            Ask::Pause { seconds, reason, resources, drain } => {
+                self.pause((seconds, reason, drain), resources).await?;
             }
             Ask::Resume { resources } if resources.is_empty() => {
                 self.of_next_driver(Input::Resume)?;
@@ -199,13 +199,16 @@ impl Clerk {
 
     async fn pause(
         &self,
-        seconds: Option<u64>,
-        reason: String,
+        (seconds, reason, drain): (Option<u64>, String, bool),
         resources: Vec<String>,
     ) -> Result<(), Reply> {
         let limit = seconds.map(span).transpose()?;
         if resources.is_empty() {
-            return self.of_next_driver(Input::Pause { reason, limit });
+            return self.of_next_driver(Input::Pause { reason, limit, drain });
+        }
+        if drain {
+            let why = "only the whole graph is drained; single resources rest when what runs of them ends";
+            return Err(Reply::Refused(why.to_owned()));
         }
         let park = |names, to| Question::Park { names, limit, reason, to };
         self.order(resources, park).await

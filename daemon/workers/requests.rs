@@ -116,7 +116,7 @@ mod tests {
     use std::time::Duration;
 
     fn pause(reason: &str) -> Input {
-        Input::Pause { reason: reason.to_owned(), limit: None }
+        Input::Pause { reason: reason.to_owned(), limit: None, drain: false }
     }
 
     fn taken(inbox: &Inbox<Input>) -> Vec<String> {

@@ -41,7 +41,7 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
                     Signal::Reload => shared.graph.reload(Asker::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
-                        shared.requests.put(Input::Pause { reason, limit: None });
+                        shared.requests.put(Input::Pause { reason, limit: None, drain: false });
                     }
                     Signal::Resume => shared.requests.put(Input::Resume),
                     Signal::Stop => shared.ending.ask(),

@@ -97,6 +97,10 @@ impl Host {
         content.push(origin);
         let bytes = content.bytes(LONGEST).map_err(|fault| files.trouble(fault, path))?;
         let bytes = bytes.ok_or_else(|| refuse("is longer than 1 MiB"))?;
+        if bytes.is_empty() {
+            // As somebody leaves it who is about to write another one.
+            return Err(refuse("is empty"));
+        }
         let text = String::from_utf8(bytes).map_err(|_not_shown| refuse("is not UTF-8"))?;
         Ok(text.into())
     }

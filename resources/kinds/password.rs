@@ -39,6 +39,7 @@ pub static SPEC: Spec = Spec {
         key: "password",
         gives: FieldType::Text,
         secret: true,
+        once: true,
         doc: "The password, a secret.",
     }],
     build,

@@ -160,7 +160,15 @@ fn requests() -> Vec<(Ask, bool)> {
         (Ask::Order { order, resources: resources.clone() }, true),
         (Ask::Mend { what: steadfast::store::Mend::Repair }, true),
         (Ask::Undo { resource, to: None, seconds: 1, partial: false }, true),
-        (Ask::Pause { seconds: None, reason: String::new(), resources: Vec::new() }, true),
+        (
+            Ask::Pause {
+                seconds: None,
+                reason: String::new(),
+                resources: Vec::new(),
+                drain: false,
+            },
+            true,
+        ),
         (Ask::Resume { resources: Vec::new() }, true),
         (Ask::Reload { allow_empty: false }, true),
         (Ask::Retry { resources: resources.clone() }, true),

@@ -81,6 +81,67 @@ fn what_is_not_saved_can_be_verified_and_not_restored() {
     assert!(password(&host).len() == 40 && password(&host) != first);
 }
 
+const BESIDE: &str = r#"graph: g
+secrets: {s: {file: secret}}
+resources:
+  password:
+  - {name: PW}
+  file:
+  - {name: conf, path: $DIR/conf, recv: {content: {template: "TEXT", values: {p: "password[DB].password", s: {secret: s}}}}}
+"#;
+
+/// E-18: what stands beside a password that is not kept is not taken for what it was; what is the same still is, also under another name.
+#[test]
+fn a_text_around_a_password_that_is_not_kept_is_compared() {
+    let graph = |name: &str, named: &str, text: &str| {
+        BESIDE.replace("PW", name).replace("DB", named).replace("TEXT", text)
+    };
+    let text = "pw=${p} s=${s}";
+    let host = Host::with(&graph("db", "db", text));
+    host.write("secret", "one").chmod("secret", 0o600);
+    host.apply().exits(0);
+    let first = host.read("conf");
+    let unknown = |text: &str, secret: &str| {
+        host.graph(&graph("db", "db", text)).write("secret", secret);
+        for words in [&["plan"][..], &["apply"]] {
+            host.ask(words).prints("the value of `content` is not kept, and nothing was done");
+        }
+        host.apply().exits(1);
+        assert_eq!(host.read("conf"), first);
+    };
+    unknown(text, "two");
+    unknown("pw=${p} s=${s} more", "one");
+    unknown("pw=${s} s=${p}", "one");
+    host.graph(&graph("db", "db", text));
+    host.ask(&["apply", "--detailed-exitcode"]).exits(0);
+    host.graph(&graph("new, aliases: [db]", "new", text));
+    host.ask(&["apply", "--detailed-exitcode"]).exits(0);
+    host.plan().exits(0).prints("2 as declared");
+    assert_eq!(host.read("conf"), first);
+}
+
+/// B-24: an operator has another one made: a restart alone never does.
+#[test]
+fn an_operator_can_have_another_one_made() {
+    let host = host("");
+    host.apply().exits(0);
+    let mut last = password(&host);
+    for order in ["redo", "forget"] {
+        let mut command = host.bare(&[order, "password[db]"]);
+        command.arg("--state-dir").arg(host.path("state"));
+        host.finish(command).exits(0);
+        host.apply().exits(0).prints("changed password[db]").prints("changed file[conf]");
+        assert_ne!(password(&host), last, "{order}");
+        last = password(&host);
+        host.ask(&["apply", "--detailed-exitcode"]).exits(0);
+    }
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["redo", "password[db]"]).exits(0);
+    host.wait_until("there is another one", || password(&host) != last);
+    daemon.wait_for_of("changed", "file[conf]");
+}
+
 /// Whether what is kept holds it in clear: database, its log, events, history, graph.
 fn is_in_clear(host: &Host, text: &str) -> bool {
     holds(&bytes_below(&host.path("state")), text)
@@ -287,6 +348,7 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
     for (supply, words) in [
         ("{file: open}", "can be read by others"),
         ("{file: missing}", "does not exist"),
+        ("{file: empty}", "is empty"),
         ("{file: folder}", "is no regular file"),
         ("{file: bytes}", "is not UTF-8"),
         ("{credential: token}", "systemd gave no credentials"),
@@ -296,6 +358,7 @@ fn what_is_not_kept_to_oneself_is_no_secret() {
         let host = Host::with(&graph.replace("SUPPLY", supply));
         host.write("open", "x").chmod("open", 0o640).make_directory("folder");
         host.write("bytes", [0xff, 0xfe]).chmod("bytes", 0o600);
+        host.write("empty", "").chmod("empty", 0o600);
         let mut command = host.command(&["apply"]);
         command.env_remove("CREDENTIALS_DIRECTORY");
         host.finish(command).exits(1).prints(words);

@@ -52,6 +52,23 @@ fn a_pause_touches_nothing_and_loses_nothing() {
     assert_eq!(host.lines("told").len(), 2, "once when c was made, once when it was made again");
 }
 
+/// E-15: a pause lets end what runs; one that drains first has all done that is to be done at that moment.
+#[test]
+fn a_pause_that_drains_does_first_what_is_to_be_done() {
+    for drains in [false, true] {
+        let host = Host::with(
+            "graph: g\nresources:\n  exec:\n  - {name: first, shell: /bin/sh, cmd: 'touch $DIR/began; while [ ! -e $DIR/go ]; do sleep 0.02; done', before: 'exec[second]'}\n  - {name: second, shell: /bin/sh, cmd: 'touch $DIR/done'}\n",
+        );
+        let daemon = host.run(&[]);
+        host.wait_until("the first runs", || host.exists("began"));
+        let words: &[&str] = if drains { &["pause", "--drain"] } else { &["pause"] };
+        host.ask_daemon(words).exits(0);
+        host.write("go", "");
+        daemon.wait_for("paused");
+        assert_eq!(host.exists("done"), drains);
+    }
+}
+
 /// Signals are obeyed in the order in which another process sends them, however soon they follow each other; and where the
 /// system has both at once, a resume ends the pause. Commands are started with no signal blocked.
 #[test]

@@ -323,7 +323,8 @@ impl<'f> Player<'f> {
         match act {
             0..2 => {
                 let limit = Some(Duration::from_millis(self.chance.below(40_000)));
-                inbox.put(Input::Pause { reason: "simulated".to_owned(), limit });
+                let drain = act == 0;
+                inbox.put(Input::Pause { reason: "simulated".to_owned(), limit, drain });
             }
             2..4 => inbox.put(Input::Resume),
             4..8 => {

@@ -337,6 +337,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         1 => identity().prop_map(Entry::Forget),
         1 => identity().prop_map(Entry::Anew),
         1 => identity().prop_map(Entry::Redo),
+        1 => identity().prop_map(Entry::Unsend),
         2 => (identity(), prop::option::of(crate::owned::any_owned())).prop_map(
             |(identity, owned)| Entry::Own { identity, owned: owned.map(Arc::new) }
         ),

@@ -236,6 +236,9 @@ pub struct Pause {
     /// Why, for who looks at the status
     #[arg(long)]
     pub reason: Option<String>,
+    /// First do what is to be done at this moment, and what that leads to
+    #[arg(long, conflicts_with = "resources")]
+    pub drain: bool,
 }
 
 /// `steadfast resume`.

@@ -42,7 +42,8 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
         None => "pausing; it ends by itself, see `steadfast status`".to_owned(),
     };
     let resources = args.resources.clone();
-    order(&args.socket, &Ask::Pause { seconds, reason, resources }, words)
+    let drain = args.drain;
+    order(&args.socket, &Ask::Pause { seconds, reason, resources, drain }, words)
 }
 
 /// `steadfast resume`: shows what will change, and then lets it.

@@ -237,7 +237,8 @@ impl View {
         let is_one = matches!(asked, Typing::PauseOne | Typing::ResumeOne);
         let resources = if is_one { vec![self.subject.clone()] } else { Vec::new() };
         let ask = if matches!(asked, Typing::Pause | Typing::PauseOne) {
-            Ask::Pause { seconds: Some(PAUSE), reason: "steadfast top".to_owned(), resources }
+            let (seconds, reason) = (Some(PAUSE), "steadfast top".to_owned());
+            Ask::Pause { seconds, reason, resources, drain: false }
         } else {
             Ask::Resume { resources }
         };
