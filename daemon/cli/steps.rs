@@ -169,7 +169,8 @@ fn show(step: &Step) {
         (Action::Unknown, until) => {
             let until = until.unwrap_or_default();
             let now = if step.differences.is_empty() { "" } else { "; now:" };
-            out(format!("? {name}: cannot be told before {until} is changed{now}"));
+            let leaves = if step.leaves { "it has left the graph; " } else { "" };
+            out(format!("? {name}: {leaves}cannot be told before {until} is changed{now}"));
         }
         (Action::Refresh, _) => {
             out(format!("~ {name}: would be refreshed"));

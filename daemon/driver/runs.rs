@@ -248,6 +248,10 @@ impl Driver {
                     self.foresight.note(id, change.replaces);
                 }
                 live.change = Some(change);
+                if live.parts.is_empty() {
+                    // What kept it from being looked at is over.
+                    self.troubles.remove(&id);
+                }
                 steadfast_engine::Verdict::Differs
             }
             Verdict::Unknown(trouble) => {

@@ -195,7 +195,11 @@ impl Plan {
             moved.extend(what.map(|what| format!("{}: {what}", step.resource)));
         }
         let done = self.steps.iter().filter(|step| !seen.contains(step.resource.as_str()));
-        moved.extend(done.map(|step| format!("{}: it is as declared by now", step.resource)));
+        moved.extend(done.map(|step| {
+            let now =
+                if step.is_removal() { "not to be removed any more" } else { "as declared by now" };
+            format!("{}: it is {now}", step.resource)
+        }));
         if moved.is_empty() { Ok(()) } else { Err(Unusable::Moved(moved)) }
     }
 
@@ -212,6 +216,22 @@ impl Plan {
 }
 
 impl Step {
+    /// What is to be done.
+    fn in_words(&self) -> String {
+        let until = |words: &str| match &self.until {
+            Some(until) => format!("{words} ({until})"),
+            None => words.to_owned(),
+        };
+        match self.action {
+            Action::Change if self.removes => "a change that removes something".to_owned(),
+            Action::Change => "a change".to_owned(),
+            Action::Refresh => "a refresh".to_owned(),
+            Action::Remove => "a removal".to_owned(),
+            Action::Unknown => until("what cannot be told before another is changed"),
+            Action::Held => until("what is held"),
+        }
+    }
+
     /// In what another step differs from this one; none where they are the same.
     fn unlike(&self, other: &Self) -> Option<String> {
         for planned in &self.differences {
@@ -229,7 +249,7 @@ impl Step {
         }
         let is_same = self.action == other.action && self.removes == other.removes;
         (!is_same || self.until != other.until)
-            .then(|| format!("{:?} was planned, and it is {:?} now", self.action, other.action))
+            .then(|| format!("planned was {}, and found is {}", self.in_words(), other.in_words()))
     }
 }
 

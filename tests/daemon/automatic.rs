@@ -53,6 +53,28 @@ fn every_sort_of_edge_is_made_and_explained() {
     assert_eq!(edges, expected);
 }
 
+/// A command that is named from where it runs is found there.
+#[test]
+fn a_command_is_found_from_where_it_runs() {
+    let host = Host::with(
+        r#"graph: g
+resources:
+  exec:
+  - {name: own, cmd: ./bin/own, cwd: $DIR/site}
+  - {name: shell, shell: /bin/sh, cmd: bin/own x, cwd: $DIR/site}
+  - {name: path, cmd: own, cwd: $DIR/site}
+  file:
+  - {name: own, path: $DIR/site/bin/own, content: x, mode: 0755}
+"#,
+    );
+    let shown = host.ask(&["graph"]);
+    for name in ["own", "shell"] {
+        let edge = format!("file[own] -> exec[{name}]: automatic: it holds the command");
+        shown.exits(0).prints(&edge);
+    }
+    shown.prints_nothing_of("exec[path]: automatic: it holds");
+}
+
 /// What holds a secret, and what supplies one, comes before who receives it.
 #[test]
 fn what_supplies_a_secret_comes_first() {

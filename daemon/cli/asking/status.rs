@@ -192,7 +192,7 @@ pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
     format!("  paused: {}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
-/// One resource in one line.
+/// One resource in one line; what it said, below.
 pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
     let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
     let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
@@ -212,7 +212,9 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
         line.push_str(&format!("; {}", paused(pause).trim_start()));
     }
     if let Some(trouble) = &resource.trouble {
-        line.push_str(&format!(": {}", plain(trouble)));
+        let mut lines = trouble.lines().map(plain);
+        line.push_str(&format!(": {}", lines.next().unwrap_or_default()));
+        lines.for_each(|more| line.push_str(&format!("\n    {more}")));
     }
     line
 }

@@ -4,7 +4,7 @@ use super::{Exec, words};
 use crate::host::Command;
 use crate::source::Source;
 use crate::token::Need;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl Exec {
     pub(super) fn needed(&self) -> Vec<Need> {
@@ -12,8 +12,11 @@ impl Exec {
         for command in self.commands() {
             let program = command.argv.first().map(String::as_str);
             let programs = program.into_iter().chain(words::read_by_a_shell(&command.argv));
-            let programs = programs.filter(|program| program.starts_with('/'));
-            needs.extend(programs.map(|program| Need::path(program, "it holds the command")));
+            // What is looked for in PATH is nobody's in the graph; from where it runs a path leads on.
+            let programs = programs.filter(|it| it.contains('/') && !it.contains(".."));
+            let from = command.cwd.as_deref().unwrap_or(Path::new("/"));
+            let places = programs.map(|program| from.join(program));
+            needs.extend(places.map(|place| Need::path(place, "it holds the command")));
             needs.extend(command.cwd.iter().map(|path| Need::path(path, "it runs there")));
         }
         for source in &self.watch {

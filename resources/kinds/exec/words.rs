@@ -34,14 +34,14 @@ pub(super) fn read_by_a_shell(argv: &[String]) -> Option<&str> {
     let mut arguments = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments.next() {
         if !argument.starts_with(['-', '+']) {
-            return Some(argument).filter(|script| script.starts_with('/'));
+            return Some(argument).filter(|script| script.contains('/'));
         }
         if argument.starts_with("--") {
             continue;
         }
         if argument.contains('c') {
             let first = arguments.next()?.split_whitespace().next()?;
-            return Some(first).filter(|word| word.starts_with('/') && is_plain(word));
+            return Some(first).filter(|word| word.contains('/') && is_plain(word));
         }
         // Its next word is the name of an option: -euo pipefail.
         if argument.ends_with(['o', 'O']) {
@@ -111,6 +111,7 @@ mod tests {
             (vec!["sh", "-ec", "/x/script", "sh", "/y"], script),
             (vec!["/bin/sh", "/x/script", "/y"], script),
             (vec!["/bin/bash", "--norc", "-e", "/x/script"], script),
+            (vec!["sh", "./script", "/y"], Some("./script")),
             (vec!["sh", "script", "/y"], None),
             (vec!["sh", "-c", "set -e; /x/script"], None),
             (vec!["sh", "-c", "/x/$NAME"], None),
