@@ -7,6 +7,7 @@
 //! [`Keeper`]: steadfast_resources::Keeper
 
 mod book;
+mod keeper;
 mod pack;
 mod reader;
 mod row;

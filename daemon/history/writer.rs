@@ -1,7 +1,7 @@
 //! The one writer: runs hand in what they are about to change, a thread commits together what waits.
 
-use super::book::{Book, Job, Kept, Unwritten, milliseconds};
-use super::row::Stored;
+use super::book::{Book, Job, Kept, Unwritten};
+use super::keeper::OfRun;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
@@ -12,9 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use steadfast_resources::{
-    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, printable,
-};
+use steadfast_resources::Keeper;
 use tokio::sync::Notify;
 
 /// The time since 1970.
@@ -32,14 +30,14 @@ const TIDY: Duration = Duration::from_hours(1);
 /// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
 pub struct History {
     state_directory: PathBuf,
-    limits: Limits,
-    clock: Clock,
+    pub(super) limits: Limits,
+    pub(super) clock: Clock,
     front: Mutex<Front>,
     /// Why the last attempt to write it failed, if it did.
     trouble: Unkept,
     /// Told when the thread has ended though nobody asked it to.
     broken: Arc<Notify>,
-    live: Live,
+    pub(super) live: Live,
     /// Whoever had it before did not come to an end, and nobody has asked yet where that was.
     was_cut_off: AtomicBool,
 }
@@ -268,7 +266,12 @@ impl History {
     }
 
     /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
-    fn hand_in(&self, mut kept: Kept, run: &AtomicU64, wait: bool) -> Result<u64, HistoryError> {
+    pub(super) fn hand_in(
+        &self,
+        mut kept: Kept,
+        run: &AtomicU64,
+        wait: bool,
+    ) -> Result<u64, HistoryError> {
         let mut front = self.lock();
         self.open(&mut front)?;
         let number = front.next;
@@ -291,7 +294,7 @@ impl History {
         Ok(number)
     }
 
-    fn settle(&self, number: u64, made: bool) {
+    pub(super) fn settle(&self, number: u64, made: bool) {
         let front = self.lock();
         if let Some((sender, _)) = &front.writer {
             // A thread that has ended has said so, and what it has not undone does no harm.
@@ -303,7 +306,7 @@ impl History {
         HistoryError::Database { path: database(&self.state_directory).display().to_string(), why }
     }
 
-    fn warn(&self, why: &HistoryError) {
+    pub(super) fn warn(&self, why: &HistoryError) {
         let first = !std::mem::replace(&mut self.lock().has_warned, true);
         if first {
             tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
@@ -320,79 +323,6 @@ impl Drop for History {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Keeps for one run.
-#[derive(Debug)]
-struct OfRun {
-    history: Arc<History>,
-    resource: String,
-    cause: String,
-    /// The number of its first entry; 0 before that.
-    run: AtomicU64,
-}
-
-impl Keeper for OfRun {
-    fn largest(&self) -> u64 {
-        // Nothing takes all the room there is.
-        self.history.limits.file.min(self.history.limits.total / 4)
-    }
-
-    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
-        let wait = former != Former::Nothing;
-        let loses = loses(&former);
-        let stored = Stored {
-            number: 0,
-            run: 0,
-            resource: self.resource.clone(),
-            path: path.to_owned(),
-            at: milliseconds((self.history.clock)()),
-            cause: self.cause.clone(),
-            what: losing.what.to_owned(),
-            former,
-            content: None,
-        };
-        match self.history.hand_in(Kept::new(stored, losing), &self.run, wait) {
-            Ok(number) => Ok(number),
-            // What is only a mode, or nothing, is no reason to leave a host as it should not be.
-            Err(why) if !loses => {
-                self.history.warn(&why);
-                Ok(0)
-            }
-            Err(why) => Err(refused(path, &why)),
-        }
-    }
-
-    fn settle(&self, number: u64, made: bool) {
-        if number > 0 {
-            self.history.settle(number, made);
-        }
-    }
-}
-
-impl Drop for OfRun {
-    fn drop(&mut self) {
-        let run = self.run.load(Ordering::SeqCst);
-        self.history.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
-    }
-}
-
-/// Whether something would be gone that is nowhere else.
-fn loses(former: &Former) -> bool {
-    match former {
-        Former::Nothing => false,
-        Former::Thing(FormerThing { shape, .. }) => match shape {
-            FormerShape::File(_, FormerContent::Bytes(bytes)) => !bytes.is_empty(),
-            FormerShape::Link(_) => true,
-            FormerShape::File(..) | FormerShape::Directory | FormerShape::Other => false,
-        },
-    }
-}
-
-fn refused(path: &Path, why: &HistoryError) -> Trouble {
-    let path = printable(&path.to_string_lossy()).into_owned();
-    let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
-    Trouble::new(what).hint(why.hint())
 }
 
 /// However the thread ends, it is known, unless it was asked to.
