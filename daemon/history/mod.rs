@@ -8,11 +8,13 @@
 
 mod book;
 mod keeper;
+mod names;
 mod pack;
 mod reader;
 mod row;
 mod writer;
 
+pub use names::{Alias, Names};
 pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
 pub use writer::{Clock, History};
 

@@ -109,7 +109,7 @@ pub struct Undoable {
 /// The history of a state directory.
 #[derive(Debug)]
 pub struct Reader {
-    connection: Connection,
+    pub(super) connection: Connection,
     key: SealKey,
     path: PathBuf,
 }
@@ -136,8 +136,8 @@ impl Reader {
         };
         let (connection, version) = connect().map_err(|error| refuse(error.to_string()))?;
         match version {
-            SCHEMA => Ok(Some(Self { connection, key: SealKey::new(key.0), path })),
             0 => Ok(None),
+            1..=SCHEMA => Ok(Some(Self { connection, key: SealKey::new(key.0), path })),
             version => {
                 let newer = Fault::Newer { version, known: SCHEMA };
                 Err(HistoryError::Newer {
@@ -172,8 +172,11 @@ impl Reader {
     pub fn last(&self, resource: &str) -> Result<Entry, HistoryError> {
         let sql =
             format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
-        let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
-        self.read(&sql, params![resource])?.pop().ok_or_else(nothing)
+        self.read(&sql, params![resource])?.pop().ok_or_else(|| {
+            let now = self.called_now(resource).map(|new| format!("; it is called {new} now"));
+            let now = now.unwrap_or_default();
+            HistoryError::Unknown(format!("nothing is kept of {resource}{now}"))
+        })
     }
 
     /// One change of a resource.

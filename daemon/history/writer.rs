@@ -2,6 +2,7 @@
 
 use super::book::{Book, Job, Kept, Unwritten};
 use super::keeper::OfRun;
+use super::names::{Names, Said};
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ const TIDY: Duration = Duration::from_hours(1);
 
 /// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
 pub struct History {
-    state_directory: PathBuf,
+    pub(super) state_directory: PathBuf,
     pub(super) limits: Limits,
     pub(super) clock: Clock,
     front: Mutex<Front>,
@@ -38,6 +39,8 @@ pub struct History {
     /// Told when the thread has ended though nobody asked it to.
     broken: Arc<Notify>,
     pub(super) live: Live,
+    /// What the graph says of names.
+    pub(super) said: Said,
     /// Whoever had it before did not come to an end, and nobody has asked yet where that was.
     was_cut_off: AtomicBool,
 }
@@ -78,6 +81,8 @@ enum Handed {
     Job(Job, Option<Reply>),
     /// All before it is written.
     Flush(SyncSender<()>),
+    /// Something was said of names.
+    Named,
 }
 
 impl std::fmt::Debug for History {
@@ -110,6 +115,7 @@ impl History {
             trouble: Unkept::default(),
             broken: Arc::default(),
             live: Live::default(),
+            said: Said::default(),
         })
     }
 
@@ -211,6 +217,25 @@ impl History {
 
     /// Writes all that was handed in, and lets go of the database: nothing of it is left beside. It is opened anew where it is needed.
     pub fn close(&self) {
+        if self.has_to_rename()
+            && let Err(error) = self.open(&mut self.lock())
+        {
+            tracing::debug!(%error, "what is kept under former names moves at a later start");
+        }
+        self.let_go();
+    }
+
+    /// Wakes the thread, where there is one that sleeps.
+    pub(super) fn nudge(&self) {
+        if let Ok(front) = self.front.try_lock()
+            && let Some((sender, _)) = &front.writer
+        {
+            // Where there is no room, it is awake.
+            drop(sender.try_send(Handed::Named));
+        }
+    }
+
+    fn let_go(&self) {
         let writer = self.lock().writer.take();
         if let Some((sender, thread)) = writer {
             drop(sender);
@@ -244,6 +269,7 @@ impl History {
             book: None,
             trouble: self.trouble.clone(),
             live: Arc::clone(&self.live),
+            said: self.said.clone(),
         };
         let broken = Arc::clone(&self.broken);
         let thread = std::thread::Builder::new().name("history".to_owned());
@@ -321,7 +347,7 @@ fn cut_off(state_directory: &Path) -> PathBuf {
 
 impl Drop for History {
     fn drop(&mut self) {
-        self.close();
+        self.let_go();
     }
 }
 
@@ -348,18 +374,25 @@ struct Writer {
     book: Option<Book>,
     trouble: Unkept,
     live: Live,
+    said: Said,
 }
 
 impl Writer {
     /// True where it ends since nobody will hand in anything more.
     fn run(mut self, handed: &Receiver<Handed>) -> bool {
         self.write(&[]).unwrap_or_else(|why| tracing::debug!(%why, "the history is not tidied"));
+        self.rename(self.said.take());
         loop {
             let first = match handed.recv_timeout(TIDY) {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.rename(self.said.take());
+                    return true;
+                }
             };
+            // All that was kept before it was said has been handed in, and is taken out below.
+            let names = self.said.take();
             #[cfg(debug_assertions)]
             if crate::faults::suffer("history").is_err() {
                 return false;
@@ -372,12 +405,25 @@ impl Writer {
                         replies.push(reply);
                     }
                     Handed::Flush(told) => flushed.push(told),
+                    Handed::Named => {}
                 }
             }
             self.write_batch(&jobs, &replies);
+            self.rename(names);
             for told in flushed {
                 told.send(()).unwrap_or_default();
             }
+        }
+    }
+
+    /// Moves what is kept under former names; later, where that cannot be done now.
+    fn rename(&mut self, names: Option<Names>) {
+        let Some(names) = names else { return };
+        let now = (self.clock)();
+        let renamed = self.book.as_mut().map(|book| book.rename(&names, now));
+        if !matches!(renamed, Some(Ok(()))) {
+            tracing::debug!(?renamed, "what is kept under former names is not moved yet");
+            self.said.give_back(names);
         }
     }
 

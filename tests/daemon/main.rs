@@ -58,6 +58,7 @@ mod recorders;
 mod refused;
 mod reloaded;
 mod removed;
+mod renamed;
 mod rotated;
 mod secrets;
 mod secured;
