@@ -75,6 +75,7 @@ mod swapped;
 mod top;
 mod trees;
 mod unasked;
+mod undone;
 mod unprivileged;
 mod values;
 mod workers;
