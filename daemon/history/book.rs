@@ -1,6 +1,7 @@
 //! The database that is written: entries go in together, and what is too old or too much goes out with them.
 
 use super::row::{self, LATER, Stored, TABLES, content_seal};
+use super::undoing::Undoing;
 use super::{HistoryError, Limits, database, pack};
 use crate::store::SqliteStore;
 use crate::store::database::{self as store, Fault, Layout};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, Unkept};
 
 /// What this program writes, and the newest that it reads: one more than there are in [`LATER`].
-pub(super) const SCHEMA: i64 = 2;
+pub(super) const SCHEMA: i64 = 3;
 
 /// By this a history of ours is known.
 const LAYOUT: Layout = Layout { schema: SCHEMA, asks: row::asks };
@@ -27,6 +28,10 @@ pub(super) enum Job {
     Keep(Box<Kept>),
     /// A change was made, or was not.
     Settle(u64, bool),
+    /// An undo begins.
+    Undoing(Undoing),
+    /// That of a resource is over.
+    Undone(String),
 }
 
 /// What was there before a change, with its content.
@@ -156,6 +161,8 @@ impl Book {
                 }
                 Job::Settle(number, true) => work.made(*number)?,
                 Job::Settle(number, false) => work.not_made(*number)?,
+                Job::Undoing(undoing) => undoing.note(&transaction)?,
+                Job::Undone(resource) => Undoing::end(&transaction, resource)?,
             }
         }
         if next != self.next {

@@ -2,7 +2,7 @@
 
 use super::book::{Kept, milliseconds};
 use super::row::Stored;
-use super::{History, HistoryError};
+use super::{History, HistoryError, UNDO};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -27,7 +27,8 @@ impl Keeper for OfRun {
     }
 
     fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
-        let wait = former != Former::Nothing;
+        // Who completes an undo that was cut off makes nothing twice: what is made by its first half is known from that alone.
+        let wait = former != Former::Nothing || self.cause == UNDO;
         let loses = loses(&former);
         let stored = Stored {
             number: 0,

@@ -5,6 +5,7 @@
 
 use super::book::{Book, milliseconds};
 use super::row::{COLUMNS, Stored};
+use super::undoing::Undoing;
 use super::{History, Reader, database};
 use crate::store::database::Fault;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
@@ -122,6 +123,7 @@ impl Book {
                 less += was;
                 more += is;
             }
+            Undoing::rename(&transaction, (old, new))?;
         }
         transaction.execute("DELETE FROM name WHERE at < ?1", [terms.old])?;
         for (_, new) in &names.renamed {

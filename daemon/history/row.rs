@@ -64,13 +64,24 @@ INSERT INTO whole VALUES (1, 1);
 ";
 
 /// What each later schema adds to the tables of the one before.
-pub(super) const LATER: [&str; 1] = ["
+pub(super) const LATER: [&str; 2] = [
+    "
 CREATE TABLE name (
     old TEXT PRIMARY KEY NOT NULL,
     new TEXT NOT NULL,
     at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+CREATE TABLE undoing (
+    resource TEXT PRIMARY KEY NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    partial INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+];
 
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
      target, extended, unkept, content, seal";
@@ -83,7 +94,10 @@ pub(super) fn asks(version: i64) -> Vec<String> {
         "SELECT id, next FROM whole",
     ];
     let entries = format!("SELECT {COLUMNS}, weight FROM entry");
-    let later = ["SELECT old, new, at FROM name"];
+    let later = [
+        "SELECT old, new, at FROM name",
+        "SELECT resource, first, last, entries, partial FROM undoing",
+    ];
     let later = (2..=version).zip(later).map(|(_, ask)| ask);
     others.into_iter().chain(later).map(str::to_owned).chain([entries]).collect()
 }

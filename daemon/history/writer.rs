@@ -72,7 +72,7 @@ struct Front {
     has_warned: bool,
 }
 
-type Written = Result<(), HistoryError>;
+pub(super) type Written = Result<(), HistoryError>;
 
 type Reply = SyncSender<Written>;
 
@@ -122,12 +122,22 @@ impl History {
     /// Who keeps for one run of a resource; none where nothing is kept.
     #[must_use]
     pub fn keeper(self: &Arc<Self>, resource: &str, cause: &str) -> Option<Arc<dyn Keeper>> {
+        self.keeper_of(resource, cause, 0)
+    }
+
+    /// The same for a run that goes on with another; 0: with none.
+    pub(crate) fn keeper_of(
+        self: &Arc<Self>,
+        resource: &str,
+        cause: &str,
+        run: u64,
+    ) -> Option<Arc<dyn Keeper>> {
         (self.limits.total > 0).then(|| {
             Arc::new(OfRun {
                 history: Arc::clone(self),
                 resource: resource.to_owned(),
                 cause: cause.to_owned(),
-                run: AtomicU64::new(0),
+                run: AtomicU64::new(run),
             }) as Arc<dyn Keeper>
         })
     }
@@ -318,6 +328,19 @@ impl History {
             answer.recv().map_err(|_ended| ended())??;
         }
         Ok(number)
+    }
+
+    /// Hands in what is no entry; answers when it is durable.
+    pub(super) fn hand_in_and_wait(&self, job: Job) -> Written {
+        let mut front = self.lock();
+        self.open(&mut front)?;
+        let (reply, answer) = sync_channel(1);
+        let sender = front.writer.as_ref().map(|(sender, _)| sender);
+        let ended = || self.refuse("the thread that keeps the history has ended".to_owned());
+        let job = Handed::Job(job, Some(reply));
+        sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
+        drop(front);
+        answer.recv().map_err(|_ended| ended())?
     }
 
     pub(super) fn settle(&self, number: u64, made: bool) {
