@@ -4,8 +4,8 @@ use super::book::SCHEMA;
 use super::row::{COLUMNS, Stored, content_seal};
 use super::undoing::Undoing;
 use super::{HistoryError, database, pack};
-use crate::store::SqliteStore;
 use crate::store::database::Fault;
+use crate::store::{SqliteStore, regular};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,10 +128,8 @@ impl Reader {
     pub fn open(state_directory: &Path) -> Result<Option<Self>, HistoryError> {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => return Err(refuse(error.to_string())),
+        if !regular::is_there(&path).map_err(|fault| refuse(fault.to_string()))? {
+            return Ok(None);
         }
         let Some(key) = SqliteStore::peek_key(state_directory) else {
             return Err(refuse("the key beside it is missing".to_owned()));

@@ -46,6 +46,7 @@ mod leased;
 mod logged;
 mod malformed;
 mod mended;
+mod misplaced;
 mod noticed;
 mod owners;
 mod pace;
