@@ -427,12 +427,14 @@ impl Driver {
         self.table.bury(id);
     }
 
-    /// What was removed is said to be, when that is durable.
-    pub(super) fn tell_removed(&mut self, id: VertexId) {
+    /// What was removed is said to be, when that is durable; or, where it was not there, that.
+    pub(super) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
         if self.table.is_buried(id) {
             let identity = self.identity(id);
             let spared = self.table.get(id).and_then(|entry| entry.resource.spares());
-            let says = spared.as_deref().unwrap_or("removed, and forgotten");
+            let gone =
+                if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
+            let says = spared.as_deref().unwrap_or(gone);
             self.audience.hear(&News::Left { identity: &identity, says });
         }
     }
