@@ -60,11 +60,15 @@ fn required(reader: Option<Reader>, resource: &str) -> Result<Reader, Exit> {
 /// `steadfast history`.
 pub(super) fn history(args: &args::History) -> Exit {
     let listed = open(args.state.state_dir.as_deref()).and_then(|reader| {
-        let entries = |reader: Reader| reader.entries(args.resource.as_deref(), args.most.into());
+        let entries = |reader: Reader| {
+            let named = args.resource.as_deref();
+            let was_cut_off = named.is_some_and(|name| reader.was_cut_off(name));
+            Ok((reader.entries(named, args.most.into())?, was_cut_off))
+        };
         reader.map(entries).transpose().map_err(|why| refuse(&why))
     });
-    let entries = match listed {
-        Ok(entries) => entries.unwrap_or_default(),
+    let (entries, was_cut_off) = match listed {
+        Ok(listed) => listed.unwrap_or_default(),
         Err(exit) => return exit,
     };
     for listed in &entries {
@@ -76,6 +80,10 @@ pub(super) fn history(args: &args::History) -> Exit {
             }
             Listed::Unreadable(number) => out(format!("{number:>5}  not readable: {UNREADABLE}")),
         }
+    }
+    if let Some(name) = args.resource.as_ref().filter(|_| was_cut_off && !args.json) {
+        let name = plain(name);
+        out(format!("the last undo of {name} was cut off: `steadfast undo '{name}'` completes it"));
     }
     if entries.is_empty() && args.most > 0 { nothing(args) } else { Exit::Well }
 }

@@ -65,8 +65,11 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     // Refused before anything is paused.
     let what = Undo { resource: args.resource.clone(), to: args.to, partial: args.partial };
     to_undo(&history, &what).map_err(fail)?;
+    // Whoever is known may be declared. Of one that is declared absent, or as whatever it is, as much is kept as of one that an `apply`
+    // has left out: nobody's.
+    let paused = kept.is_some();
     // Whose a thing is is kept as long as it is declared; who was never right may be declared all the same.
-    let paused = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());
+    let is_declared = kept.as_ref().is_some_and(|kept| kept.owned.is_some() || kept.done.is_none());
     if paused {
         // First: whoever is killed in between has left a pause, and nothing that the next daemon would revert.
         park(&mut store, args, Some(pause(args))).map_err(refuse)?;
@@ -75,12 +78,18 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     alone.tell(deed(&args.resource, &undone).as_ref().map(events::done));
     match undone {
         Ok(lines) => {
-            told(&Undone { lines, paused }, args);
-            out(if paused {
-                "`steadfast apply` of the same graph puts it back at once"
+            told(&Undone { lines, paused: paused && is_declared }, args);
+            if is_declared {
+                out("`steadfast apply` of the same graph puts it back at once");
+            } else if paused {
+                let (name, span) = (plain(&args.resource), asking::span(args.limit));
+                out(format!(
+                    "{name} is paused for {span}: a graph that declares it would put it back"
+                ));
+                out("`steadfast apply` of such a graph puts it back at once");
             } else {
-                "as far as is kept, no graph declares it now; one that does would put it back"
-            });
+                out("as far as is kept, no graph declares it now; one that does would put it back");
+            }
             Ok(Exit::Well)
         }
         Err(refused) => {

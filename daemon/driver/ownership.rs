@@ -8,6 +8,7 @@ use super::names::Found;
 use super::table::Installed;
 use super::{Driver, News};
 use crate::config::{Loaded, Vertex};
+use crate::history::{Alias, Names};
 use crate::store::{Entry, Order, Origin, Owned, Recalled};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub(super) struct Ownership {
     /// What the graph that waits means for what it leaves out, and who has other names in it.
     farewell: Farewell,
     pub(super) renamed: Vec<Renamed>,
+    /// What the history is to be told of names, when that graph runs.
+    pub(super) names: Names,
     /// What was made since that graph was taken: whoever judged what leaves has not known of it.
     made: BTreeSet<Arc<str>>,
     /// All of it is only looked at: nothing of what is kept changes for it.
@@ -44,6 +47,7 @@ pub(super) struct Ownership {
 #[derive(Debug)]
 pub(super) struct Leave {
     farewell: Farewell,
+    aliases: Vec<Alias>,
     looks_only: bool,
     forgets: bool,
 }
@@ -102,7 +106,8 @@ impl Ownership {
 
     /// A graph was taken: what it means for what it leaves out, and who has other names in it.
     pub(super) fn take(&mut self, leave: Leave, renamed: Vec<Renamed>) {
-        let Leave { farewell, looks_only, forgets } = leave;
+        let Leave { farewell, aliases, looks_only, forgets } = leave;
+        self.names.aliases = aliases;
         (self.farewell, self.renamed) = (farewell, renamed);
         (self.looks_only, self.forgets) = (looks_only, forgets);
         self.made.clear();
@@ -232,12 +237,13 @@ impl Driver {
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
             farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
-        Ok(Leave { farewell, looks_only, forgets })
+        Ok(Leave { farewell, aliases: self.aliases(loaded), looks_only, forgets })
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
     pub(super) fn settle_ownership(&mut self, installed: &Installed) {
         self.rename();
+        self.rename_history();
         self.ownership.apart.extend(installed.gone.iter().cloned());
         self.ownership.sure.clear();
         if *self.ownership.graph != *self.table.graph() {
@@ -421,12 +427,14 @@ impl Driver {
         self.table.bury(id);
     }
 
-    /// What was removed is said to be, when that is durable.
-    pub(super) fn tell_removed(&mut self, id: VertexId) {
+    /// What was removed is said to be, when that is durable; or, where it was not there, that.
+    pub(super) fn tell_removed(&mut self, id: VertexId, was_there: bool) {
         if self.table.is_buried(id) {
             let identity = self.identity(id);
             let spared = self.table.get(id).and_then(|entry| entry.resource.spares());
-            let says = spared.as_deref().unwrap_or("removed, and forgotten");
+            let gone =
+                if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
+            let says = spared.as_deref().unwrap_or(gone);
             self.audience.hear(&News::Left { identity: &identity, says });
         }
     }

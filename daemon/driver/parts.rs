@@ -206,7 +206,7 @@ impl Driver {
                         run,
                         in_fight,
                     });
-                    self.tell_removed(part.id);
+                    self.tell_removed(part.id, true);
                 }
                 Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {

@@ -3,22 +3,27 @@
 use super::departed::Renamed;
 use super::{Driver, News};
 use crate::config::Loaded;
+use crate::history::Alias;
 use crate::store::{Entry, Recalled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{Recall, VertexId};
 
 impl Driver {
+    fn is_held(&self, name: &str) -> bool {
+        self.table.called(name).is_some() || self.ownership.kept.contains_key(name)
+    }
+
+    fn has_run(&self, name: &str) -> bool {
+        let recalled = self.recalled.as_ref();
+        self.departed.contains(name)
+            || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
+    }
+
     /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
     pub(super) fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
-        let is_held = |name: &str| {
-            self.table.called(name).is_some() || self.ownership.kept.contains_key(name)
-        };
-        let has_run = |name: &str| {
-            let recalled = self.recalled.as_ref();
-            self.departed.contains(name)
-                || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
-        };
+        let is_held = |name: &str| self.is_held(name);
+        let has_run = |name: &str| self.has_run(name);
         let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
         new.filter_map(|vertex| {
             let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
@@ -29,6 +34,27 @@ impl Driver {
             Some(Renamed { from, to, definition: (*definition, vertex.definition) })
         })
         .collect()
+    }
+
+    /// All former names that stand in a graph.
+    pub(super) fn aliases(&self, loaded: &Loaded) -> Vec<Alias> {
+        let named = loaded.vertices.iter().filter(|vertex| !vertex.aliases.is_empty());
+        let aliases = named.flat_map(|vertex| {
+            vertex.aliases.iter().map(|(old, _)| Alias {
+                old: Arc::clone(old),
+                new: Arc::clone(&vertex.identity),
+                is_gone: !self.is_held(old) && !self.has_run(old),
+            })
+        });
+        aliases.collect()
+    }
+
+    /// The graph that was taken last runs: what the history keeps under former names moves too.
+    pub(super) fn rename_history(&mut self) {
+        let names = std::mem::take(&mut self.ownership.names);
+        if let Some(history) = self.history.as_ref().filter(|_| self.observing.is_none()) {
+            history.rename(names);
+        }
     }
 
     /// Before the first graph: what is kept moves at once, for nothing runs yet.
@@ -58,6 +84,7 @@ impl Driver {
         for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
             let is_other = self.values.copy(&from, &to, definition);
             self.values.forget(&from);
+            self.ownership.names.renamed.push((Arc::clone(&from), Arc::clone(&to)));
             self.departed.forget(&from);
             if let Some(owned) = self.ownership.kept.remove(&from) {
                 self.ownership.kept.insert(Arc::clone(&to), owned);

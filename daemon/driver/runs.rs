@@ -281,7 +281,7 @@ impl Driver {
                 keeper.soon(Entry::Forget(identity));
             }
             self.bury(id);
-            self.tell_removed(id);
+            self.tell_removed(id, false);
         }
     }
 

@@ -209,7 +209,7 @@ impl Driver {
                     run: ran,
                     in_fight,
                 });
-                self.tell_removed(id);
+                self.tell_removed(id, true);
             }
             Outcome::Unchanged => self.tell_same(id),
             Outcome::Failed { .. } => self.tell_trouble(id, ran),

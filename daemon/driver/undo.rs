@@ -3,7 +3,7 @@
 
 use super::strays::sweep;
 use super::{Driver, Input};
-use crate::history::{History, HistoryError, Undo, Undoable};
+use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::Deed;
 use std::sync::Arc;
 use steadfast_engine::Standing;
@@ -62,8 +62,10 @@ pub fn undo(
 ) -> Undone {
     // Also where it was an undo that was cut off.
     sweep(key, host, history);
-    let Undoable { steps, left } = to_undo(history, what)?;
-    let keeper = history.keeper(&what.resource, "undo");
+    let Undoable { steps, left, again, run, undoing } = to_undo(history, what)?;
+    history.begin_undo(undoing);
+    // Both halves are one: they are undone together.
+    let keeper = history.keeper_of(&what.resource, UNDO, run);
     // Who is cancelled is refused the next step.
     let permit = key.mint(cancel).kept_by(keeper);
     let (mut before, mut same) = (Vec::new(), Vec::new());
@@ -80,13 +82,23 @@ pub fn undo(
         }
     }
     history.flush();
+    // What has stopped half way is to be gone on with.
+    if failed.is_none() || (before.is_empty() && !again) {
+        history.end_undo(&what.resource);
+    }
     let Some(mut trouble) = failed else {
         before.append(&mut same);
+        if again {
+            before.push("the undo before it was cut off: it is done to its end now".to_owned());
+        }
         before.extend(left.into_iter().map(|why| format!("left as it is: {why}")));
         return Ok(before);
     };
     for line in &before {
         trouble.what.push_str(&format!("\nput back before that: {line}"));
+    }
+    if !before.is_empty() || again {
+        trouble.what.push_str("\nthe next undo without --to goes on with it");
     }
     Err(NotUndone { trouble, before })
 }

@@ -1,6 +1,7 @@
 //! The database that is written: entries go in together, and what is too old or too much goes out with them.
 
-use super::row::{self, Stored, TABLES, content_seal};
+use super::row::{self, LATER, Stored, TABLES, content_seal};
+use super::undoing::Undoing;
 use super::{HistoryError, Limits, database, pack};
 use crate::store::SqliteStore;
 use crate::store::database::{self as store, Fault, Layout};
@@ -11,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 use steadfast_resources::{Former, FormerContent, FormerShape, Losing, SealKey, Unkept};
 
-/// What this program writes, and the newest that it reads.
-pub(super) const SCHEMA: i64 = 1;
+/// What this program writes, and the newest that it reads: one more than there are in [`LATER`].
+pub(super) const SCHEMA: i64 = 3;
 
 /// By this a history of ours is known.
 const LAYOUT: Layout = Layout { schema: SCHEMA, asks: row::asks };
@@ -27,6 +28,10 @@ pub(super) enum Job {
     Keep(Box<Kept>),
     /// A change was made, or was not.
     Settle(u64, bool),
+    /// An undo begins.
+    Undoing(Undoing),
+    /// That of a resource is over.
+    Undone(String),
 }
 
 /// What was there before a change, with its content.
@@ -73,11 +78,11 @@ impl From<rusqlite::Error> for Unwritten {
 
 /// The database, open for writing.
 pub(super) struct Book {
-    connection: Connection,
-    key: SealKey,
-    limits: Limits,
+    pub(super) connection: Connection,
+    pub(super) key: SealKey,
+    pub(super) limits: Limits,
     /// What all weighs.
-    total: u64,
+    pub(super) total: u64,
     /// The number of the next entry.
     pub(super) next: u64,
 }
@@ -113,9 +118,15 @@ impl Book {
         let (mut connection, version) = store::open(path, &LAYOUT)?;
         connection.execute_batch("PRAGMA auto_vacuum=INCREMENTAL")?;
         store::hold(&connection)?;
-        if version == 0 {
+        if version < SCHEMA {
             let transaction = connection.transaction()?;
-            store::make(&transaction, TABLES)?;
+            if version == 0 {
+                store::make(&transaction, TABLES)?;
+            }
+            let made = usize::try_from(version - 1).unwrap_or_default();
+            for tables in LATER.iter().skip(made) {
+                transaction.execute_batch(tables)?;
+            }
             transaction.pragma_update(None, "user_version", SCHEMA)?;
             transaction.commit()?;
         }
@@ -150,6 +161,8 @@ impl Book {
                 }
                 Job::Settle(number, true) => work.made(*number)?,
                 Job::Settle(number, false) => work.not_made(*number)?,
+                Job::Undoing(undoing) => undoing.note(&transaction)?,
+                Job::Undone(resource) => Undoing::end(&transaction, resource)?,
             }
         }
         if next != self.next {

@@ -7,11 +7,15 @@
 //! [`Keeper`]: steadfast_resources::Keeper
 
 mod book;
+mod keeper;
+mod names;
 mod pack;
 mod reader;
 mod row;
+mod undoing;
 mod writer;
 
+pub use names::{Alias, Names};
 pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
 pub use writer::{Clock, History};
 
@@ -36,6 +40,9 @@ impl Default for Limits {
         Self { file: 10 << 20, total: 200 << 20, age: Duration::from_hours(90 * 24) }
     }
 }
+
+/// The cause of what an undo changes.
+pub(crate) const UNDO: &str = "undo";
 
 /// Why the history cannot be used.
 #[derive(Clone, Debug, Error)]

@@ -2,9 +2,10 @@
 
 use super::book::SCHEMA;
 use super::row::{COLUMNS, Stored, content_seal};
+use super::undoing::Undoing;
 use super::{HistoryError, database, pack};
-use crate::store::SqliteStore;
 use crate::store::database::Fault;
+use crate::store::{SqliteStore, regular};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,14 +105,22 @@ pub struct Undoable {
     pub steps: Vec<(PathBuf, Former)>,
     /// What cannot be put back: each path, and why.
     pub left: Vec<String>,
+    /// It is one that was cut off, and is done once more.
+    pub again: bool,
+    /// The run of it that was cut off, if that has changed anything; else 0.
+    pub(crate) run: u64,
+    /// What is noted of it while it goes on.
+    pub(crate) undoing: Undoing,
 }
 
 /// The history of a state directory.
 #[derive(Debug)]
 pub struct Reader {
-    connection: Connection,
+    pub(super) connection: Connection,
     key: SealKey,
     path: PathBuf,
+    /// It is of a schema that knows of undos that are under way.
+    pub(super) knows_undoing: bool,
 }
 
 impl Reader {
@@ -119,10 +128,8 @@ impl Reader {
     pub fn open(state_directory: &Path) -> Result<Option<Self>, HistoryError> {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => return Err(refuse(error.to_string())),
+        if !regular::is_there(&path).map_err(|fault| refuse(fault.to_string()))? {
+            return Ok(None);
         }
         let Some(key) = SqliteStore::peek_key(state_directory) else {
             return Err(refuse("the key beside it is missing".to_owned()));
@@ -136,8 +143,11 @@ impl Reader {
         };
         let (connection, version) = connect().map_err(|error| refuse(error.to_string()))?;
         match version {
-            SCHEMA => Ok(Some(Self { connection, key: SealKey::new(key.0), path })),
             0 => Ok(None),
+            1..=SCHEMA => {
+                let (key, knows_undoing) = (SealKey::new(key.0), version >= 3);
+                Ok(Some(Self { connection, key, path, knows_undoing }))
+            }
             version => {
                 let newer = Fault::Newer { version, known: SCHEMA };
                 Err(HistoryError::Newer {
@@ -172,8 +182,11 @@ impl Reader {
     pub fn last(&self, resource: &str) -> Result<Entry, HistoryError> {
         let sql =
             format!("SELECT {COLUMNS} FROM entry WHERE resource = ?1 ORDER BY number DESC LIMIT 1");
-        let nothing = || HistoryError::Unknown(format!("nothing is kept of {resource}"));
-        self.read(&sql, params![resource])?.pop().ok_or_else(nothing)
+        self.read(&sql, params![resource])?.pop().ok_or_else(|| {
+            let now = self.called_now(resource).map(|new| format!("; it is called {new} now"));
+            let now = now.unwrap_or_default();
+            HistoryError::Unknown(format!("nothing is kept of {resource}{now}"))
+        })
     }
 
     /// One change of a resource.
@@ -193,15 +206,11 @@ impl Reader {
     }
 
     /// What was there before the last run that changed a resource, or before a change of it and all later ones: in the order in
-    /// which it is put back. Where something of it is not kept, nothing of it can be put back, unless only the rest is asked for.
+    /// which it is put back. Where nothing is said, one that was cut off is done once more. Where something of it is not kept, nothing of it can be put back, unless only the rest is asked for.
     pub fn undo(&self, undo: &Undo) -> Result<Undoable, HistoryError> {
         let resource = undo.resource.as_str();
         self.is_sound()?;
-        let from = if let Some(number) = undo.to {
-            self.entry(resource, number)?.number
-        } else {
-            self.last(resource)?.run
-        };
+        let (from, partial, again) = self.asked(undo)?;
         let later = self.later(resource, from)?;
         let mut paths: BTreeMap<&Path, Vec<&Entry>> = BTreeMap::new();
         for entry in &later {
@@ -225,10 +234,12 @@ impl Reader {
         // What is below goes first; what is above comes first.
         gone.reverse();
         let steps: Vec<_> = gone.into_iter().chain(directories).chain(others).collect();
-        if !unrestorable.is_empty() && (steps.is_empty() || !undo.partial) {
+        if !unrestorable.is_empty() && (steps.is_empty() || !partial) {
             return Err(HistoryError::Unrestorable(unrestorable));
         }
-        Ok(Undoable { steps, left: unrestorable })
+        let undoing = self.undoing(undo, (from, partial))?;
+        let run = if again { self.half(&undoing)? } else { 0 };
+        Ok(Undoable { steps, left: unrestorable, again, run, undoing })
     }
 
     /// An index that has lost a row would put back less than was asked for.
@@ -324,7 +335,7 @@ impl Reader {
         read().map_err(|error| self.refuse(&error))
     }
 
-    fn refuse(&self, why: &dyn ToString) -> HistoryError {
+    pub(super) fn refuse(&self, why: &dyn ToString) -> HistoryError {
         HistoryError::Database { path: self.path.display().to_string(), why: why.to_string() }
     }
 }

@@ -63,18 +63,43 @@ CREATE TABLE whole (
 INSERT INTO whole VALUES (1, 1);
 ";
 
+/// What each later schema adds to the tables of the one before.
+pub(super) const LATER: [&str; 2] = [
+    "
+CREATE TABLE name (
+    old TEXT PRIMARY KEY NOT NULL,
+    new TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+    "
+CREATE TABLE undoing (
+    resource TEXT PRIMARY KEY NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    partial INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+",
+];
+
 pub(super) const COLUMNS: &str = "number, run, resource, path, at, cause, what, shape, mode, uid, gid, size, \
      target, extended, unkept, content, seal";
 
 /// What can be asked of a history of any schema that there has been.
-pub(super) fn asks(_version: i64) -> Vec<String> {
+pub(super) fn asks(version: i64) -> Vec<String> {
     let others = [
         "SELECT seal, size, stored, packed FROM content",
         "SELECT path, number FROM secret",
         "SELECT id, next FROM whole",
     ];
     let entries = format!("SELECT {COLUMNS}, weight FROM entry");
-    others.into_iter().map(str::to_owned).chain([entries]).collect()
+    let later = [
+        "SELECT old, new, at FROM name",
+        "SELECT resource, first, last, entries, partial FROM undoing",
+    ];
+    let later = (2..=version).zip(later).map(|(_, ask)| ask);
+    others.into_iter().chain(later).map(str::to_owned).chain([entries]).collect()
 }
 
 /// The parts of a former state as columns.
@@ -222,6 +247,22 @@ impl Stored {
             self.content.as_ref().map(Seal::to_hex),
             self.seal(key).to_hex(),
             self.weight(),
+        ])?;
+        Ok(())
+    }
+
+    /// Writes anew whose entry it is.
+    pub(super) fn rename(
+        &self,
+        connection: &rusqlite::Connection,
+        key: &SealKey,
+    ) -> rusqlite::Result<()> {
+        let sql = "UPDATE entry SET resource = ?2, weight = ?3, seal = ?4 WHERE number = ?1";
+        connection.prepare_cached(sql)?.execute(params![
+            self.number,
+            self.resource,
+            self.weight(),
+            self.seal(key).to_hex()
         ])?;
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! The one writer: runs hand in what they are about to change, a thread commits together what waits.
 
-use super::book::{Book, Job, Kept, Unwritten, milliseconds};
-use super::row::Stored;
+use super::book::{Book, Job, Kept, Unwritten};
+use super::keeper::OfRun;
+use super::names::{Names, Said};
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
@@ -12,9 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use steadfast_resources::{
-    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, printable,
-};
+use steadfast_resources::Keeper;
 use tokio::sync::Notify;
 
 /// The time since 1970.
@@ -31,15 +30,17 @@ const TIDY: Duration = Duration::from_hours(1);
 
 /// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
 pub struct History {
-    state_directory: PathBuf,
-    limits: Limits,
-    clock: Clock,
+    pub(super) state_directory: PathBuf,
+    pub(super) limits: Limits,
+    pub(super) clock: Clock,
     front: Mutex<Front>,
     /// Why the last attempt to write it failed, if it did.
     trouble: Unkept,
     /// Told when the thread has ended though nobody asked it to.
     broken: Arc<Notify>,
-    live: Live,
+    pub(super) live: Live,
+    /// What the graph says of names.
+    pub(super) said: Said,
     /// Whoever had it before did not come to an end, and nobody has asked yet where that was.
     was_cut_off: AtomicBool,
 }
@@ -71,7 +72,7 @@ struct Front {
     has_warned: bool,
 }
 
-type Written = Result<(), HistoryError>;
+pub(super) type Written = Result<(), HistoryError>;
 
 type Reply = SyncSender<Written>;
 
@@ -80,6 +81,8 @@ enum Handed {
     Job(Job, Option<Reply>),
     /// All before it is written.
     Flush(SyncSender<()>),
+    /// Something was said of names.
+    Named,
 }
 
 impl std::fmt::Debug for History {
@@ -112,18 +115,29 @@ impl History {
             trouble: Unkept::default(),
             broken: Arc::default(),
             live: Live::default(),
+            said: Said::default(),
         })
     }
 
     /// Who keeps for one run of a resource; none where nothing is kept.
     #[must_use]
     pub fn keeper(self: &Arc<Self>, resource: &str, cause: &str) -> Option<Arc<dyn Keeper>> {
+        self.keeper_of(resource, cause, 0)
+    }
+
+    /// The same for a run that goes on with another; 0: with none.
+    pub(crate) fn keeper_of(
+        self: &Arc<Self>,
+        resource: &str,
+        cause: &str,
+        run: u64,
+    ) -> Option<Arc<dyn Keeper>> {
         (self.limits.total > 0).then(|| {
             Arc::new(OfRun {
                 history: Arc::clone(self),
                 resource: resource.to_owned(),
                 cause: cause.to_owned(),
-                run: AtomicU64::new(0),
+                run: AtomicU64::new(run),
             }) as Arc<dyn Keeper>
         })
     }
@@ -213,6 +227,25 @@ impl History {
 
     /// Writes all that was handed in, and lets go of the database: nothing of it is left beside. It is opened anew where it is needed.
     pub fn close(&self) {
+        if self.has_to_rename()
+            && let Err(error) = self.open(&mut self.lock())
+        {
+            tracing::debug!(%error, "what is kept under former names moves at a later start");
+        }
+        self.let_go();
+    }
+
+    /// Wakes the thread, where there is one that sleeps.
+    pub(super) fn nudge(&self) {
+        if let Ok(front) = self.front.try_lock()
+            && let Some((sender, _)) = &front.writer
+        {
+            // Where there is no room, it is awake.
+            drop(sender.try_send(Handed::Named));
+        }
+    }
+
+    fn let_go(&self) {
         let writer = self.lock().writer.take();
         if let Some((sender, thread)) = writer {
             drop(sender);
@@ -246,6 +279,7 @@ impl History {
             book: None,
             trouble: self.trouble.clone(),
             live: Arc::clone(&self.live),
+            said: self.said.clone(),
         };
         let broken = Arc::clone(&self.broken);
         let thread = std::thread::Builder::new().name("history".to_owned());
@@ -268,7 +302,12 @@ impl History {
     }
 
     /// Hands in an entry, in the order of its number; answers when it is durable, if it is waited for.
-    fn hand_in(&self, mut kept: Kept, run: &AtomicU64, wait: bool) -> Result<u64, HistoryError> {
+    pub(super) fn hand_in(
+        &self,
+        mut kept: Kept,
+        run: &AtomicU64,
+        wait: bool,
+    ) -> Result<u64, HistoryError> {
         let mut front = self.lock();
         self.open(&mut front)?;
         let number = front.next;
@@ -291,7 +330,20 @@ impl History {
         Ok(number)
     }
 
-    fn settle(&self, number: u64, made: bool) {
+    /// Hands in what is no entry; answers when it is durable.
+    pub(super) fn hand_in_and_wait(&self, job: Job) -> Written {
+        let mut front = self.lock();
+        self.open(&mut front)?;
+        let (reply, answer) = sync_channel(1);
+        let sender = front.writer.as_ref().map(|(sender, _)| sender);
+        let ended = || self.refuse("the thread that keeps the history has ended".to_owned());
+        let job = Handed::Job(job, Some(reply));
+        sender.ok_or_else(ended)?.send(job).map_err(|_ended| ended())?;
+        drop(front);
+        answer.recv().map_err(|_ended| ended())?
+    }
+
+    pub(super) fn settle(&self, number: u64, made: bool) {
         let front = self.lock();
         if let Some((sender, _)) = &front.writer {
             // A thread that has ended has said so, and what it has not undone does no harm.
@@ -303,7 +355,7 @@ impl History {
         HistoryError::Database { path: database(&self.state_directory).display().to_string(), why }
     }
 
-    fn warn(&self, why: &HistoryError) {
+    pub(super) fn warn(&self, why: &HistoryError) {
         let first = !std::mem::replace(&mut self.lock().has_warned, true);
         if first {
             tracing::warn!(event = "history_unkept", "what was there before is not kept: {why}");
@@ -318,81 +370,8 @@ fn cut_off(state_directory: &Path) -> PathBuf {
 
 impl Drop for History {
     fn drop(&mut self) {
-        self.close();
+        self.let_go();
     }
-}
-
-/// Keeps for one run.
-#[derive(Debug)]
-struct OfRun {
-    history: Arc<History>,
-    resource: String,
-    cause: String,
-    /// The number of its first entry; 0 before that.
-    run: AtomicU64,
-}
-
-impl Keeper for OfRun {
-    fn largest(&self) -> u64 {
-        // Nothing takes all the room there is.
-        self.history.limits.file.min(self.history.limits.total / 4)
-    }
-
-    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
-        let wait = former != Former::Nothing;
-        let loses = loses(&former);
-        let stored = Stored {
-            number: 0,
-            run: 0,
-            resource: self.resource.clone(),
-            path: path.to_owned(),
-            at: milliseconds((self.history.clock)()),
-            cause: self.cause.clone(),
-            what: losing.what.to_owned(),
-            former,
-            content: None,
-        };
-        match self.history.hand_in(Kept::new(stored, losing), &self.run, wait) {
-            Ok(number) => Ok(number),
-            // What is only a mode, or nothing, is no reason to leave a host as it should not be.
-            Err(why) if !loses => {
-                self.history.warn(&why);
-                Ok(0)
-            }
-            Err(why) => Err(refused(path, &why)),
-        }
-    }
-
-    fn settle(&self, number: u64, made: bool) {
-        if number > 0 {
-            self.history.settle(number, made);
-        }
-    }
-}
-
-impl Drop for OfRun {
-    fn drop(&mut self) {
-        let run = self.run.load(Ordering::SeqCst);
-        self.history.live.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
-    }
-}
-
-/// Whether something would be gone that is nowhere else.
-fn loses(former: &Former) -> bool {
-    match former {
-        Former::Nothing => false,
-        Former::Thing(FormerThing { shape, .. }) => match shape {
-            FormerShape::File(_, FormerContent::Bytes(bytes)) => !bytes.is_empty(),
-            FormerShape::Link(_) => true,
-            FormerShape::File(..) | FormerShape::Directory | FormerShape::Other => false,
-        },
-    }
-}
-
-fn refused(path: &Path, why: &HistoryError) -> Trouble {
-    let path = printable(&path.to_string_lossy()).into_owned();
-    let what = format!("nothing is changed: what is there cannot be kept\n{path}: {why}");
-    Trouble::new(what).hint(why.hint())
 }
 
 /// However the thread ends, it is known, unless it was asked to.
@@ -418,18 +397,25 @@ struct Writer {
     book: Option<Book>,
     trouble: Unkept,
     live: Live,
+    said: Said,
 }
 
 impl Writer {
     /// True where it ends since nobody will hand in anything more.
     fn run(mut self, handed: &Receiver<Handed>) -> bool {
         self.write(&[]).unwrap_or_else(|why| tracing::debug!(%why, "the history is not tidied"));
+        self.rename(self.said.take());
         loop {
             let first = match handed.recv_timeout(TIDY) {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.rename(self.said.take());
+                    return true;
+                }
             };
+            // All that was kept before it was said has been handed in, and is taken out below.
+            let names = self.said.take();
             #[cfg(debug_assertions)]
             if crate::faults::suffer("history").is_err() {
                 return false;
@@ -442,12 +428,25 @@ impl Writer {
                         replies.push(reply);
                     }
                     Handed::Flush(told) => flushed.push(told),
+                    Handed::Named => {}
                 }
             }
             self.write_batch(&jobs, &replies);
+            self.rename(names);
             for told in flushed {
                 told.send(()).unwrap_or_default();
             }
+        }
+    }
+
+    /// Moves what is kept under former names; later, where that cannot be done now.
+    fn rename(&mut self, names: Option<Names>) {
+        let Some(names) = names else { return };
+        let now = (self.clock)();
+        let renamed = self.book.as_mut().map(|book| book.rename(&names, now));
+        if !matches!(renamed, Some(Ok(()))) {
+            tracing::debug!(?renamed, "what is kept under former names is not moved yet");
+            self.said.give_back(names);
         }
     }
 

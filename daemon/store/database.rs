@@ -3,6 +3,7 @@
 
 pub(crate) use super::directory::{private, sync};
 
+use super::regular;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction};
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -142,6 +143,9 @@ pub(crate) fn read<T>(
 
 /// How long the file is; none where there is none. `SQLite` takes one of a few bytes for a new database: it is none.
 fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
+    if !regular::is_there(path)? {
+        return Ok(None);
+    }
     match std::fs::metadata(path) {
         Ok(found) => match found.len() {
             length @ 1..512 => Err(Fault::Damaged(format!("it has only {length} bytes"))),

@@ -1,7 +1,7 @@
 //! The state directory: ours alone (0700), and held by one process at a time.
 
 use super::holder::{self, Holder};
-use super::{Key, StoreError};
+use super::{Key, StoreError, regular};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{
@@ -260,7 +260,7 @@ pub(super) fn has_key(directory: &Path) -> bool {
 
 /// The key of the hashes, or why what lies there is none.
 pub(super) fn found_key(directory: &Path) -> Result<Result<Key, String>, StoreError> {
-    match std::fs::read(directory.join(KEY)) {
+    match regular::read(&directory.join(KEY)) {
         Ok(bytes) => {
             let length = bytes.len();
             let wrong = |_| format!("expected a key of 32 bytes, found {length}");
@@ -314,14 +314,16 @@ pub(super) fn peek_key(directory: &Path) -> Option<Key> {
 /// Opens a file that only we may read and write; made where it is missing.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
+    regular::unwaiting(&mut options).read(true).write(true).mode(0o600);
     let file = match options.open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             options.create(true).truncate(false).open(path)?
         }
         opened => opened?,
     };
-    if open_to_others(file.metadata()?.mode()) {
+    let found = file.metadata()?;
+    regular::only_file(&found)?;
+    if open_to_others(found.mode()) {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
     Ok(file)

@@ -15,6 +15,7 @@ mod memory;
 mod mend;
 mod order;
 mod owned;
+pub(crate) mod regular;
 mod rules;
 mod sqlite;
 

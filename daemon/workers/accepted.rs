@@ -2,9 +2,10 @@
 
 use crate::config::{Loaded, Text};
 use crate::store::database::{private, sync};
+use crate::store::regular;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -80,17 +81,22 @@ pub(super) fn read(state_directory: &Path, paths: &[PathBuf]) -> Option<Accepted
 
 /// The same under whichever names.
 fn of_any(state_directory: &Path) -> Option<Accepted> {
-    let text = std::fs::read(state_directory.join(FILE)).ok()?;
-    let kept: Accepted = serde_json::from_slice(&text)
-        .inspect_err(|error| tracing::warn!(event = "warning", "{FILE} cannot be read: {error}"))
-        .ok()?;
+    let unreadable = |why: &dyn std::fmt::Display| {
+        tracing::warn!(event = "warning", "{FILE} cannot be read: {why}");
+    };
+    let text = match regular::read(&state_directory.join(FILE)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        read => read.inspect_err(|error| unreadable(error)).ok()?,
+    };
+    let kept: Accepted =
+        serde_json::from_slice(&text).inspect_err(|error| unreadable(error)).ok()?;
     (kept.version <= VERSION).then_some(kept)
 }
 
 /// Removes what is left of a write that was cut off.
 pub(super) fn clear(state_directory: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(state_directory.join(format!("{FILE}.new"))) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -49,6 +49,17 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     assert!(host.exists("made"), "adopted, so it is not removed");
 }
 
+/// B-17: what is not there any more when it is to be removed is said to have been gone.
+#[test]
+fn what_is_gone_already_is_not_said_to_be_removed() {
+    let host = Host::with(&graph(&files(&[("made", DELETE), ("other", DELETE)])));
+    host.apply().exits(0);
+    host.remove("made").graph(&graph(""));
+    let applied = host.apply();
+    applied.exits(0).prints("left file[made]: was gone, and is forgotten");
+    applied.prints("left file[other]: removed, and forgotten");
+}
+
 /// B-17: dependents first, and after all that stays and came after it; `plan` lists removals last, by name.
 #[test]
 fn removals_come_last_and_in_reverse_order() {

@@ -1,6 +1,8 @@
 //! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has recorded it.
 
+mod later;
 mod room;
+mod undone;
 
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast::driver::undo;
-use steadfast::history::{Entry, History, Limits, Reader, Undo};
+use steadfast::history::{Alias, Entry, History, Limits, Names, Reader, Undo};
 use steadfast_resources::{
     Ask, FieldType, Fields, Former, Host, MintKey, Outcome, Place, Unkept, Value, Verdict, registry,
 };

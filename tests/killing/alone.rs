@@ -83,3 +83,73 @@ fn an_undo_by_itself() {
     report(&format!("an undo by itself: {kills} kills, {between} between the pause and the deed"));
     assert!(kills > 10 && between > 0, "{kills} kills, {between} in between");
 }
+
+const FORCED: &str = r#"
+graph: killed
+resources:
+  file: [{name: d, path: $DIR/d, content: "now\n", force: true}]
+"#;
+
+const INSIDE: [&str; 3] = ["d/a", "d/b", "d/c"];
+
+fn is_whole_again(host: &Host) -> bool {
+    INSIDE.iter().all(|name| host.exists(name) && host.read(name) == *name)
+}
+
+/// Kills an undo of a directory that was replaced by a file, and asks for it once more. Answers at which call it was killed, and whether that
+/// was half way.
+fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
+    let host = Host::with(FORCED);
+    host.make_directory("d");
+    for name in INSIDE {
+        host.write(name, name);
+    }
+    host.apply().exits(0);
+    assert_eq!(host.read("d"), "now\n");
+    let undo = || {
+        let mut command = host.bare(&["undo", "file[d]"]);
+        command.arg("--state-dir").arg(host.path("state"));
+        command
+    };
+    let (mut count, mut struck) = (0, None);
+    tracer::run(&undo(), &host.path(""), |call| {
+        count += 1;
+        if count != number {
+            return Act::Pass;
+        }
+        struck = Some(call.name);
+        Act::Kill
+    });
+    let at = format!("call {number} ({struck:?})");
+    let was_whole = is_whole_again(&host);
+    let is_begun = !host.path("d").is_file();
+    let told = host.ask_daemon(&["history", "file[d]"]);
+    let says = told.stdout.contains("was cut off");
+    assert!(says || was_whole || !is_begun, "{at}: nobody knows of it\n{told}");
+    let again = host.finish(undo());
+    again.exits(0);
+    // Who was killed when all was there may have been through.
+    assert!(is_whole_again(&host) || (was_whole && !says), "{at}: {again}");
+    let told = host.ask_daemon(&["history", "file[d]"]);
+    assert!(!told.stdout.contains("was cut off"), "{at}: {told}");
+    host.finish(undo()).exits(0);
+    let is_undone = host.path("d").is_file() && host.read("d") == "now\n";
+    assert!(is_undone || (was_whole && !says), "{at}: undone whole");
+    (struck, is_begun && !was_whole)
+}
+
+/// F-1: an undo that was cut off half way is known, completed by the next one, and undone as one.
+#[test]
+fn an_undo_that_is_cut_off_is_completed() {
+    let step = if is_whole() { 1 } else { 7 };
+    let (mut kills, mut half, mut number) = (0, 0, 1);
+    loop {
+        let (struck, is_half) = cut_off_at(number);
+        if struck.is_none() {
+            break;
+        }
+        (kills, half, number) = (kills + 1, half + usize::from(is_half), number + step);
+    }
+    report(&format!("an undo of a tree: {kills} kills, {half} half way"));
+    assert!(kills > 10 && half > 2, "{kills} kills, {half} half way");
+}

@@ -3,6 +3,7 @@
 use super::super::event::{Event, Happening, Level, what};
 use super::{DATABASE, rows};
 use crate::store::database::{Fault, unused};
+use crate::store::regular;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use std::time::Duration;
@@ -63,10 +64,8 @@ impl Reader {
     /// Opens the log of a state directory; none where there is none.
     pub fn open(state_directory: &Path) -> Result<Option<Self>, Unreadable> {
         let path = state_directory.join(DATABASE);
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => return Err(Unreadable(error.to_string())),
+        if !regular::is_there(&path)? {
+            return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = |name: &Path, flags| {

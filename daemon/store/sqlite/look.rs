@@ -2,6 +2,7 @@
 
 use super::super::database::{self, Fault};
 use super::super::fold::{Kept, settle};
+use super::super::regular;
 use super::super::rules::{self, Readers};
 use super::super::{Key, Recalled, StoreError, directory};
 use super::generation::Generation;
@@ -34,8 +35,11 @@ impl SqliteStore {
     /// Whether what is kept is not for this process to read.
     #[must_use]
     pub fn is_denied(state_directory: &Path) -> bool {
-        let opened = std::fs::File::open(state_directory.join(directory::DATABASE));
-        opened.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        let path = state_directory.join(directory::DATABASE);
+        let is_file = regular::is_there(&path).is_ok_and(|there| there);
+        is_file
+            && std::fs::File::open(path)
+                .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
     }
 
     /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.

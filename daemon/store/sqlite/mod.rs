@@ -24,6 +24,7 @@ pub use mend::{Imported, Mended};
 use super::database::{self, Fault};
 use super::directory::{self, Hold};
 use super::fold::{Kept, fold, settle};
+use super::regular;
 use super::rules::{self, Readers};
 use super::{Entry, Key, Recalled, Store, StoreError};
 use generation::Generation;
@@ -284,6 +285,7 @@ fn connect(path: &Path) -> Result<Opened, Fault> {
 
 /// Why there is nothing to read, if so: it is missing, or empty.
 fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
+    regular::is_there(path)?;
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(None),
         Ok(_) => "it is empty",

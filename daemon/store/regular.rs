@@ -1,0 +1,73 @@
+//! Only what is a file is opened in a state directory: who opens a FIFO waits for somebody else, maybe for ever.
+
+use super::database::{Fault, with_suffix};
+use rustix::fs::OFlags;
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{Error, ErrorKind, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// What belongs to a database beside itself.
+const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Whether there is a database; refused where it, or what belongs to it, is no file. Nothing is opened: whoever closes a file takes away
+/// all locks that this process has on it.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
+    for suffix in BESIDE {
+        let name = with_suffix(path, suffix);
+        match name.metadata() {
+            Ok(found) => only_file(&found).map_err(|why| {
+                let at =
+                    if suffix.is_empty() { String::new() } else { format!("{}: ", name.display()) };
+                Fault::Refused(format!("{at}{why}"))
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound && suffix.is_empty() => {
+                return Ok(false);
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}
+
+/// Refused where it is no file.
+pub(crate) fn only_file(found: &Metadata) -> Result<(), Error> {
+    let sort = found.file_type();
+    if sort.is_file() {
+        return Ok(());
+    }
+    let why = format!("expected a file, found {}; move it away", word(sort));
+    Err(Error::new(ErrorKind::InvalidInput, why))
+}
+
+fn word(sort: FileType) -> &'static str {
+    if sort.is_dir() {
+        "a directory"
+    } else if sort.is_fifo() {
+        "a fifo"
+    } else if sort.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+/// Waits for nobody when it opens something.
+pub(crate) fn unwaiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default())
+}
+
+/// Opens a file that is no database, to be read.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    let file = unwaiting(OpenOptions::new().read(true)).open(path)?;
+    only_file(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// All that is in it.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
