@@ -3,13 +3,13 @@
 use crate::host::Host;
 
 /// A thing of ours that is declared absent, and one of which only the mode is.
-const GRAPH: &str = r#"
+const GRAPH: &str = r"
 graph: undone
 resources:
   file:
   - {name: gone, path: $DIR/gone, state: absent}
   - {name: whatever, path: $DIR/whatever, state: undefined, mode: 0755}
-"#;
+";
 
 /// F-1: of neither it is kept whose it is; both are paused all the same, and the next daemon leaves them as they were put back.
 #[test]
