@@ -6,21 +6,19 @@
 
 use crate::action::{Action, Class, Notice, Party};
 use crate::engine::Engine;
-use crate::ids::{Tick, VertexId};
+use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::{Check, Conflict, Meta, SlotClass};
 use crate::timers::Timer;
-use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex, Watch};
+use crate::vertex::{Causes, Phase, Place, Run, RunKind, Vertex, Watch};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long after an apply its events may still be under way.
-pub(crate) const ECHO: Duration = Duration::from_millis(100);
 /// How often a fight that lasts is told again, at most.
 pub(crate) const SUMMARY: Duration = Duration::from_mins(10);
 /// How many of ours may be suspected of one reversal.
-const SUSPECTS: usize = 4;
+pub(crate) const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
-const ENOUGH: u8 = 8;
+const ENOUGH: u8 = 64;
 /// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
 const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
@@ -30,15 +28,22 @@ pub(crate) struct Round {
     /// Its end.
     pub(crate) at: Tick,
     /// The vertex itself was writing when it was undone, or had just written.
-    own: bool,
+    pub(crate) own: bool,
     /// An event came while none of ours was writing.
-    foreign: bool,
+    pub(crate) foreign: bool,
     /// An event came that is not its own doing, whoever else was writing.
-    heard: bool,
+    pub(crate) heard: bool,
     /// Who else of ours was writing.
-    suspects: Vec<VertexId>,
+    pub(crate) suspects: Vec<VertexId>,
     /// How many events were looked into.
     seen: u8,
+}
+
+impl Round {
+    /// Nothing more is to be learned from an event in it, or from a look: somebody else was heard, or of ours enough.
+    fn says_all(&self, heard: bool) -> bool {
+        self.foreign || self.seen >= ENOUGH && (self.heard || !heard)
+    }
 }
 
 /// The repairs of one vertex, and the fight they may be.
@@ -48,6 +53,8 @@ pub(crate) struct Fight {
     pub(crate) rounds: VecDeque<Round>,
     /// The round in progress: since the last repair.
     round: Round,
+    /// When the last repair was begun.
+    pub(crate) begun: Stamp,
     /// Since when it is recognised as a fight.
     pub(crate) since: Option<Tick>,
     /// Repairs in all of it.
@@ -77,8 +84,13 @@ impl Fight {
     }
 
     /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
-    fn judged(&self) -> impl Iterator<Item = &Round> {
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &Round> {
         self.rounds.iter().skip(1)
+    }
+
+    /// The last two, and the one in progress.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().rev().take(2).chain([&self.round])
     }
 
     /// What is to be told of one that lasts, where it was not told for a while.
@@ -140,20 +152,19 @@ impl Engine {
 
     /// An event of a vertex, or a look at what may be our own doing: who of ours was writing then?
     pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
-        let Some(vertex) = self.vertex(id) else { return };
+        let Some(vertex) = self.vertex(id).filter(|v| v.nature.check != Check::Events) else {
+            // Nobody causes a tick.
+            return;
+        };
         let deed = !vertex.is_checkable();
-        let known = self.fights.get(&id).map(|fight| (fight.round.heard, fight.round.seen));
-        match known {
-            // There is no more to learn in this round.
-            Some((true, _)) => return self.turn_away(id, heard),
-            Some((false, seen)) if !heard && seen >= ENOUGH => return,
+        match self.fights.get(&id).map(|fight| fight.round.says_all(heard)) {
+            Some(true) => return self.turn_away(id, heard),
             None if !deed => return,
-            Some(_) | None => {}
+            Some(false) | None => {}
         }
-        let applies = vertex.run().is_some_and(|run| run.station == Station::Applying);
-        let own = applies || self.wrote_lately().any(|other| other == id);
-        let suspects = self.writers(id);
-        if known.is_none() && !own && suspects.is_empty() {
+        let (own, suspects) = (self.is_writing(id), self.writers(id));
+        let known = self.fights.contains_key(&id);
+        if !known && !own && suspects.is_empty() {
             return;
         }
         let round = &mut self.fights.entry(id).or_default().round;
@@ -177,11 +188,14 @@ impl Engine {
             // A look says nothing of whether anybody has touched it.
             return;
         }
+        let command = vertex.nature.slot == SlotClass::Command;
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
         let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
-        if !(fight.round.heard || yields || fight.party.is_some()) {
+        // What is no command, and was undone while none of ours was writing, was undone by somebody else.
+        let told = fight.party.is_some() && !command && fight.round.suspects.is_empty();
+        if !(fight.round.says_all(true) || yields || told) {
             return;
         }
         fight.deaf = true;
@@ -205,36 +219,6 @@ impl Engine {
         {
             self.out.push(Action::Listen(id));
         }
-    }
-
-    /// Those of ours that have just applied: their events may still come.
-    fn wrote_lately(&self) -> impl Iterator<Item = VertexId> + '_ {
-        let recent = self.wrote.iter().rev().take_while(|(at, _)| at.after(ECHO) > self.now);
-        recent.map(|(_, other)| *other)
-    }
-
-    /// Who else of ours is applying now, or has just applied.
-    fn writers(&self, id: VertexId) -> Vec<VertexId> {
-        let applies = |other: &VertexId| {
-            let run = self.vertex(*other).and_then(Vertex::run);
-            run.is_some_and(|run| run.station == Station::Applying)
-        };
-        let applying = self.in_flight.values().copied().filter(applies);
-        let mut all: Vec<VertexId> = applying.chain(self.wrote_lately()).collect();
-        all.retain(|other| *other != id);
-        all.sort_unstable();
-        all.dedup();
-        all.truncate(SUSPECTS);
-        all
-    }
-
-    /// An apply has ended: its events may still come.
-    pub(crate) fn note_write(&mut self, id: VertexId) {
-        while self.wrote.front().is_some_and(|(at, _)| at.after(ECHO) <= self.now) {
-            self.wrote.pop_front();
-        }
-        self.wrote.retain(|(_, other)| *other != id);
-        self.wrote.push_back((self.now, id));
     }
 
     /// What sort of change a run is about to make.
@@ -283,7 +267,8 @@ impl Engine {
         // What was never right is tried again by its failures (E-10), but for each event at once.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
         let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
-        run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
+        let counts = vertex.is_checkable() || vertex.contended || ours();
+        run.kind == RunKind::Process && drifts && counts
     }
 
     /// A run has applied something, or found all right. Answers what is to be told.
@@ -292,7 +277,7 @@ impl Engine {
         let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
         if repair {
             self.count_repair(id);
-            return self.book_round(id);
+            return self.book_round(id, run.begun);
         }
         if !vertex.is_checkable() && changed {
             // It was asked for, or another has caused it: nothing goes round.
@@ -322,9 +307,10 @@ impl Engine {
     }
 
     /// One more repair: recognises the fight, or lets the next one wait longer.
-    fn book_round(&mut self, id: VertexId) -> Vec<Notice> {
+    fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
+        fight.begun = begun.unwrap_or(fight.begun);
         let mut round = std::mem::take(&mut fight.round);
         round.at = now;
         fight.rounds.push_back(round);
@@ -351,45 +337,33 @@ impl Engine {
         } else {
             notices.extend(fight.summary(id, now));
         }
-        self.wait_longer(id);
+        if deed && !self.is_ours_to_blame(id) {
+            self.spare(id);
+        } else {
+            self.wait_longer(id);
+        }
         notices
     }
 
-    /// Who undoes it, where that can be told by now.
-    fn party(&self, id: VertexId) -> Option<Party> {
-        let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
-        let common =
-            fight.judged().map(|round| round.suspects.clone()).reduce(|mut both, other| {
-                both.retain(|suspect| other.contains(suspect));
-                both
-            });
-        let ours = common.into_iter().flatten().find(|other| self.suspects_back(*other, id));
-        if let Some(other) = ours {
-            Some(Party::Ours(other))
-        } else if !vertex.is_checkable() {
-            fight.judged().all(|round| round.own).then_some(Party::Itself)
-        } else if vertex.watch != Watch::Established {
-            Some(Party::Unknown)
-        } else if fight.judged().any(|round| round.foreign) {
-            Some(Party::Foreign)
-        } else {
-            // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
-            // answers each repair, as another daemon does. What is no command is made as it is checked.
-            let heard = fight.rounds.back().is_some_and(|round| round.heard);
-            let itself = !heard && vertex.nature.slot == SlotClass::Command;
-            let party = if itself { Party::Itself } else { Party::Foreign };
-            fight.since.map(|_| party)
-        }
+    /// The last time a deed was set off by nobody but ours.
+    fn is_ours_to_blame(&self, id: VertexId) -> bool {
+        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        last.is_some_and(|round| self.is_by_ours(id, round))
     }
 
-    /// A command may write what nobody watches for it; it and another that undo each other are seen at each other's writes. What is no
-    /// command writes what it claims and nothing else: that it was busy at the same time says nothing.
-    fn suspects_back(&self, other: VertexId, id: VertexId) -> bool {
-        let is_command = |id| self.vertex(id).is_some_and(|v| v.nature.slot == SlotClass::Command);
-        let mutual = self.fights.get(&other).is_some_and(|fight| {
-            fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
-        });
-        is_command(other) || mutual && is_command(id)
+    /// A deed that somebody else sets off is done as ever; where that was so each time lately, nothing goes round any more.
+    fn spare(&mut self, id: VertexId) {
+        let now = self.now;
+        let goes_round = |fight: &Fight| fight.judged().any(|round| self.is_by_ours(id, round));
+        if !self.fights.get(&id).is_some_and(goes_round) {
+            self.end_fight(id);
+            return;
+        }
+        if let Some(fight) = self.fights.get_mut(&id) {
+            fight.doublings = 0;
+            fight.not_before = now;
+        }
+        self.calm_after(id, Meta::REVERSAL_WINDOW);
     }
 
     fn wait_longer(&mut self, id: VertexId) {
@@ -411,9 +385,14 @@ impl Engine {
             scatter(u64::from(id.0) ^ definition ^ u64::from(fight.repairs)) % quarter.max(1);
         let jitter = if conflict == Conflict::Win { 0 } else { jitter };
         fight.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
-        let before = fight.calm_at;
-        let calm_at = now.after(wait.max(Meta::REVERSAL_WINDOW) + Duration::from_nanos(1));
-        fight.calm_at = calm_at;
+        self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));
+    }
+
+    /// It is over after a quiet longer than that.
+    fn calm_after(&mut self, id: VertexId, quiet: Duration) {
+        let calm_at = self.now.after(quiet + Duration::from_nanos(1));
+        let Some(fight) = self.fights.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut fight.calm_at, calm_at);
         self.timers.clear(before, id, Timer::Calm);
         self.timers.set(calm_at, id, Timer::Calm);
         self.touch(id);

@@ -339,6 +339,8 @@ pub(crate) struct Books {
     pub(crate) brake: Option<u32>,
     /// When each certain repair was that was not the first in a minute.
     pub(crate) repeated: Vec<Tick>,
+    /// How many applies of each were begun. Not part of what a state is told by: it only grows, and forbids.
+    pub(crate) begun: BTreeMap<VertexId, usize>,
     /// When something changed a vertex that may have been a repair.
     pub(crate) stirred: Vec<(Tick, VertexId)>,
     pub(crate) violations: Vec<String>,
@@ -390,6 +392,7 @@ impl Books {
             braked: None,
             brake: Some(600),
             repeated: Vec::new(),
+            begun: BTreeMap::new(),
             stirred: Vec::new(),
             violations: Vec::new(),
         }

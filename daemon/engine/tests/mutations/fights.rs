@@ -93,4 +93,42 @@ pub(super) const ALL: &[Breakage] = &[
         "run.remade = true;",
         "run.causes.add(Causes::VALUE);",
     ),
+    broken(
+        ("e20-a-tick-is-a-fight", "E-20", "a timer is throttled by the handler that it notifies"),
+        "fights.rs",
+        "self.vertex(id).filter(|v| v.nature.check != Check::Events)",
+        "self.vertex(id)",
+    ),
+    broken(
+        (
+            "e20-one-long-run-sets-off-each",
+            "E-20",
+            "a command that runs all the while is blamed for each reversal",
+        ),
+        "parties.rs",
+        "*begun > since && *other != id",
+        "*begun >= Stamp::NEVER && *other != id",
+    ),
+    broken(
+        ("e20-a-chain-is-a-fight", "E-20", "a command that another sets off is throttled"),
+        "parties.rs",
+        "return self.is_set_off_by(other, id);",
+        "return true;",
+    ),
+    broken(
+        ("e20-a-loop-of-three-goes-on", "E-20", "commands that go round over others are not seen"),
+        "parties.rs",
+        "next.push(*by);",
+        "",
+    ),
+    broken(
+        (
+            "e20-a-deed-is-never-let-go",
+            "E-20",
+            "a deed that others set off is throttled, once it was taken for a fight",
+        ),
+        "fights.rs",
+        "if deed && !self.is_ours_to_blame(id) {",
+        "if false {",
+    ),
 ];

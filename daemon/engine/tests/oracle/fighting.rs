@@ -216,7 +216,11 @@ impl Books {
     }
 
     pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Party, repairs: u32) {
-        let known = |other: &VertexId| self.vertices.contains_key(other);
+        // Who has undone it so often has begun to for each time.
+        let known = |other: &VertexId| {
+            let begun = self.begun.get(other).is_some_and(|begun| *begun >= Meta::REVERSALS - 1);
+            self.vertices.contains_key(other) && begun
+        };
         let ours =
             if let Party::Ours(other) = &party { known(other) && *other != id } else { true };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -302,7 +306,9 @@ impl Books {
         for (id, vertex) in &self.vertices {
             match face.standing(*id) {
                 Some(Standing::Contended { next, .. }) => {
-                    if !vertex.is_possibly_fought() {
+                    // Nobody causes a tick.
+                    let ticks = vertex.declared.nature.check == Check::Events;
+                    if ticks || !vertex.is_possibly_fought() {
                         wrong.push(format!(
                             "{id} is shown as fought over and was not undone so often"
                         ));
