@@ -64,9 +64,14 @@ pub(crate) struct Fight {
     pub(crate) not_before: Tick,
     /// Quiet until then: it is over.
     pub(crate) calm_at: Tick,
+    /// Who undoes it, by the last reversals alone.
     pub(crate) party: Option<Party>,
     /// When it was last told of; nothing was told yet where there is none.
     pub(crate) told: Option<Tick>,
+    /// Who was told to undo it.
+    named: Option<Party>,
+    /// Whether another was told to than before: again not before a summary is due.
+    renamed: bool,
     /// Its events are not delivered: it is dirty, and they would say nothing new.
     deaf: bool,
 }
@@ -93,13 +98,26 @@ impl Fight {
         self.rounds.iter().rev().take(2).chain([&self.round])
     }
 
-    /// What is to be told of one that lasts, where it was not told for a while.
-    fn summary(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
-        let (since, told) = self.since.zip(self.told)?;
-        (told.after(SUMMARY) <= now).then(|| {
-            self.told = Some(now);
-            Notice::StillContended { vertex, repairs: self.repairs, since }
-        })
+    /// What is to be told: that it is a fight and with whom, that it is with another, or that it lasts.
+    fn news(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
+        let party = self.party.unwrap_or(Party::Unknown);
+        let late = self.told.is_none_or(|told| told.after(SUMMARY) <= now);
+        let (newly, is_renamed) = match self.named {
+            None | Some(Party::Unknown) => (self.named != Some(party), false),
+            // That it is not known any more is nothing to tell.
+            Some(before) => {
+                let other = before != party && party != Party::Unknown;
+                (other && (late || !self.renamed), other)
+            }
+        };
+        if newly {
+            self.renamed |= is_renamed;
+            (self.named, self.told) = (Some(party), Some(now));
+            return Some(Notice::Contended { vertex, party, repairs: self.repairs });
+        }
+        let since = self.since.filter(|_| late)?;
+        self.told = Some(now);
+        Some(Notice::StillContended { vertex, repairs: self.repairs, since })
     }
 
     /// Moves every moment that may be to come, for comparison of states (see `ranked`).
@@ -203,7 +221,10 @@ impl Engine {
         let mut lasts = None;
         if yields {
             fight.not_before = now.after(Meta::LONGEST_BACKOFF);
-            lasts = fight.summary(id, now);
+            if fight.round.foreign {
+                fight.party = Some(Party::Foreign);
+            }
+            lasts = fight.news(id, now);
         }
         self.out.push(Action::Deafen(id));
         if let Some(summary) = lasts {
@@ -327,16 +348,9 @@ impl Engine {
             return Vec::new();
         }
         fight.since.get_or_insert(now);
-        let (repairs, unknown) = (fight.repairs, fight.party.is_none());
-        fight.party = fight.party.or(party);
-        let mut notices = Vec::new();
-        if fight.told.is_none() || unknown && fight.party.is_some() {
-            fight.told = Some(now);
-            let party = fight.party.unwrap_or(Party::Unknown);
-            notices.push(Notice::Contended { vertex: id, party, repairs });
-        } else {
-            notices.extend(fight.summary(id, now));
-        }
+        // A deed that goes round no more is set off by others.
+        fight.party = party.or(deed.then_some(Party::Foreign));
+        let notices = fight.news(id, now).into_iter().collect();
         if deed && !self.is_ours_to_blame(id) {
             self.spare(id);
         } else {

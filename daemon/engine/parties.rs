@@ -69,15 +69,16 @@ impl Engine {
                 both
             });
         let ours = common.into_iter().flatten().find(|other| self.may_undo(*other, id));
-        // A deed goes round where nobody else has set it off.
-        let alone = || fight.judged().all(|round| !round.foreign);
-        if let Some(other) = ours.filter(|_| vertex.is_checkable() || alone()) {
+        // Who is heard while none of ours is writing is another. One event may come late; a deed goes round where not one does.
+        let others = fight.judged().filter(|round| round.foreign).count();
+        let alone = others <= usize::from(vertex.is_checkable());
+        if let Some(other) = ours.filter(|_| alone) {
             Some(Party::Ours(other))
         } else if !vertex.is_checkable() {
-            fight.judged().all(|round| round.own && !round.foreign).then_some(Party::Itself)
+            (alone && fight.judged().all(|round| round.own)).then_some(Party::Itself)
         } else if vertex.watch != Watch::Established {
             Some(Party::Unknown)
-        } else if fight.judged().any(|round| round.foreign) {
+        } else if others > 0 {
             Some(Party::Foreign)
         } else {
             // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who

@@ -5,7 +5,9 @@ use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
-use steadfast_engine::{Check, Class, Event, Meta, Outcome, Party, SlotClass, Standing, Verdict};
+use steadfast_engine::{
+    Check, Class, Event, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+};
 
 /// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
 #[test]
@@ -226,11 +228,7 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
 /// E-20: nobody can cause a tick, also where a command that it notifies, or another, is begun for each.
 #[test]
 fn e20_a_tick_is_no_fight() {
-    let tick = |nature: &mut steadfast_engine::Nature| {
-        (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
-    };
-    let shape = Shape::of(2).notify(0, 1).nature(0, tick).nature(1, tick);
-    let mut world = settled(&[shape]);
+    let mut world = settled(&[handler(handler(Shape::of(2).notify(0, 1), 0), 1)]);
     for _ in 0..Meta::REVERSALS * 4 {
         // It ticks while its handler runs, each time.
         world.steps(&[Step::Changed(v(0))]);
@@ -290,12 +288,7 @@ fn go_round(shape: Shape, sets_off: &[(u32, u32)]) -> (World, usize) {
 #[test]
 fn e20_deeds_that_set_each_other_off_are_bounded() {
     let three = || deed(deed(deed(Shape::of(3), 0), 1), 2);
-    let notified = || {
-        let handler = |nature: &mut steadfast_engine::Nature| {
-            (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
-        };
-        deed(Shape::of(3).notify(0, 1), 0).nature(1, handler)
-    };
+    let notified = || handler(deed(Shape::of(3).notify(0, 1), 0), 1);
     let ways: [(Shape, &[(u32, u32)], u32); 4] = [
         (three(), &[(0, 1), (1, 0)], 1),
         (three(), &[(0, 1), (1, 2), (2, 0)], 2),
@@ -315,10 +308,7 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
 /// for each event of others again as soon as one comes by itself.
 #[test]
 fn e20_a_deed_is_let_go_when_others_are_heard() {
-    let handler = |nature: &mut steadfast_engine::Nature| {
-        (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
-    };
-    let mut world = settled(&[deed(Shape::of(2).notify(0, 1), 0).nature(1, handler)]);
+    let mut world = settled(&[handler(deed(Shape::of(2).notify(0, 1), 0), 1)]);
     for _ in 0..=Meta::REVERSALS {
         world.steps(&[Step::Changed(v(0)), Step::Wait(ms(1000))]);
         repair(&mut world, 0);
@@ -334,5 +324,83 @@ fn e20_a_deed_is_let_go_when_others_are_heard() {
         repair(&mut world, 1);
     }
     assert_eq!(standing(&world, 0), Standing::Settled, "{}", world.log.join("\n"));
+    sound(&world);
+}
+
+/// A command that is done for refreshes alone.
+fn handler(shape: Shape, number: u32) -> Shape {
+    shape.nature(number, |nature| {
+        (nature.check, nature.slot) = (Check::Events, SlotClass::Command);
+    })
+}
+
+/// By whom the fights of a vertex were told to be, one after the other.
+fn named(world: &World) -> Vec<Party> {
+    let named = |notice: &Notice| match notice {
+        Notice::Contended { party, .. } => Some(*party),
+        _ => None,
+    };
+    world.told.iter().filter_map(named).collect()
+}
+
+/// E-20: who rewrites a file fifty times a second is at first taken for its handler, which is at it each time. He is named as soon as he
+/// is heard alone, and that is told once.
+#[test]
+fn e20_who_was_blamed_wrongly_is_so_no_more() {
+    let mut world = settled(&[handler(Shape::of(2).notify(0, 1), 1)]);
+    let over = world.now.after(MINUTE);
+    while world.now < over {
+        sound(&world);
+        world.steps(&[Step::Wait(ms(20))]);
+        world.step(&Step::Changed(v(0)));
+        if world.in_progress(v(0)).is_some() {
+            repair(&mut world, 0);
+        }
+        if world.in_progress(v(1)).is_some() {
+            repair(&mut world, 1);
+        }
+    }
+    assert_eq!(party(&world, 0), Some(Party::Foreign));
+    assert_eq!(named(&world), [Party::Ours(v(1)), Party::Foreign], "{}", world.log.join("\n"));
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Contended));
+}
+
+/// Undoes v0 by v1 where that is ours, else by nobody of ours, and lets it be repaired.
+fn undone_by(world: &mut World, ours: bool) {
+    world.steps(&[Step::Wait(ms(200))]);
+    if ours {
+        world.steps(&[Step::Changed(v(1))]);
+        begin(world, 1);
+    }
+    world.steps(&[Step::Changed(v(0))]);
+    if ours {
+        end(world, 1);
+    }
+    while world.in_progress(v(0)).is_none() {
+        sound(world);
+        world.steps(&[Step::Wait(ms(500))]);
+    }
+    repair(world, 0);
+}
+
+/// E-20: the party is who is suspected of all the last reversals, also where it was another before; and two that take turns are no line
+/// for each repair.
+#[test]
+fn e20_the_party_is_who_undoes_it_now() {
+    let mut world = fought(deed(Shape::of(2), 1), 0);
+    for _ in 0..Meta::REVERSALS {
+        undone_by(&mut world, true);
+    }
+    assert_eq!(party(&world, 0), Some(Party::Ours(v(1))));
+    assert_eq!(named(&world).last(), Some(&Party::Ours(v(1))));
+    undone_by(&mut world, true);
+    assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
+    let before = named(&world).len();
+    let began = world.now;
+    for turn in 0..Meta::REVERSALS * 6 {
+        undone_by(&mut world, turn / Meta::REVERSALS % 2 == 1);
+    }
+    let hours = (world.now.0 - began.0) as usize / 600_000_000_000;
+    assert!(named(&world).len() <= before + hours + 1, "{:?} in {hours}", named(&world));
     sound(&world);
 }

@@ -28,7 +28,7 @@ pub(super) const ALL: &[Breakage] = &[
             "a fight with one who gives way has no summary",
         ),
         "fights.rs",
-        "lasts = fight.summary(id, now);",
+        "lasts = fight.news(id, now);",
         "lasts = None;",
     ),
     broken(
@@ -130,5 +130,17 @@ pub(super) const ALL: &[Breakage] = &[
         "fights.rs",
         "if deed && !self.is_ours_to_blame(id) {",
         "if false {",
+    ),
+    broken(
+        ("e20-who-was-blamed-once", "E-20", "who was taken for the other party is it for ever"),
+        "fights.rs",
+        "fight.party = party.or(deed.then_some(Party::Foreign));",
+        "fight.party = fight.party.or(party);",
+    ),
+    broken(
+        ("e20-each-other-party-is-told", "E-20", "a fight with two is a line for each repair"),
+        "fights.rs",
+        "(other && (late || !self.renamed), other)",
+        "(other, other)",
     ),
 ];
