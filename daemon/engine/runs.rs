@@ -216,7 +216,6 @@ impl Engine {
         }
         let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
-        vertex.intended = changed && run.class == Class::Intentional;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
         let record =
             Record { owes: owes.clone(), paid, ..record(id, definition, &run, (outcome, stamp)) };
@@ -308,8 +307,12 @@ impl Engine {
         }
     }
 
-    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since.
-    fn debts(&self, id: VertexId, run: &Run) -> Vec<VertexId> {
+    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done for that
+    /// is of the class of this change, whatever is found later without one.
+    fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.intended = run.class == Class::Intentional;
+        }
         let mut owes = self.notified(id);
         owes.extend(
             run.owes.iter().filter(|child| self.vertex(**child).is_some_and(|v| !v.leaving)),
@@ -404,11 +407,12 @@ impl Engine {
     /// Outside of its window it is not as declared, and neither good nor bad.
     fn hold_for_window(&mut self, id: VertexId) {
         let Some(window) = self.vertex(id).and_then(|vertex| vertex.meta.window) else { return };
-        let Some(run) = self.release(id) else { return };
+        if self.release(id).is_none() {
+            return;
+        }
         let Some(vertex) = self.vertex_mut(id) else { return };
         let again = std::mem::replace(&mut vertex.phase, Phase::Held(Holding::Window(window)));
         debug_assert_eq!(again, Phase::Resting, "it has just been released");
-        vertex.intended = run.class == Class::Intentional;
         self.tell(Notice::Held(id, Holding::Window(window)));
     }
 

@@ -341,6 +341,9 @@ pub(crate) struct Books {
     pub(crate) repeated: Vec<Tick>,
     /// How many applies of each were begun. Not part of what a state is told by: it only grows, and forbids.
     pub(crate) begun: BTreeMap<VertexId, usize>,
+    /// Of which class the last change of each was; and of which ones anybody was heard, or a look was asked for. Not part of it, either.
+    pub(crate) changed_as: BTreeMap<VertexId, Class>,
+    pub(crate) stirred_up: BTreeSet<VertexId>,
     /// When something changed a vertex that may have been a repair.
     pub(crate) stirred: Vec<(Tick, VertexId)>,
     pub(crate) violations: Vec<String>,
@@ -393,6 +396,8 @@ impl Books {
             brake: Some(600),
             repeated: Vec::new(),
             begun: BTreeMap::new(),
+            changed_as: BTreeMap::new(),
+            stirred_up: BTreeSet::new(),
             stirred: Vec::new(),
             violations: Vec::new(),
         }

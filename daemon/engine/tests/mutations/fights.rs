@@ -143,4 +143,14 @@ pub(super) const ALL: &[Breakage] = &[
         "(other && (late || !self.renamed), other)",
         "(other, other)",
     ),
+    broken(
+        (
+            "e20-a-refresh-repairs",
+            "E-20",
+            "what follows from a change that was asked for is a repair",
+        ),
+        "runs.rs",
+        "vertex.intended = run.class == Class::Intentional;",
+        "vertex.intended = false;",
+    ),
 ];

@@ -5,6 +5,7 @@ use steadfast_engine::{Check, Event, Outcome, Pause, Poll, RunId, Verdict, Verte
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
+        self.stirs(event);
         match event {
             Event::Swap(swap) => {
                 if self.asked != Asked::Stopping {
@@ -314,6 +315,7 @@ impl Books {
     /// E-9: the children are owed, whatever the result.
     fn owe(&mut self, running: &Running) {
         let Some(intent) = &running.intent else { return };
+        self.changed_as.insert(intent.vertex, intent.class);
         let now = self.notified(intent.vertex);
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {
