@@ -202,6 +202,7 @@ impl Books {
             vertex.polled = false;
             vertex.braked = false;
             vertex.fight.listens = None;
+            vertex.until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);
