@@ -6,7 +6,7 @@ use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
 use steadfast_engine::{
-    Check, Class, Event, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+    Check, Class, Conflict, Event, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
 };
 
 /// E-20: a command without guard that writes its own watch file is not idempotent; it is the one that says so.
@@ -387,7 +387,8 @@ fn undone_by(world: &mut World, ours: bool) {
 /// for each repair.
 #[test]
 fn e20_the_party_is_who_undoes_it_now() {
-    let mut world = fought(deed(Shape::of(2), 1), 0);
+    let shape = Shape::of(2).meta(0, |meta| meta.on_conflict = Conflict::Win);
+    let mut world = fought(deed(shape, 1), 0);
     for _ in 0..Meta::REVERSALS {
         undone_by(&mut world, true);
     }
@@ -395,12 +396,10 @@ fn e20_the_party_is_who_undoes_it_now() {
     assert_eq!(named(&world).last(), Some(&Party::Ours(v(1))));
     undone_by(&mut world, true);
     assert_eq!(classes(&world, 0).last(), Some(&Class::NotIdempotent));
-    let before = named(&world).len();
-    let began = world.now;
+    let before = named(&world);
     for turn in 0..Meta::REVERSALS * 6 {
         undone_by(&mut world, turn / Meta::REVERSALS % 2 == 1);
     }
-    let hours = (world.now.0 - began.0) as usize / 600_000_000_000;
-    assert!(named(&world).len() <= before + hours + 1, "{:?} in {hours}", named(&world));
+    assert_eq!(named(&world), before, "the next line is a summary, minutes later");
     sound(&world);
 }
