@@ -43,8 +43,8 @@ impl Engine {
         applies || self.wrote_lately().any(|wrote| wrote.by == id)
     }
 
-    /// Who else of ours is applying now, or has just applied, in a run that it has begun since this vertex was repaired last: one run sets off one
-    /// reversal, however long it lasts.
+    /// Who else of ours is applying now, or has just applied, in a run that it has begun since this vertex was repaired last: one
+    /// run sets off one reversal, however long it lasts.
     pub(crate) fn writers(&self, id: VertexId) -> Vec<VertexId> {
         let since = self.fights.get(&id).map_or(Stamp::NEVER, |fight| fight.begun);
         let applying = self.in_flight.values().filter_map(|other| {

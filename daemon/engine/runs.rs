@@ -313,8 +313,8 @@ impl Engine {
         }
     }
 
-    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done for that
-    /// is of the class of this change, whatever is found later without one.
+    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done
+    /// for that is of the class of this change, whatever is found later without one.
     fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
         if let Some(vertex) = self.vertex_mut(id) {
             vertex.intended = run.class == Class::Intentional;

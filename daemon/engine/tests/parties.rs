@@ -208,7 +208,8 @@ fn beside_a_long_run(shape: Shape) -> World {
     world
 }
 
-/// E-20: a command that runs all the while undoes nothing again and again: it has begun once. A deed that others cause is no fight beside it.
+/// E-20: a command that runs all the while undoes nothing again and again: it has begun once. A deed that others cause is no fight
+/// beside it.
 #[test]
 fn e20_one_long_run_sets_off_nothing_again_and_again() {
     let world = beside_a_long_run(deed(Shape::of(2), 0));
@@ -304,8 +305,8 @@ fn e20_deeds_that_set_each_other_off_are_bounded() {
     }
 }
 
-/// E-20: a deed that was taken for one that goes round, for its handler is begun for each event and is at it when the next one comes, is done
-/// for each event of others again as soon as one comes by itself.
+/// E-20: a deed that was taken for one that goes round, for its handler is begun for each event and is at it when the next one comes, is
+/// done for each event of others again as soon as one comes by itself.
 #[test]
 fn e20_a_deed_is_let_go_when_others_are_heard() {
     let mut world = settled(&[handler(deed(Shape::of(2).notify(0, 1), 0), 1)]);

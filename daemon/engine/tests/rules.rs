@@ -109,8 +109,8 @@ fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
     sound(&world);
 }
 
-/// E-11: a check that fails below what would change is unknown until that one, also of what is not in noop itself; those after it go on. It is
-/// asked again as soon as that one is as declared: changed by others, found so by a look, or taken out of noop.
+/// E-11: a check that fails below what would change is unknown until that one, also of what is not in noop itself; those after it go on.
+/// It is asked again as soon as that one is as declared: changed by others, found so by a look, or taken out of noop.
 #[test]
 fn e11_what_cannot_be_told_below_noop_is_held_and_asked_again() {
     let shape = Shape::of(4).edge(0, 1).edge(1, 2).edge(1, 3);
