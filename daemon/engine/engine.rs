@@ -9,6 +9,7 @@ use crate::brake::Brake;
 use crate::event::Event;
 use crate::fights::Fight;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
+use crate::parties::Wrote;
 use crate::pause::{PauseState, StopState};
 use crate::queues::{Lane, Lanes, Semaphores};
 use crate::status::{Counts, Mode};
@@ -73,7 +74,9 @@ pub struct Engine {
     /// Vertices that were repaired lately, or are fought over (E-20).
     pub(crate) fights: BTreeMap<VertexId, Fight>,
     /// Who has applied lately, and when that ended.
-    pub(crate) wrote: VecDeque<(Tick, VertexId)>,
+    pub(crate) wrote: VecDeque<Wrote>,
+    /// What cannot be told before another is as declared (E-11): the other, and it.
+    pub(crate) untold: BTreeSet<(VertexId, VertexId)>,
     pub(crate) brake: Brake,
     /// The windows that are open.
     pub(crate) open: BTreeSet<WindowId>,
@@ -121,6 +124,7 @@ impl Engine {
             stop: None,
             fights: BTreeMap::new(),
             wrote: VecDeque::new(),
+            untold: BTreeSet::new(),
             brake: Brake::default(),
             open: BTreeSet::new(),
             parked: BTreeSet::new(),

@@ -6,21 +6,19 @@
 
 use crate::action::{Action, Class, Notice, Party};
 use crate::engine::Engine;
-use crate::ids::{Tick, VertexId};
+use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::{Check, Conflict, Meta, SlotClass};
 use crate::timers::Timer;
-use crate::vertex::{Causes, Phase, Place, Run, RunKind, Station, Vertex, Watch};
+use crate::vertex::{Causes, Phase, Place, Run, RunKind, Vertex, Watch};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long after an apply its events may still be under way.
-pub(crate) const ECHO: Duration = Duration::from_millis(100);
 /// How often a fight that lasts is told again, at most.
 pub(crate) const SUMMARY: Duration = Duration::from_mins(10);
 /// How many of ours may be suspected of one reversal.
-const SUSPECTS: usize = 4;
+pub(crate) const SUSPECTS: usize = 4;
 /// How many events that may be our own doing are looked into, for one repair.
-const ENOUGH: u8 = 8;
+const ENOUGH: u8 = 64;
 /// Causes that are no drift: what is declared has changed, or somebody of ours wants it.
 const ASKED: Causes = Causes::LOAD.and(Causes::OPERATOR).and(Causes::VALUE);
 
@@ -30,15 +28,22 @@ pub(crate) struct Round {
     /// Its end.
     pub(crate) at: Tick,
     /// The vertex itself was writing when it was undone, or had just written.
-    own: bool,
+    pub(crate) own: bool,
     /// An event came while none of ours was writing.
-    foreign: bool,
+    pub(crate) foreign: bool,
     /// An event came that is not its own doing, whoever else was writing.
-    heard: bool,
+    pub(crate) heard: bool,
     /// Who else of ours was writing.
-    suspects: Vec<VertexId>,
+    pub(crate) suspects: Vec<VertexId>,
     /// How many events were looked into.
     seen: u8,
+}
+
+impl Round {
+    /// Nothing more is to be learned from an event in it, or from a look: somebody else was heard, or of ours enough.
+    fn says_all(&self, heard: bool) -> bool {
+        self.foreign || self.seen >= ENOUGH && (self.heard || !heard)
+    }
 }
 
 /// The repairs of one vertex, and the fight they may be.
@@ -48,6 +53,8 @@ pub(crate) struct Fight {
     pub(crate) rounds: VecDeque<Round>,
     /// The round in progress: since the last repair.
     round: Round,
+    /// When the last repair was begun.
+    pub(crate) begun: Stamp,
     /// Since when it is recognised as a fight.
     pub(crate) since: Option<Tick>,
     /// Repairs in all of it.
@@ -57,9 +64,14 @@ pub(crate) struct Fight {
     pub(crate) not_before: Tick,
     /// Quiet until then: it is over.
     pub(crate) calm_at: Tick,
+    /// Who undoes it, by the last reversals alone.
     pub(crate) party: Option<Party>,
     /// When it was last told of; nothing was told yet where there is none.
     pub(crate) told: Option<Tick>,
+    /// Who was told to undo it.
+    named: Option<Party>,
+    /// Whether another was told to than before: again not before a summary is due.
+    renamed: bool,
     /// Its events are not delivered: it is dirty, and they would say nothing new.
     deaf: bool,
 }
@@ -77,17 +89,35 @@ impl Fight {
     }
 
     /// The reversals that a fight is judged by: what undid the first repair, to what undid the one before the last.
-    fn judged(&self) -> impl Iterator<Item = &Round> {
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &Round> {
         self.rounds.iter().skip(1)
     }
 
-    /// What is to be told of one that lasts, where it was not told for a while.
-    fn summary(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
-        let (since, told) = self.since.zip(self.told)?;
-        (told.after(SUMMARY) <= now).then(|| {
-            self.told = Some(now);
-            Notice::StillContended { vertex, repairs: self.repairs, since }
-        })
+    /// The last two, and the one in progress.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().rev().take(2).chain([&self.round])
+    }
+
+    /// What is to be told: that it is a fight and with whom, that it is with another, or that it lasts.
+    fn news(&mut self, vertex: VertexId, now: Tick) -> Option<Notice> {
+        let party = self.party.unwrap_or(Party::Unknown);
+        let late = self.told.is_none_or(|told| told.after(SUMMARY) <= now);
+        let (newly, is_renamed) = match self.named {
+            None | Some(Party::Unknown) => (self.named != Some(party), false),
+            // That it is not known any more is nothing to tell.
+            Some(before) => {
+                let other = before != party && party != Party::Unknown;
+                (other && (late || !self.renamed), other)
+            }
+        };
+        if newly {
+            self.renamed |= is_renamed;
+            (self.named, self.told) = (Some(party), Some(now));
+            return Some(Notice::Contended { vertex, party, repairs: self.repairs });
+        }
+        let since = self.since.filter(|_| late)?;
+        self.told = Some(now);
+        Some(Notice::StillContended { vertex, repairs: self.repairs, since })
     }
 
     /// Moves every moment that may be to come, for comparison of states (see `ranked`).
@@ -140,20 +170,19 @@ impl Engine {
 
     /// An event of a vertex, or a look at what may be our own doing: who of ours was writing then?
     pub(crate) fn witness(&mut self, id: VertexId, heard: bool) {
-        let Some(vertex) = self.vertex(id) else { return };
+        let Some(vertex) = self.vertex(id).filter(|v| v.nature.check != Check::Events) else {
+            // Nobody causes a tick.
+            return;
+        };
         let deed = !vertex.is_checkable();
-        let known = self.fights.get(&id).map(|fight| (fight.round.heard, fight.round.seen));
-        match known {
-            // There is no more to learn in this round.
-            Some((true, _)) => return self.turn_away(id, heard),
-            Some((false, seen)) if !heard && seen >= ENOUGH => return,
+        match self.fights.get(&id).map(|fight| fight.round.says_all(heard)) {
+            Some(true) => return self.turn_away(id, heard),
             None if !deed => return,
-            Some(_) | None => {}
+            Some(false) | None => {}
         }
-        let applies = vertex.run().is_some_and(|run| run.station == Station::Applying);
-        let own = applies || self.wrote_lately().any(|other| other == id);
-        let suspects = self.writers(id);
-        if known.is_none() && !own && suspects.is_empty() {
+        let (own, suspects) = (self.is_writing(id), self.writers(id));
+        let known = self.fights.contains_key(&id);
+        if !known && !own && suspects.is_empty() {
             return;
         }
         let round = &mut self.fights.entry(id).or_default().round;
@@ -177,11 +206,14 @@ impl Engine {
             // A look says nothing of whether anybody has touched it.
             return;
         }
+        let command = vertex.nature.slot == SlotClass::Command;
         let waits = vertex.run().is_none() && vertex.watch == Watch::Established;
         let later = self.held_back(id).is_some() || matches!(vertex.phase, Phase::Delayed(_));
         let waits = waits && vertex.causes.any() && later;
         let Some(fight) = self.fights.get_mut(&id).filter(|f| waits && !f.deaf) else { return };
-        if !(fight.round.heard || yields || fight.party.is_some()) {
+        // What is no command, and was undone while none of ours was writing, was undone by somebody else.
+        let told = fight.party.is_some() && !command && fight.round.suspects.is_empty();
+        if !(fight.round.says_all(true) || yields || told) {
             return;
         }
         fight.deaf = true;
@@ -189,7 +221,10 @@ impl Engine {
         let mut lasts = None;
         if yields {
             fight.not_before = now.after(Meta::LONGEST_BACKOFF);
-            lasts = fight.summary(id, now);
+            if fight.round.foreign {
+                fight.party = Some(Party::Foreign);
+            }
+            lasts = fight.news(id, now);
         }
         self.out.push(Action::Deafen(id));
         if let Some(summary) = lasts {
@@ -205,36 +240,6 @@ impl Engine {
         {
             self.out.push(Action::Listen(id));
         }
-    }
-
-    /// Those of ours that have just applied: their events may still come.
-    fn wrote_lately(&self) -> impl Iterator<Item = VertexId> + '_ {
-        let recent = self.wrote.iter().rev().take_while(|(at, _)| at.after(ECHO) > self.now);
-        recent.map(|(_, other)| *other)
-    }
-
-    /// Who else of ours is applying now, or has just applied.
-    fn writers(&self, id: VertexId) -> Vec<VertexId> {
-        let applies = |other: &VertexId| {
-            let run = self.vertex(*other).and_then(Vertex::run);
-            run.is_some_and(|run| run.station == Station::Applying)
-        };
-        let applying = self.in_flight.values().copied().filter(applies);
-        let mut all: Vec<VertexId> = applying.chain(self.wrote_lately()).collect();
-        all.retain(|other| *other != id);
-        all.sort_unstable();
-        all.dedup();
-        all.truncate(SUSPECTS);
-        all
-    }
-
-    /// An apply has ended: its events may still come.
-    pub(crate) fn note_write(&mut self, id: VertexId) {
-        while self.wrote.front().is_some_and(|(at, _)| at.after(ECHO) <= self.now) {
-            self.wrote.pop_front();
-        }
-        self.wrote.retain(|(_, other)| *other != id);
-        self.wrote.push_back((self.now, id));
     }
 
     /// What sort of change a run is about to make.
@@ -283,7 +288,8 @@ impl Engine {
         // What was never right is tried again by its failures (E-10), but for each event at once.
         let drifts = vertex.done || vertex.failing && run.causes.has(Causes::EVENT);
         let drifts = drifts && !run.refresh && !run.causes.has(ASKED) && !self.one_shot;
-        run.kind == RunKind::Process && drifts && (vertex.is_checkable() || ours())
+        let counts = vertex.is_checkable() || vertex.contended || ours();
+        run.kind == RunKind::Process && drifts && counts
     }
 
     /// A run has applied something, or found all right. Answers what is to be told.
@@ -292,7 +298,7 @@ impl Engine {
         let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
         if repair {
             self.count_repair(id);
-            return self.book_round(id);
+            return self.book_round(id, run.begun);
         }
         if !vertex.is_checkable() && changed {
             // It was asked for, or another has caused it: nothing goes round.
@@ -322,9 +328,10 @@ impl Engine {
     }
 
     /// One more repair: recognises the fight, or lets the next one wait longer.
-    fn book_round(&mut self, id: VertexId) -> Vec<Notice> {
+    fn book_round(&mut self, id: VertexId, begun: Option<Stamp>) -> Vec<Notice> {
         let now = self.now;
         let fight = self.fights.entry(id).or_default();
+        fight.begun = begun.unwrap_or(fight.begun);
         let mut round = std::mem::take(&mut fight.round);
         round.at = now;
         fight.rounds.push_back(round);
@@ -341,55 +348,36 @@ impl Engine {
             return Vec::new();
         }
         fight.since.get_or_insert(now);
-        let (repairs, unknown) = (fight.repairs, fight.party.is_none());
-        fight.party = fight.party.or(party);
-        let mut notices = Vec::new();
-        if fight.told.is_none() || unknown && fight.party.is_some() {
-            fight.told = Some(now);
-            let party = fight.party.unwrap_or(Party::Unknown);
-            notices.push(Notice::Contended { vertex: id, party, repairs });
+        // A deed that goes round no more is set off by others.
+        fight.party = party.or(deed.then_some(Party::Foreign));
+        let notices = fight.news(id, now).into_iter().collect();
+        if deed && !self.is_ours_to_blame(id) {
+            self.spare(id);
         } else {
-            notices.extend(fight.summary(id, now));
+            self.wait_longer(id);
         }
-        self.wait_longer(id);
         notices
     }
 
-    /// Who undoes it, where that can be told by now.
-    fn party(&self, id: VertexId) -> Option<Party> {
-        let (vertex, fight) = self.vertex(id).zip(self.fights.get(&id))?;
-        let common =
-            fight.judged().map(|round| round.suspects.clone()).reduce(|mut both, other| {
-                both.retain(|suspect| other.contains(suspect));
-                both
-            });
-        let ours = common.into_iter().flatten().find(|other| self.suspects_back(*other, id));
-        if let Some(other) = ours {
-            Some(Party::Ours(other))
-        } else if !vertex.is_checkable() {
-            fight.judged().all(|round| round.own).then_some(Party::Itself)
-        } else if vertex.watch != Watch::Established {
-            Some(Party::Unknown)
-        } else if fight.judged().any(|round| round.foreign) {
-            Some(Party::Foreign)
-        } else {
-            // It moved at once and nobody was heard while it waited: a command whose check is never content, or somebody who
-            // answers each repair, as another daemon does. What is no command is made as it is checked.
-            let heard = fight.rounds.back().is_some_and(|round| round.heard);
-            let itself = !heard && vertex.nature.slot == SlotClass::Command;
-            let party = if itself { Party::Itself } else { Party::Foreign };
-            fight.since.map(|_| party)
-        }
+    /// The last time a deed was set off by nobody but ours.
+    fn is_ours_to_blame(&self, id: VertexId) -> bool {
+        let last = self.fights.get(&id).and_then(|fight| fight.rounds.back());
+        last.is_some_and(|round| self.is_by_ours(id, round))
     }
 
-    /// A command may write what nobody watches for it; it and another that undo each other are seen at each other's writes. What is no
-    /// command writes what it claims and nothing else: that it was busy at the same time says nothing.
-    fn suspects_back(&self, other: VertexId, id: VertexId) -> bool {
-        let is_command = |id| self.vertex(id).is_some_and(|v| v.nature.slot == SlotClass::Command);
-        let mutual = self.fights.get(&other).is_some_and(|fight| {
-            fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
-        });
-        is_command(other) || mutual && is_command(id)
+    /// A deed that somebody else sets off is done as ever; where that was so each time lately, nothing goes round any more.
+    fn spare(&mut self, id: VertexId) {
+        let now = self.now;
+        let goes_round = |fight: &Fight| fight.judged().any(|round| self.is_by_ours(id, round));
+        if !self.fights.get(&id).is_some_and(goes_round) {
+            self.end_fight(id);
+            return;
+        }
+        if let Some(fight) = self.fights.get_mut(&id) {
+            fight.doublings = 0;
+            fight.not_before = now;
+        }
+        self.calm_after(id, Meta::REVERSAL_WINDOW);
     }
 
     fn wait_longer(&mut self, id: VertexId) {
@@ -411,9 +399,14 @@ impl Engine {
             scatter(u64::from(id.0) ^ definition ^ u64::from(fight.repairs)) % quarter.max(1);
         let jitter = if conflict == Conflict::Win { 0 } else { jitter };
         fight.not_before = now.after(wait.saturating_sub(Duration::from_nanos(jitter)));
-        let before = fight.calm_at;
-        let calm_at = now.after(wait.max(Meta::REVERSAL_WINDOW) + Duration::from_nanos(1));
-        fight.calm_at = calm_at;
+        self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));
+    }
+
+    /// It is over after a quiet longer than that.
+    fn calm_after(&mut self, id: VertexId, quiet: Duration) {
+        let calm_at = self.now.after(quiet + Duration::from_nanos(1));
+        let Some(fight) = self.fights.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut fight.calm_at, calm_at);
         self.timers.clear(before, id, Timer::Calm);
         self.timers.set(calm_at, id, Timer::Calm);
         self.touch(id);

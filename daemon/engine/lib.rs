@@ -22,6 +22,7 @@ mod fights;
 mod grant;
 mod pace;
 mod parked;
+mod parties;
 mod pause;
 mod planned;
 mod queues;

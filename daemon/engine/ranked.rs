@@ -2,9 +2,10 @@
 
 use crate::brake::MINUTE;
 use crate::engine::Engine;
-use crate::fights::{ECHO, SUMMARY};
+use crate::fights::SUMMARY;
 use crate::ids::{RunId, Stamp, Tick};
 use crate::meta::Meta;
+use crate::parties::{ECHO, Wrote};
 use crate::vertex::{Phase, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,6 +17,9 @@ impl Engine {
     pub fn ranked(&self) -> Self {
         let mut same = self.clone();
         same.purge_lanes();
+        same.forget_what_is_told();
+        let now = same.now;
+        same.wrote.retain(|wrote| wrote.at.after(ECHO) > now);
         let mut stamps = BTreeSet::from([Stamp::NEVER, same.stamp]);
         same.each_stamp(&mut |stamp| {
             stamps.insert(*stamp);
@@ -25,7 +29,6 @@ impl Engine {
         same.each_stamp(&mut |stamp| *stamp = rank.get(stamp).copied().unwrap_or(*stamp));
         same.stamp = rank.get(&same.stamp).copied().unwrap_or(same.stamp);
         same.rank_numbers();
-        let now = same.now;
         same.shift_past(now);
         same.shift_time(|at| Tick(at.0.saturating_sub(now.0)));
         same
@@ -61,7 +64,16 @@ impl Engine {
             if let Phase::Running(run) = &mut vertex.phase {
                 f(&mut run.stamp);
                 f(&mut run.pays);
+                if let Some(begun) = &mut run.begun {
+                    f(begun);
+                }
             }
+        }
+        for fight in self.fights.values_mut() {
+            f(&mut fight.begun);
+        }
+        for wrote in &mut self.wrote {
+            f(&mut wrote.begun);
         }
     }
 
@@ -119,9 +131,9 @@ impl Engine {
         for fight in self.fights.values_mut() {
             fight.map_past(within(window), within(SUMMARY));
         }
-        self.wrote.retain(|(at, _)| at.after(ECHO) > now);
         let age = within(ECHO);
-        let mut wrote: Vec<_> = self.wrote.drain(..).map(|(at, id)| (age(at), id)).collect();
+        let mut wrote: Vec<_> =
+            self.wrote.drain(..).map(|wrote| Wrote { at: age(wrote.at), ..wrote }).collect();
         wrote.sort_unstable();
         self.wrote = wrote.into();
         self.brake.map_past(within(MINUTE));

@@ -105,11 +105,9 @@ impl Engine {
     }
 
     fn unknown(&mut self, id: VertexId) {
-        let Some(vertex) = self.vertex(id) else { return };
-        let Some(run) = vertex.run().map(|r| r.id) else { return };
-        if vertex.meta.noop
-            && let Some(above) = self.would_change_above(id)
-        {
+        let Some(run) = self.vertex(id).and_then(Vertex::run).map(|r| r.id) else { return };
+        if let Some(above) = self.would_change_above(id) {
+            self.untold.insert((above, id));
             self.hold(id, Holding::UnknownUntil(above));
             self.suppose_perhaps(id);
             return;
@@ -124,9 +122,16 @@ impl Engine {
     fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
         self.release(id);
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
+        if self.can_be_told(id, verdict, held) {
+            self.mark(id, Causes::LOOK);
+            return;
+        }
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
-            (Verdict::Same, held) if held.is_none() || !owed => self.calm_down(id),
+            (Verdict::Same, held) if held.is_none() || !owed => {
+                self.calm_down(id);
+                self.ask_those_below(id);
+            }
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
                     vertex.phase = Phase::Held(holding);
@@ -216,7 +221,6 @@ impl Engine {
         }
         let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
-        vertex.intended = changed && run.class == Class::Intentional;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
         let record =
             Record { owes: owes.clone(), paid, ..record(id, definition, &run, (outcome, stamp)) };
@@ -236,6 +240,7 @@ impl Engine {
         if changed {
             self.encourage_children(id);
         }
+        self.ask_those_below(id);
     }
 
     /// A run has failed: what it may have changed is owed all the same (E-9).
@@ -308,8 +313,12 @@ impl Engine {
         }
     }
 
-    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since.
-    fn debts(&self, id: VertexId, run: &Run) -> Vec<VertexId> {
+    /// Who is owed a refresh by a run that changed something: those its intent names, and those that have joined since. What is done
+    /// for that is of the class of this change, whatever is found later without one.
+    fn debts(&mut self, id: VertexId, run: &Run) -> Vec<VertexId> {
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.intended = run.class == Class::Intentional;
+        }
         let mut owes = self.notified(id);
         owes.extend(
             run.owes.iter().filter(|child| self.vertex(**child).is_some_and(|v| !v.leaving)),
@@ -404,11 +413,12 @@ impl Engine {
     /// Outside of its window it is not as declared, and neither good nor bad.
     fn hold_for_window(&mut self, id: VertexId) {
         let Some(window) = self.vertex(id).and_then(|vertex| vertex.meta.window) else { return };
-        let Some(run) = self.release(id) else { return };
+        if self.release(id).is_none() {
+            return;
+        }
         let Some(vertex) = self.vertex_mut(id) else { return };
         let again = std::mem::replace(&mut vertex.phase, Phase::Held(Holding::Window(window)));
         debug_assert_eq!(again, Phase::Resting, "it has just been released");
-        vertex.intended = run.class == Class::Intentional;
         self.tell(Notice::Held(id, Holding::Window(window)));
     }
 

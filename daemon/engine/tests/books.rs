@@ -139,6 +139,10 @@ pub(crate) struct Vertex {
     /// A value came then, and no run that started later has been well.
     pub(crate) received: Option<When>,
     pub(crate) fight: Fight,
+    /// It was told to be unknown until that one is as declared, and has not been started since.
+    pub(crate) until: Option<VertexId>,
+    /// Its check has failed in this turn, and certainly below one that would change.
+    pub(crate) until_above: bool,
     /// A fight or the brake holds it back, as shown after the turn before and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
     /// It was found to have moved, and the brake was on: it waits for its end.
@@ -203,6 +207,8 @@ impl Vertex {
             done: false,
             received: None,
             fight: Fight::default(),
+            until: None,
+            until_above: false,
             put_off: (None, None),
             braked: false,
             queued: false,
@@ -339,6 +345,11 @@ pub(crate) struct Books {
     pub(crate) brake: Option<u32>,
     /// When each certain repair was that was not the first in a minute.
     pub(crate) repeated: Vec<Tick>,
+    /// How many applies of each were begun. Not part of what a state is told by: it only grows, and forbids.
+    pub(crate) begun: BTreeMap<VertexId, usize>,
+    /// Of which class the last change of each was; and of which ones anybody was heard, or a look was asked for. Not part of it, either.
+    pub(crate) changed_as: BTreeMap<VertexId, Class>,
+    pub(crate) stirred_up: BTreeSet<VertexId>,
     /// When something changed a vertex that may have been a repair.
     pub(crate) stirred: Vec<(Tick, VertexId)>,
     pub(crate) violations: Vec<String>,
@@ -390,6 +401,9 @@ impl Books {
             braked: None,
             brake: Some(600),
             repeated: Vec::new(),
+            begun: BTreeMap::new(),
+            changed_as: BTreeMap::new(),
+            stirred_up: BTreeSet::new(),
             stirred: Vec::new(),
             violations: Vec::new(),
         }

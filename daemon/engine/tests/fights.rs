@@ -6,7 +6,7 @@ use crate::step::Step;
 use crate::world::World;
 use std::time::Duration;
 use steadfast_engine::{
-    Action, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+    Action, Check, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
 };
 
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -125,6 +125,28 @@ fn e20_each_change_has_its_class() {
     expected.extend(corrective);
     expected.extend([Class::Contended, Class::Intentional]);
     assert_eq!(classes(&world, 0), expected);
+    sound(&world);
+}
+
+/// E-20: a refresh is of the class of what was changed last, also where that was looked at again before.
+#[test]
+fn e20_a_refresh_is_of_the_class_of_its_cause() {
+    let shape = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
+    let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+    let looked_at_again = |world: &mut World| {
+        repair(world, 0);
+        world.steps(&[Step::Changed(v(0))]);
+        check(world, 0, Verdict::Same);
+        repair(world, 1);
+    };
+    looked_at_again(&mut world);
+    undo(&mut world, 0);
+    looked_at_again(&mut world);
+    for number in [0, 1] {
+        assert_eq!(classes(&world, number), [Class::Intentional, Class::Corrective]);
+    }
     sound(&world);
 }
 

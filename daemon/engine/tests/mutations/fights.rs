@@ -28,7 +28,7 @@ pub(super) const ALL: &[Breakage] = &[
             "a fight with one who gives way has no summary",
         ),
         "fights.rs",
-        "lasts = fight.summary(id, now);",
+        "lasts = fight.news(id, now);",
         "lasts = None;",
     ),
     broken(
@@ -92,5 +92,65 @@ pub(super) const ALL: &[Breakage] = &[
         "runs.rs",
         "run.remade = true;",
         "run.causes.add(Causes::VALUE);",
+    ),
+    broken(
+        ("e20-a-tick-is-a-fight", "E-20", "a timer is throttled by the handler that it notifies"),
+        "fights.rs",
+        "self.vertex(id).filter(|v| v.nature.check != Check::Events)",
+        "self.vertex(id)",
+    ),
+    broken(
+        (
+            "e20-one-long-run-sets-off-each",
+            "E-20",
+            "a command that runs all the while is blamed for each reversal",
+        ),
+        "parties.rs",
+        "*begun > since && *other != id",
+        "*begun >= Stamp::NEVER && *other != id",
+    ),
+    broken(
+        ("e20-a-chain-is-a-fight", "E-20", "a command that another sets off is throttled"),
+        "parties.rs",
+        "return self.is_set_off_by(other, id);",
+        "return true;",
+    ),
+    broken(
+        ("e20-a-loop-of-three-goes-on", "E-20", "commands that go round over others are not seen"),
+        "parties.rs",
+        "next.push(*by);",
+        "",
+    ),
+    broken(
+        (
+            "e20-a-deed-is-never-let-go",
+            "E-20",
+            "a deed that others set off is throttled, once it was taken for a fight",
+        ),
+        "fights.rs",
+        "if deed && !self.is_ours_to_blame(id) {",
+        "if false {",
+    ),
+    broken(
+        ("e20-who-was-blamed-once", "E-20", "who was taken for the other party is it for ever"),
+        "fights.rs",
+        "fight.party = party.or(deed.then_some(Party::Foreign));",
+        "fight.party = fight.party.or(party);",
+    ),
+    broken(
+        ("e20-each-other-party-is-told", "E-20", "a fight with two is a line for each repair"),
+        "fights.rs",
+        "(other && (late || !self.renamed), other)",
+        "(other, other)",
+    ),
+    broken(
+        (
+            "e20-a-refresh-repairs",
+            "E-20",
+            "what follows from a change that was asked for is a repair",
+        ),
+        "runs.rs",
+        "vertex.intended = run.class == Class::Intentional;",
+        "vertex.intended = false;",
     ),
 ];

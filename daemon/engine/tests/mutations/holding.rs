@@ -18,8 +18,8 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-calm-too-soon", "E-20", "a fight is over when its wait is"),
         "fights.rs",
-        "let calm_at = now.after(wait.max(Meta::REVERSAL_WINDOW) + Duration::from_nanos(1));",
-        "let calm_at = now.after(wait + Duration::from_nanos(1));",
+        "self.calm_after(id, wait.max(Meta::REVERSAL_WINDOW));",
+        "self.calm_after(id, wait);",
     ),
     broken(
         (

@@ -202,6 +202,7 @@ impl Books {
             vertex.polled = false;
             vertex.braked = false;
             vertex.fight.listens = None;
+            vertex.until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);
@@ -279,6 +280,7 @@ impl Books {
     }
 
     fn apply(&mut self, event: &Event, run: RunId, id: VertexId) {
+        *self.begun.entry(id).or_default() += 1;
         let right = *event == Event::Begun(run)
             && self.running_mut(run).is_some_and(|running| {
                 let once = !running.applying && running.cancelled.is_none();

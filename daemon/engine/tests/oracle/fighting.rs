@@ -5,8 +5,8 @@ use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
 use steadfast_engine::{
-    Check, Class, Conflict, Event, Intent, Meta, Notice, Outcome, Party, Standing, Tick, VertexId,
-    WindowId,
+    Check, Class, Conflict, Event, Intent, Meta, Notice, Outcome, Party, Poll, Standing, Tick,
+    VertexId, WindowId,
 };
 
 impl Vertex {
@@ -130,6 +130,23 @@ impl Books {
         }
     }
 
+    /// Somebody was heard at it, or may have been at it.
+    pub(super) fn stirs(&mut self, event: &Event) {
+        if let Event::Changed(id) | Event::Suspect(id) | Event::Look(id) = event {
+            self.stirred_up.insert(*id);
+        }
+    }
+
+    /// It is done for the changes of those that notify it and for nothing else, and all of these were asked for.
+    fn follows(&self, id: VertexId) -> bool {
+        let Some(vertex) = self.vertices.get(&id) else { return false };
+        let alone = !self.stirred_up.contains(&id) && vertex.declared.meta.poll == Poll::Never;
+        let by = self.edges.iter().filter(|(_, to, notify)| *to == id && *notify);
+        let mut classes = by.filter_map(|(by, ..)| self.changed_as.get(by)).peekable();
+        let refresh = vertex.running.as_ref().is_some_and(|run| run.saw.is_some());
+        alone && refresh && classes.peek().is_some() && classes.all(|c| *c == Class::Intentional)
+    }
+
     /// The class of a change, its window, and the brake.
     pub(super) fn may_change(&mut self, intent: &Intent) {
         let id = intent.vertex;
@@ -154,6 +171,7 @@ impl Books {
                 !repairs && vertex.done && !asked && state && !remade,
                 "repairs drift and is called intentional",
             ),
+            (repairs && self.follows(id), "follows from what was asked for and is called a repair"),
             (repairs && remade, "was undone by nobody and is called a repair"),
             (
                 fights && !vertex.is_possibly_fought(),
@@ -186,6 +204,8 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let was_done = vertex.done;
         vertex.done |= sure;
+        self.asks_those_below(id, sure);
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if outcome != Outcome::Changed {
             return;
         }
@@ -216,7 +236,11 @@ impl Books {
     }
 
     pub(super) fn hears_of_fight(&mut self, id: VertexId, party: Party, repairs: u32) {
-        let known = |other: &VertexId| self.vertices.contains_key(other);
+        // Who has undone it so often has begun to for each time.
+        let known = |other: &VertexId| {
+            let begun = self.begun.get(other).is_some_and(|begun| *begun >= Meta::REVERSALS - 1);
+            self.vertices.contains_key(other) && begun
+        };
         let ours =
             if let Party::Ours(other) = &party { known(other) && *other != id } else { true };
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -302,7 +326,9 @@ impl Books {
         for (id, vertex) in &self.vertices {
             match face.standing(*id) {
                 Some(Standing::Contended { next, .. }) => {
-                    if !vertex.is_possibly_fought() {
+                    // Nobody causes a tick.
+                    let ticks = vertex.declared.nature.check == Check::Events;
+                    if ticks || !vertex.is_possibly_fought() {
                         wrong.push(format!(
                             "{id} is shown as fought over and was not undone so often"
                         ));

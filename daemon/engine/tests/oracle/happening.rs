@@ -5,6 +5,7 @@ use steadfast_engine::{Check, Event, Outcome, Pause, Poll, RunId, Verdict, Verte
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
+        self.stirs(event);
         match event {
             Event::Swap(swap) => {
                 if self.asked != Asked::Stopping {
@@ -162,6 +163,11 @@ impl Books {
             if matches!(vertex.phase, Phase::Held | Phase::Shut) {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
+                if vertex.until.is_some() {
+                    vertex.may(clock);
+                    self.back_poke(id);
+                }
+                self.asks_those_below(id, false);
             } else if running.cancelled.is_some() {
                 vertex.may(clock);
                 self.back_poke(id);
@@ -186,6 +192,8 @@ impl Books {
             vertex.owed_unsure |= vertex.owed.is_some();
             vertex.may(clock);
         }
+        let (perhaps, surely) = self.would_change_above(id);
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let shut = vertex.declared.meta.window.is_some_and(|window| !self.open.contains(&window));
         match verdict {
             Verdict::Same => {
@@ -206,7 +214,9 @@ impl Books {
             Verdict::Differs if shut => vertex.is_shut_out(&running),
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
-                if running.noop {
+                if running.noop || perhaps {
+                    vertex.refill(false);
+                    vertex.until_above = surely;
                     vertex.phase = Phase::JustFailed {
                         run: running.run,
                         was_failed: running.was_failed,
@@ -314,6 +324,7 @@ impl Books {
     /// E-9: the children are owed, whatever the result.
     fn owe(&mut self, running: &Running) {
         let Some(intent) = &running.intent else { return };
+        self.changed_as.insert(intent.vertex, intent.class);
         let now = self.notified(intent.vertex);
         for child in now.iter().filter(|child| !intent.owes.contains(child)) {
             if let Some(vertex) = self.vertices.get_mut(child) {

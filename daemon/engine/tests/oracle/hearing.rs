@@ -191,6 +191,9 @@ impl Books {
         if !operator {
             vertex.phase = phase;
         }
+        if let Holding::UnknownUntil(above) = holding {
+            (vertex.until, vertex.until_above) = (Some(above), false);
+        }
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
         }

@@ -1,7 +1,7 @@
 //! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
 
-use crate::books::{Books, Cause, Phase, Running, Vertex};
-use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
+use crate::books::{Books, Cause, Need, Phase, Running, Vertex};
+use crate::invariants::{E4_VALUE, E11_NOOP, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
 use steadfast_engine::{Holding, Notice, RunId, Standing, Tick, VertexId};
@@ -157,5 +157,50 @@ impl Vertex {
     pub(super) fn is_shut_out(&mut self, running: &Running) {
         self.takes_value(running);
         self.phase = Phase::Shut;
+    }
+}
+
+impl Books {
+    /// E-11: some ancestor perhaps, and certainly, rests in what it would change.
+    pub(super) fn would_change_above(&self, id: VertexId) -> (bool, bool) {
+        let above = self.vertices.get(&id).into_iter().flat_map(|vertex| &vertex.ancestors);
+        let (mut perhaps, mut surely) = (false, false);
+        for vertex in above.filter_map(|a| self.vertices.get(a)) {
+            perhaps |= matches!(vertex.phase, Phase::Held | Phase::Unsure);
+            surely |= vertex.phase == Phase::Held
+                && vertex.declared.meta.noop
+                && vertex.need == Need::No
+                && vertex.running.is_none()
+                && vertex.owed.is_none();
+        }
+        (perhaps, surely)
+    }
+
+    /// That one is as declared: what could not be told before it is asked again.
+    pub(super) fn asks_those_below(&mut self, until: VertexId, sure: bool) {
+        let clock = self.clock;
+        for id in self.order.clone() {
+            let Some(vertex) = self.vertices.get_mut(&id).filter(|v| v.until == Some(until)) else {
+                continue;
+            };
+            if sure && vertex.phase == Phase::Held {
+                vertex.must(clock, None);
+            } else {
+                vertex.may(clock);
+            }
+            self.back_poke(id);
+        }
+    }
+
+    /// E-11: nothing is unknown until one that is as declared.
+    pub(crate) fn what_can_be_told_is(&mut self, face: &impl Face) {
+        for id in self.order.clone() {
+            let Some(Standing::Held(Holding::UnknownUntil(until))) = face.standing(id) else {
+                continue;
+            };
+            if face.standing(until).is_none_or(|standing| standing == Standing::Settled) {
+                self.broken(E11_NOOP, &format!("{id} is unknown until {until}, which is settled"));
+            }
+        }
     }
 }

@@ -183,6 +183,9 @@ impl Books {
             vertex.budget = (0, new.retry.unwrap_or(u32::MAX).max(vertex.budget.1));
         }
         vertex.asked |= old != *new;
+        if vertex.until.is_some() {
+            vertex.may(self.clock);
+        }
         if operator || old.on_conflict != new.on_conflict || new.noop {
             vertex.forget_fight();
         }
