@@ -349,7 +349,7 @@ impl Engine {
         }
         fight.since.get_or_insert(now);
         // A deed that goes round no more is set off by others.
-        fight.party = party.or(deed.then_some(Party::Foreign));
+        fight.party = party.or_else(|| deed.then_some(Party::Foreign));
         let notices = fight.news(id, now).into_iter().collect();
         if deed && !self.is_ours_to_blame(id) {
             self.spare(id);

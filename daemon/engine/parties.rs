@@ -2,7 +2,7 @@
 
 use crate::action::Party;
 use crate::engine::Engine;
-use crate::fights::{Round, SUSPECTS};
+use crate::fights::{Fight, Round, SUSPECTS};
 use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::SlotClass;
 use crate::vertex::{Run, Station, Vertex, Watch};
@@ -114,7 +114,7 @@ impl Engine {
     fn is_set_off_by(&self, other: VertexId, id: VertexId) -> bool {
         let (mut seen, mut next) = (BTreeSet::from([other]), vec![other]);
         while let Some(at) = next.pop() {
-            let rounds = self.fights.get(&at).into_iter().flat_map(|fight| fight.latest());
+            let rounds = self.fights.get(&at).into_iter().flat_map(Fight::latest);
             let suspects = rounds.flat_map(|round| &round.suspects);
             for by in self.topology.parents(at).iter().chain(suspects) {
                 if *by == id {

@@ -134,7 +134,7 @@ pub(super) const ALL: &[Breakage] = &[
     broken(
         ("e20-who-was-blamed-once", "E-20", "who was taken for the other party is it for ever"),
         "fights.rs",
-        "fight.party = party.or(deed.then_some(Party::Foreign));",
+        "fight.party = party.or_else(|| deed.then_some(Party::Foreign));",
         "fight.party = fight.party.or(party);",
     ),
     broken(

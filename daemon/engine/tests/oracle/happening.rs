@@ -192,7 +192,7 @@ impl Books {
             vertex.owed_unsure |= vertex.owed.is_some();
             vertex.may(clock);
         }
-        let (perhaps, surely) = self.would_change_above(id);
+        let above = self.would_change_above(id);
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let shut = vertex.declared.meta.window.is_some_and(|window| !self.open.contains(&window));
         match verdict {
@@ -214,22 +214,8 @@ impl Books {
             Verdict::Differs if shut => vertex.is_shut_out(&running),
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
-                if running.noop || perhaps {
-                    vertex.refill(false);
-                    vertex.until_above = surely;
-                    vertex.phase = Phase::JustFailed {
-                        run: running.run,
-                        was_failed: running.was_failed,
-                        maybe_good: true,
-                    };
-                    vertex.good.1 = running.start;
-                    vertex.failures += 1;
-                    vertex.backoff_sure = false;
-                    self.back_poke(id);
-                } else {
-                    vertex.fails(&running, stopping);
-                    self.back_poke(id);
-                }
+                vertex.cannot_tell(&running, above, stopping);
+                self.back_poke(id);
                 self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
             }
         }
@@ -480,7 +466,7 @@ impl Vertex {
     }
 
     /// What follows, the engine says in this turn. `lenient`: it may say nothing.
-    fn fails(&mut self, running: &Running, lenient: bool) {
+    pub(super) fn fails(&mut self, running: &Running, lenient: bool) {
         self.failures += 1;
         let was_failed = running.was_failed;
         self.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: lenient };

@@ -154,6 +154,23 @@ impl Vertex {
         self.received = self.received.filter(|since| *since >= running.start);
     }
 
+    /// Its check has failed. Below one that would change, perhaps or surely, it is unknown until that one.
+    pub(super) fn cannot_tell(&mut self, running: &Running, above: (bool, bool), stopping: bool) {
+        let (perhaps, surely) = above;
+        // One that was taken out of noop meanwhile is run again instead.
+        self.until_above = surely && running.noop == self.declared.meta.noop;
+        if !running.noop && !perhaps {
+            self.fails(running, stopping);
+            return;
+        }
+        self.refill(false);
+        let (run, was_failed) = (running.run, running.was_failed);
+        self.phase = Phase::JustFailed { run, was_failed, maybe_good: true };
+        self.good.1 = running.start;
+        self.failures += 1;
+        self.backoff_sure = false;
+    }
+
     pub(super) fn is_shut_out(&mut self, running: &Running) {
         self.takes_value(running);
         self.phase = Phase::Shut;
