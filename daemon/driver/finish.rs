@@ -10,9 +10,9 @@ impl Driver {
         let loaded = self.recalled.is_none();
         let is_stopped = self.engine.mode() == Mode::Stopped && self.undoing.is_over();
         let is_at_rest =
-            self.engine.is_at_rest() && !self.foresight.is_asked() && self.rotated.is_over();
+            self.engine.is_at_rest() && !self.foresight.is_asked() && self.is_done_with_secrets();
         let ends = is_stopped || (self.settings.one_shot && loaded && is_at_rest);
-        ends && self.is_swept_by().is_none() && !self.rotated.is_awaited()
+        ends && self.is_swept_by().is_none()
     }
 
     /// Closes what must end well, and tells how all stands.

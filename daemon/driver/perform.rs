@@ -30,7 +30,7 @@ impl Driver {
                 self.forget(id, &Recall::default());
             }
             self.values.index(&self.table);
-            self.ask_secrets_of_all();
+            self.read_secrets_of_all();
             self.tell_parked(false);
             self.discard_replaced();
         }

@@ -16,6 +16,7 @@ impl Driver {
                 && entry.resource.nature().on_interrupt == OnInterrupt::Skip
                 && entry.resource.nature().repeat != Repeat::State
             {
+                self.rotated.skipped.insert(id);
                 keeper.other(Entry::End {
                     identity: Arc::clone(&entry.identity),
                     definition: entry.definition,

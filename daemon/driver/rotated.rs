@@ -1,68 +1,74 @@
 //! Deeds whose secrets may be others by now. Of a deed nothing can be seen but its record, so nobody would find that what it was given is not
-//! what there is any more: its secrets are asked for after a load, when their files move, and when events of them were lost. Where they are
+//! what there is any more: its secrets are read after a load, when their files move, and when events of them were lost. Where they are
 //! others than those of its last good run, told by their hashes, it is made of something else. Whoever has a state is looked at instead.
+//!
+//! What a command supplies may be another one each time it is asked: a deed with such a secret is not asked.
 
 use super::settle::Settling;
 use super::values::secrets;
 use super::{Driver, Input};
 use crate::config::Vertex;
-use std::collections::BTreeSet;
+use crate::store::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_engine::{Event, Mode, VertexId};
+use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
 use steadfast_resources::host::Supply;
-use steadfast_resources::{Made, Seat};
+use steadfast_resources::{Made, Received, Seat, Trouble};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a stop waits for commands that supply secrets and were told to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A file system that hangs is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whose secrets are to be asked for, and are being.
+/// When it is tried again to read what could not be read.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// So many are read at once.
+const AT_ONCE: usize = 8;
+
+/// Whose secrets are to be read, and are being.
 #[derive(Debug, Default)]
 pub(super) struct Rotated {
     /// Whose files move just now.
     pub(super) settling: Settling,
-    /// Asked for when they do not run: what runs takes them as they are.
+    /// Read when they do not run: what runs takes them as they are.
     wanted: BTreeSet<VertexId>,
     asked: BTreeSet<VertexId>,
-    /// Those who ask are to end.
-    cancel: CancellationToken,
-    /// Until when a stop waits for them.
-    until: Option<Instant>,
+    /// Could not be read: when that is tried again.
+    again: BTreeMap<VertexId, Instant>,
+    /// What somebody was told last that it is made of: once is enough, whatever came of it.
+    told: BTreeMap<VertexId, Vec<Received>>,
+    /// Those that were cut off and are taken as done: with what there is now.
+    pub(super) skipped: BTreeSet<VertexId>,
 }
 
 impl Rotated {
-    /// Whether nothing more will come of it.
-    pub(super) fn is_over(&self) -> bool {
-        self.wanted.is_empty() && self.asked.is_empty()
-    }
-
-    /// Whether an end waits for those who were told to end.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.left().is_some()
-    }
-
     /// When something of it is due.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.settling.due().into_iter().chain(self.left()).min()
+        self.settling.due().into_iter().chain(self.again.values().copied()).min()
     }
 
-    fn left(&self) -> Option<Instant> {
-        self.until.filter(|until| !self.asked.is_empty() && *until > Instant::now())
+    /// It runs, and takes its secrets as they are.
+    pub(super) fn runs(&mut self, id: VertexId) {
+        self.wanted.remove(&id);
+        self.asked.remove(&id);
+        self.again.remove(&id);
+        self.skipped.remove(&id);
     }
 
     pub(super) fn forget(&mut self, id: VertexId) {
+        self.runs(id);
         self.settling.forget(id);
-        self.wanted.remove(&id);
+        self.told.remove(&id);
     }
 }
 
 impl Driver {
     /// A graph runs: all of its deeds are asked.
-    pub(super) fn ask_secrets_of_all(&mut self) {
+    pub(super) fn read_secrets_of_all(&mut self) {
         for id in self.table.receivers() {
-            if self.is_deed(id) && self.takes(id, |_| true) {
+            if self.may_be_rotated(id) {
                 self.rotated.wanted.insert(id);
             }
         }
@@ -70,58 +76,78 @@ impl Driver {
 
     /// Events of the file of a secret may have been lost.
     pub(super) fn suspect_secrets(&mut self, id: VertexId) {
-        if self.is_deed(id) && self.takes(id, |supply| matches!(supply, Supply::File(_))) {
+        if self.may_be_rotated(id) {
             self.rotated.wanted.insert(id);
         }
     }
 
-    /// Whether such a secret goes into this.
-    fn takes(&self, id: VertexId, such: impl Fn(&Supply) -> bool) -> bool {
+    /// Whether this is a deed that takes secrets, all of which stand somewhere.
+    fn may_be_rotated(&self, id: VertexId) -> bool {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
-        recipe.is_some_and(|recipe| secrets(recipe).any(such))
+        let stands = |supply: &Supply| !matches!(supply, Supply::Command(_));
+        let takes = recipe
+            .is_some_and(|recipe| secrets(recipe).next().is_some() && secrets(recipe).all(stands));
+        takes && self.is_deed(id)
+    }
+
+    /// Whether none is read, and none can be now.
+    pub(super) fn is_done_with_secrets(&self) -> bool {
+        self.rotated.asked.is_empty() && self.free_to_read().is_empty()
+    }
+
+    /// What is paused by itself is left alone.
+    fn free_to_read(&self) -> Vec<VertexId> {
+        let rotated = &self.rotated;
+        if rotated.wanted.is_empty() {
+            return Vec::new();
+        }
+        let live: BTreeSet<VertexId> = self.runs.0.values().map(|live| live.vertex).collect();
+        let is_free = |id: &VertexId| {
+            !live.contains(id) && !rotated.asked.contains(id) && !self.is_parked(*id)
+        };
+        rotated.wanted.iter().copied().filter(is_free).collect()
     }
 
     /// What is due of it.
     pub(super) fn tend_rotated(&mut self, now: Instant) {
+        let settled = self.rotated.settling.take(now);
         if matches!(self.engine.mode(), Mode::Stopping | Mode::Stopped) {
-            self.rotated.cancel.cancel();
-            self.rotated.until.get_or_insert(now + PATIENCE);
             return;
         }
         // Whoever writes one anew has it empty for a moment.
-        for id in self.rotated.settling.take(now) {
-            if self.is_deed(id) {
+        for id in settled {
+            if self.may_be_rotated(id) {
                 self.rotated.wanted.insert(id);
             } else {
                 self.turn(Event::Changed(id));
             }
         }
+        let again = self.rotated.again.extract_if(.., |_, at| *at <= now);
+        let again: Vec<VertexId> = again.map(|(id, _)| id).collect();
+        self.rotated.wanted.extend(again);
         // Paused is at rest: nothing is started.
-        if self.rotated.wanted.is_empty() || self.engine.mode() != Mode::Running {
-            return;
-        }
-        let live: BTreeSet<VertexId> = self.runs.0.values().map(|live| live.vertex).collect();
-        let rotated = &mut self.rotated;
-        let is_free = |id: &VertexId| !live.contains(id) && !rotated.asked.contains(id);
-        let free: Vec<VertexId> = rotated.wanted.extract_if(.., |id| is_free(id)).collect();
-        for id in free {
-            self.ask_secrets(id);
+        if self.engine.mode() == Mode::Running {
+            let free = AT_ONCE.saturating_sub(self.rotated.asked.len());
+            for id in self.free_to_read().into_iter().take(free) {
+                self.rotated.wanted.remove(&id);
+                self.read_secrets(id);
+            }
         }
     }
 
-    fn ask_secrets(&mut self, id: VertexId) {
+    fn read_secrets(&mut self, id: VertexId) {
         let Some(Vertex { identity, recipe: Some(recipe), .. }) = self.table.get(id) else {
             return;
         };
         // Where something else is missing as well, it is told to who runs it.
         let Ok(meal) = self.values.meal(identity, recipe) else { return };
         let (identity, host) = (Arc::clone(identity), self.host.clone());
-        let (cancel, presence) = (self.rotated.cancel.clone(), Arc::clone(&self.presence));
         self.rotated.asked.insert(id);
         let work = async move {
-            let made = meal.make(&host, &cancel).await;
-            drop(presence);
-            Input::Rotated(id, identity, made)
+            let cancel = CancellationToken::new();
+            let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
+            let late = |_elapsed| Err(Trouble::new("its secrets cannot be read: that takes long"));
+            Input::Rotated(id, identity, made.unwrap_or_else(late))
         };
         self.hands.run(Seat::Command, false, Box::pin(work));
     }
@@ -131,23 +157,43 @@ impl Driver {
         &mut self,
         id: VertexId,
         identity: &Arc<str>,
-        made: Result<Made, steadfast_resources::Trouble>,
+        made: Result<Made, Trouble>,
     ) {
-        self.rotated.asked.remove(&id);
-        if self.table.get(id).is_none_or(|entry| entry.identity != *identity) {
+        let is_same = self.table.get(id).is_some_and(|entry| entry.identity == *identity);
+        // What has begun to run meanwhile takes them itself.
+        if !self.rotated.asked.remove(&id) || !is_same {
             return;
         }
-        if self.runs.0.values().any(|live| live.vertex == id) {
-            // It may have taken these.
-            self.rotated.wanted.insert(id);
-            return;
-        }
-        match made {
-            Ok(made) if self.values.is_remade(identity, &made) => self.turn(Event::Received(id)),
-            Ok(_) => {}
+        let made = match made {
+            Ok(made) => made,
             Err(trouble) => {
                 tracing::warn!(%identity, %trouble, "whether its secrets were rotated is not known");
+                if !self.settings.one_shot {
+                    self.rotated.again.insert(id, Instant::now() + AGAIN);
+                }
+                return;
             }
+        };
+        if self.rotated.skipped.remove(&id) {
+            self.take_as_given(id, identity, &made);
+        }
+        let waits = self.standing(id) == Some(Standing::Held(Holding::Operator));
+        let is_told = self.rotated.told.get(&id) == Some(&made.received);
+        if waits || is_told || !self.values.is_remade(identity, &made) {
+            tracing::debug!(event = "unrotated", %identity, "its secrets are no news to it");
+            return;
+        }
+        self.rotated.told.insert(id, made.received);
+        self.turn(Event::Received(id));
+    }
+
+    /// What was cut off and is taken as done was given what there is.
+    fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &Made) {
+        let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
+        let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };
+        let hashes = self.values.note_taken(identity, origins, made);
+        if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
+            keeper.other(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
         }
     }
 }

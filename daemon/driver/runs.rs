@@ -125,6 +125,7 @@ impl Driver {
         let seat_and_count = (seat, live.parts.len());
         let made = Arc::clone(&live.made);
         self.runs.0.insert(start.run, live);
+        self.rotated.runs(start.vertex);
         if is_missing {
             return;
         }

@@ -173,7 +173,7 @@ impl Reader {
     pub fn last_runs(&self, most: u64) -> Result<Vec<Listed>, HistoryError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM entry
-             WHERE run IN (SELECT DISTINCT run FROM entry ORDER BY run DESC LIMIT ?1)"
+             WHERE run IN (SELECT run FROM entry GROUP BY run ORDER BY max(number) DESC LIMIT ?1)"
         );
         self.list(&sql, params![most])
     }

@@ -310,7 +310,12 @@ impl Clerk {
             let reason = "undone by command".to_owned();
             let limit = Some(Duration::from_secs(seconds));
             let names = vec![resource.clone()];
-            self.order(names, |names, to| Question::Park { names, limit, reason, to }).await?;
+            let park = |names, to| Question::Park { names, limit, reason, to };
+            if let Err(late) = self.order(names, park).await {
+                // It may hold, and nothing was undone for it.
+                self.unpark(resource, before.as_ref()).await;
+                return Err(late);
+            }
         }
         let put_back = async {
             if before.is_some() {
@@ -322,12 +327,18 @@ impl Clerk {
         match put_back.await {
             Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),
             Err(refused) => {
-                // It was not paused by somebody before: then it goes on.
-                if before.is_some_and(|before| before.status.pause.is_none()) {
-                    self.order(vec![resource], Question::Unpark).await?;
-                }
+                self.unpark(resource, before.as_ref()).await;
                 Err(refused)
             }
+        }
+    }
+
+    /// What was paused for an undo that was none goes on, unless it was paused by somebody before.
+    async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
+        if before.is_some_and(|before| before.status.pause.is_none())
+            && let Err(why) = self.order(vec![resource], Question::Unpark).await
+        {
+            tracing::warn!(?why, "what was paused for an undo stays so");
         }
     }
 

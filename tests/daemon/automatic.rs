@@ -57,7 +57,7 @@ fn every_sort_of_edge_is_made_and_explained() {
 #[test]
 fn a_command_is_found_from_where_it_runs() {
     let host = Host::with(
-        r#"graph: g
+        r"graph: g
 resources:
   exec:
   - {name: own, cmd: ./bin/own, cwd: $DIR/site}
@@ -65,7 +65,7 @@ resources:
   - {name: path, cmd: own, cwd: $DIR/site}
   file:
   - {name: own, path: $DIR/site/bin/own, content: x, mode: 0755}
-"#,
+",
     );
     let shown = host.ask(&["graph"]);
     for name in ["own", "shell"] {

@@ -96,24 +96,34 @@ fn deed(supply: &str) -> Host {
     host
 }
 
-/// a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash of it, wherever it comes
-/// from; where only its file was touched, nothing was.
+/// a deed has no state that one could look at: that its secret was rotated while nothing ran is told by the hash of it; where only its file
+/// was touched, nothing was.
 #[test]
 fn a_deed_is_done_again_for_a_secret_that_was_rotated_meanwhile() {
-    for supply in ["{file: secret}", "{command: [/bin/cat, $DIR/secret]}"] {
-        let host = deed(supply);
-        host.apply().exits(0).prints("changed exec[deed]");
-        host.write("secret", "s0");
-        host.apply().exits(0).prints_nothing_of("changed exec");
-        assert_eq!(host.read("done"), "s0 ", "{supply}");
-        host.write("secret", "s1");
-        host.plan().exits(0).prints("~ exec[deed]");
-        let again = host.apply();
-        again.exits(0).prints("changed exec[deed]");
-        assert!(!again.stdout.contains("corrective"), "{again}");
-        host.apply().exits(0).prints_nothing_of("changed exec");
-        assert_eq!(host.read("done"), "s0 s1 ", "{supply}");
+    let host = deed("{file: secret}");
+    host.apply().exits(0).prints("changed exec[deed]");
+    host.write("secret", "s0");
+    host.apply().exits(0).prints_nothing_of("changed exec");
+    assert_eq!(host.read("done"), "s0 ");
+    host.write("secret", "s1");
+    host.plan().exits(0).prints("~ exec[deed]");
+    let again = host.apply();
+    again.exits(0).prints("changed exec[deed]");
+    assert!(!again.stdout.contains("corrective"), "{again}");
+    host.apply().exits(0).prints_nothing_of("changed exec");
+    assert_eq!(host.read("done"), "s0 s1 ");
+}
+
+/// F-17: what a command supplies may be another one each time: a deed is not done again for that.
+#[test]
+fn a_deed_is_done_once_for_what_a_command_supplies() {
+    let host = deed("{command: [/bin/cat, /proc/sys/kernel/random/uuid]}");
+    for _ in 0..3 {
+        host.apply().exits(0);
     }
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("done").split_whitespace().count(), 1);
 }
 
 /// a daemon finds it at its start, and hears of it while it runs; it is not done again where somebody has touched the file.
@@ -122,19 +132,46 @@ fn a_daemon_does_a_deed_once_for_each_secret() {
     let host = deed("{file: secret}");
     host.apply().exits(0);
     host.write("secret", "s1");
-    let daemon = host.run(&["--sweep", "0"]);
-    host.wait_until("found at the start", || host.read("done") == "s0 s1 ");
+    let daemon = host.run_telling_starts(&["--sweep", "0"]);
+    let mut all = "s0 s1 ".to_owned();
+    host.wait_until("found at the start", || host.read("done") == all);
     daemon.wait_for("converged");
     for number in 2..=4 {
-        // The one is written over, the other is put in its place; in between it is only touched.
+        let before = daemon.count("unrotated");
         host.write("secret", format!("s{}", number - 1));
+        host.wait_until("it was only touched", || daemon.count("unrotated") > before);
+        assert_eq!(host.read("done"), all);
         let new = format!("s{number}");
         if number == 3 {
             host.write("new", &new).chmod("new", 0o600).rename("new", "secret");
         } else {
             host.write("secret", &new);
         }
-        host.wait_until("heard", || host.read("done").ends_with(&format!("{new} ")));
+        all.push_str(&format!("{new} "));
+        host.wait_until("heard", || host.read("done") == all);
     }
-    assert_eq!(host.read("done"), "s0 s1 s2 s3 s4 ");
+}
+
+/// B-9: what was cut off and is to be asked for is not done for a secret that was rotated, and what is skipped is not either.
+#[test]
+fn a_policy_for_what_was_cut_off_holds_for_a_rotated_secret() {
+    for policy in ["ask", "skip"] {
+        let graph = DEED
+            .replace("SUPPLY", "{file: secret}")
+            .replace("    cmd: /bin/sh", &format!("    on_interrupt: {policy}\n    cmd: /bin/sh"));
+        let waits = ">> $DIR/done; while [ -e $DIR/wait ]; do sleep 0.02; done'";
+        let host = Host::with(&graph.replace(">> $DIR/done'", waits));
+        host.write("secret", "s0").chmod("secret", 0o600);
+        host.apply().exits(0);
+        host.write("secret", "s1").write("wait", "");
+        let daemon = host.run(&[]);
+        host.wait_until("it runs", || host.read("done") == "s0 s1 ");
+        daemon.kill_with_children();
+        host.remove("wait");
+        for _ in 0..2 {
+            let daemon = host.run_telling_starts(&[]);
+            host.wait_until("its secrets were read", || daemon.count("unrotated") > 0);
+            assert_eq!(host.read("done"), "s0 s1 ", "{policy}");
+        }
+    }
 }

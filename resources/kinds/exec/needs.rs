@@ -14,7 +14,7 @@ impl Exec {
             let programs = program.into_iter().chain(words::read_by_a_shell(&command.argv));
             // What is looked for in PATH is nobody's in the graph; from where it runs a path leads on.
             let programs = programs.filter(|it| it.contains('/') && !it.contains(".."));
-            let from = command.cwd.as_deref().unwrap_or(Path::new("/"));
+            let from = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
             let places = programs.map(|program| from.join(program));
             needs.extend(places.map(|place| Need::path(place, "it holds the command")));
             needs.extend(command.cwd.iter().map(|path| Need::path(path, "it runs there")));
