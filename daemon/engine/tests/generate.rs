@@ -199,7 +199,8 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
         0..62 => completion(tape, world)?,
         62..73 => Step::Changed(tape.pick(&ids)?),
         73..75 => Step::Suspect(tape.pick(&ids)?),
-        75..78 => Step::Look(tape.pick(&ids)?),
+        75 | 76 => Step::Look(tape.pick(&ids)?),
+        77 => Step::Remade(tape.pick(&checked(world))?),
         78..80 => Step::Redo(tape.pick(&ids)?),
         80..82 => Step::Received(tape.pick(&ids)?),
         82..86 => Step::Wake,
@@ -221,9 +222,16 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
     })
 }
 
+/// Whose check is in progress.
+fn checked(world: &World) -> Vec<VertexId> {
+    let checks = world.runs.values().filter(|run| run.station == Station::Check);
+    checks.map(|run| run.start.vertex).collect()
+}
+
 /// What an adversary does: waits until the repair is over, and undoes it.
 fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
     match world.in_progress(victim) {
+        Some((_, run)) if run.station == Station::Check && tape.chance(20) => Step::Remade(victim),
         Some((_, run)) if run.station == Station::Check => Step::Checked(victim, Verdict::Differs),
         Some((_, run)) if run.station == Station::Apply => Step::Ended(victim, Outcome::Changed),
         Some(_) => Step::Commit,

@@ -49,6 +49,8 @@ pub(crate) const E19_GROUPS: &str = "E-19: a group acts for all its members: who
 pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
     often and shown; its neighbours and children go on; it ends when it is quiet";
 
+pub(crate) const E20_REMADE: &str = "E-20: a change of what is made of something else is intentional, and that is all: it counts \
+    for fights and the brake, and says nothing of other runs";
 pub(crate) const E20_NEIGHBOURS: &str = "E-20: who is put off and was right once holds up nobody";
 pub(crate) const E20_BRAKE: &str = "E-20: when repairs are undone all over, the brake stops what nobody asked for, \
     not sooner and not later, and lets go by itself";

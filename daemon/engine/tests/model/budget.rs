@@ -24,6 +24,8 @@ pub(super) struct Budget {
     pub(super) toggles: u8,
     /// Values that are received.
     pub(super) values: u8,
+    /// Runs that are made of something else than the last good one.
+    pub(super) remakes: u8,
     /// Suspicions: a source that lost events.
     pub(super) suspects: u8,
     /// Watches that are lost once they stood, and stand again.
@@ -66,6 +68,7 @@ impl Budget {
         swaps: 0,
         toggles: 0,
         values: 0,
+        remakes: 0,
         suspects: 0,
         losses: 0,
         redos: 0,
@@ -109,6 +112,7 @@ impl Budget {
             Step::Crash { .. } => (self.crashes, self.turns) = (self.crashes - 1, self.turns - 1),
             Step::Window { .. } => self.toggles -= 1,
             Step::Received(_) => self.values -= 1,
+            Step::Remade(_) => self.remakes -= 1,
             Step::Suspect(_) => self.suspects -= 1,
             // None is left where watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),

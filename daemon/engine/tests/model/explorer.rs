@@ -7,7 +7,7 @@ use super::graph_of_states::Steps;
 use super::grouping::Grouping;
 use super::sights::{self, Sights};
 use super::waiting::{is_at_rest, is_tick_next, is_waiting_for_time, next_tick};
-use super::{happening, hashing, rules};
+use super::{happening, hashing, remaking, rules};
 use crate::generate::HOURS;
 use crate::schedule::Schedule;
 use crate::shape::ms;
@@ -206,6 +206,7 @@ impl Model for Explorer {
             completions(state, actions);
             foreign(state, actions);
             happening::offer(state, actions);
+            remaking::offer(state, actions);
             turns(state, actions);
             time(state, actions);
         }
@@ -238,6 +239,8 @@ impl Model for Explorer {
             let restarted = state.left.crashes < self.first.left.crashes;
             sights::turn(&state.world, &step, restarted, &mut sights);
             happening::see(&state.world, &step, &next.world, &mut sights);
+            let spent = next.left.remakes < self.first.left.remakes;
+            remaking::see(&state.world, &step, &next.world, spent, &mut sights);
         }
         if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
             self.see(sights::OWING);

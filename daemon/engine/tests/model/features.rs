@@ -50,6 +50,8 @@ pub(super) enum Feature {
     Group,
     /// A value comes that it receives.
     Value,
+    /// A run is made of something else than the last good one.
+    Remade,
     /// A source has lost events.
     Suspect,
     /// A watch is lost once it stood, and stands again.
@@ -96,14 +98,15 @@ pub(super) const HOLDING: [Feature; 8] = [
     Feature::Value,
 ];
 
-/// What others do to single vertices, and what happens seldom (`happening.rs`).
-pub(super) const HAPPENING: [Feature; 6] = [
+/// What others do to single vertices, and what happens seldom (`happening.rs`, `remaking.rs`).
+pub(super) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
     Feature::Redo,
     Feature::Park,
     Feature::Refusal,
     Feature::Lapse,
+    Feature::Remade,
 ];
 
 /// What is explored in one go: the first graph, and the one that a swap gives, if any.
@@ -167,7 +170,7 @@ impl Feature {
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
             Self::Suspect | Self::Loss | Self::Redo => false,
-            Self::Park | Self::Refusal | Self::Lapse => false,
+            Self::Park | Self::Refusal | Self::Lapse | Self::Remade => false,
         }
     }
 
@@ -213,7 +216,7 @@ impl Feature {
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
             Self::Suspect | Self::Loss | Self::Redo => shape,
-            Self::Park | Self::Refusal | Self::Lapse => shape,
+            Self::Park | Self::Refusal | Self::Lapse | Self::Remade => shape,
         }
     }
 
@@ -254,6 +257,7 @@ impl Feature {
             Self::Window => Budget { toggles: 2, ..budget },
             Self::Realize | Self::Group => Budget { swaps: 1, ..budget },
             Self::Value => Budget { values: 1, ..budget },
+            Self::Remade => Budget { remakes: 1, ..budget },
             Self::Suspect => Budget { suspects: 1, ..budget },
             Self::Loss => Budget { losses: 2, ..budget },
             Self::Redo => Budget { redos: 1, ..budget },

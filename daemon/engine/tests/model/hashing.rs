@@ -33,6 +33,7 @@ pub(super) fn number(state: &State) -> u64 {
     (world.stopped, &world.open, &world.deaf).hash(&mut hasher);
     hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
     hash_books(&world.oracle.books, &mut hasher);
+    world.twin.hash(&mut hasher);
     if left.lapses && left.crashes > 0 {
         hash_pause(world, &mut hasher);
     }
