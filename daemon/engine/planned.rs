@@ -13,6 +13,10 @@ impl Engine {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
             if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
+                if self.one_shot {
+                    // No sweep comes by who has failed; and whom a cause waits for in vain, that cannot be doubted, either.
+                    self.attempt(child);
+                }
                 self.mark(child, Causes::SUPPOSED);
             }
         }

@@ -33,6 +33,8 @@ pub(crate) const E9_REFRESH: &str = "E-9: what is owed is recorded before the ap
 pub(crate) const E10_FAILURE: &str = "E-10: retries after the delay up to the budget, then failed; \
     nothing shortens a delay";
 pub(crate) const E11_NOOP: &str = "E-11: noop checks once for each cause and rests";
+pub(crate) const E11_DOUBT: &str = "E-11: what a plan doubts is unknown until the other, or is asked again: never settled, \
+    failed, or known to change";
 pub(crate) const E12_LIMIT: &str = "E-12: every start takes a token";
 pub(crate) const E13_POLL: &str = "E-13: a tick every interval";
 pub(crate) const E14_SEMAPHORE: &str = "E-14: holders and lower tickets stay below the count";
@@ -76,6 +78,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.neighbours_go_on(face);
         books.windows_are_heeded(face);
         books.values_are_taken(face);
+        books.doubts_are_heeded(event, actions, face);
         books.back_pokes_came(face);
         books.queues_are_left(face);
         if !timer_due {

@@ -22,6 +22,7 @@ mod happening;
 mod hashing;
 mod holding;
 mod larger;
+mod planning;
 mod remaking;
 mod rules;
 mod semaphores;

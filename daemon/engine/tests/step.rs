@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Received(VertexId),
     /// Its run in progress, which is checked, is made of something else than the last good one.
     Remade(VertexId),
+    /// In a plan: what was found of it is worth nothing before the other is changed.
+    Doubt { vertex: VertexId, until: VertexId },
     /// Its source lost events.
     Suspect(VertexId),
     /// A sweep comes by.

@@ -148,6 +148,9 @@ impl World {
                 Some(run) => self.deliver(Event::Remade(run)),
                 None => false,
             },
+            Step::Doubt { vertex, until } => {
+                self.known(vertex) && self.deliver(Event::Doubt { vertex, until })
+            }
             Step::Suspect(id) => self.known(id) && self.deliver(Event::Suspect(id)),
             Step::Look(id) => self.known(id) && self.deliver(Event::Look(id)),
             Step::Redo(id) => self.known(id) && self.deliver(Event::Redo(id)),
