@@ -13,10 +13,6 @@ impl Engine {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
             if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
-                if self.one_shot {
-                    // No sweep comes by who has failed; and whom a cause waits for in vain, that cannot be doubted, either.
-                    self.attempt(child);
-                }
                 self.mark(child, Causes::SUPPOSED);
             }
         }
@@ -48,7 +44,7 @@ impl Engine {
     }
 
     /// In a plan: what was found of a vertex at rest is known no more before the other is changed. So it is with those that it would
-    /// refresh, which are asked again.
+    /// refresh, and with whose check has failed below it: they are asked again.
     pub(crate) fn doubt(&mut self, id: VertexId, until: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let is_told = !vertex.causes.any()
@@ -68,6 +64,11 @@ impl Engine {
         self.touch(id);
         self.diverge(id);
         self.tell(Notice::Held(id, holding));
+        if self.counts.failed > 0 {
+            for below in self.all_after(id) {
+                self.attempt(below);
+            }
+        }
         self.suppose_perhaps(id);
     }
 

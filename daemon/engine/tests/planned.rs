@@ -74,10 +74,16 @@ fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
     assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
 }
 
-/// E-11: who could not be checked, and would be refreshed by what is in doubt, is asked again: it can be told no more that it failed.
+/// E-11: who could not be checked below what is in doubt, refreshed by it or not, is asked again: it can be told no more that it failed.
 #[test]
-fn e11_what_failed_is_asked_again_where_it_may_be_refreshed() {
-    let shape = Shape::of(3).notify(1, 2).all(|meta| (meta.noop, meta.planned) = (true, true));
+fn e11_who_failed_below_a_doubt_is_asked_again() {
+    for shape in [Shape::of(3).notify(1, 2), Shape::of(3).edge(1, 2)] {
+        is_asked_again(&shape);
+    }
+}
+
+fn is_asked_again(shape: &Shape) {
+    let shape = shape.clone().all(|meta| (meta.noop, meta.planned) = (true, true));
     let mut engine = Engine::new(Slots::default(), true);
     let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
     let mut starts = starts(&engine.handle(Tick(1), Event::Swap(swap)));

@@ -14,6 +14,18 @@ impl Books {
         if vertex.declared.meta.noop && rests && !is_asked {
             vertex.phase = Phase::Unsure;
         }
+        for below in self.failed_below(id) {
+            let clock = self.clock;
+            if let Some(vertex) = self.vertices.get_mut(&below) {
+                vertex.may(clock);
+            }
+            self.back_poke(below);
+        }
+    }
+
+    fn failed_below(&self, id: VertexId) -> Vec<VertexId> {
+        let all = self.vertices.iter().filter(|(_, vertex)| vertex.phase == Phase::Failed);
+        all.filter(|(_, vertex)| vertex.ancestors.contains(&id)).map(|(id, _)| *id).collect()
     }
 
     /// It is held as unknown until the other, or is asked again.
@@ -42,6 +54,13 @@ impl Books {
         };
         if !right {
             let detail = format!("{id} is in doubt until {until} and stands as {standing:?}");
+            self.broken(E11_DOUBT, &detail);
+        }
+        let failed = |id: &VertexId| face.standing(*id) == Some(Standing::Failed);
+        if let Some(below) =
+            self.failed_below(id).into_iter().find(|below| is_told && failed(below))
+        {
+            let detail = format!("{below} has failed below {id}, which is in doubt, and still has");
             self.broken(E11_DOUBT, &detail);
         }
     }
