@@ -38,7 +38,9 @@ impl Twin {
     ) {
         let Some(twin) = &self.engine else { return };
         let mut wrong = Vec::new();
-        if actions.len() != others.len() || engine.next_wakeup() != twin.next_wakeup() {
+        let stands =
+            |engine: &Engine| (engine.next_wakeup(), engine.counts(), engine.is_converged());
+        if actions.len() != others.len() || stands(engine) != stands(twin) {
             wrong.push(format!("{actions:?}, and else {others:?}"));
         }
         for (action, other) in actions.iter().zip(others) {
