@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// In a plan: what was found of a vertex at rest is known no more before the other is changed. So it is with those that it would
-    /// refresh, which are asked again.
+    /// refresh, and with whose check has failed below it: they are asked again.
     pub(crate) fn doubt(&mut self, id: VertexId, until: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let is_told = !vertex.causes.any()
@@ -110,6 +110,11 @@ impl Engine {
         self.touch(id);
         self.diverge(id);
         self.tell(Notice::Held(id, holding));
+        if self.counts.failed > 0 {
+            for below in self.all_after(id) {
+                self.attempt(below);
+            }
+        }
         self.suppose_perhaps(id);
     }
 

@@ -77,8 +77,9 @@ impl Engine {
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
         if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
-            let perhaps = self.refreshed_perhaps(id).map(Holding::UnknownUntil);
-            self.hold(id, perhaps.unwrap_or(Holding::WouldChange));
+            let perhaps = self.refreshed_perhaps(id);
+            self.untold.extend(perhaps.map(|until| (until, id)));
+            self.hold(id, perhaps.map_or(Holding::WouldChange, Holding::UnknownUntil));
             self.suppose(id);
             return;
         }

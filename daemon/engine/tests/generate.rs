@@ -72,6 +72,43 @@ pub(crate) fn play(numbers: &[u16]) -> (Schedule, World) {
     (schedule, world)
 }
 
+/// Plays a plan over a random graph: all is only asked, and what was found is doubted now and then.
+pub(crate) fn play_plan(numbers: &[u16]) -> (Schedule, World) {
+    let tape = &mut Tape::new(numbers);
+    let slots = Slots { threads: [64, 1, 2][tape.below(3)], commands: 64, spare: 64 };
+    let mut shape = shape(tape).all(|meta| (meta.noop, meta.planned) = (true, true));
+    for number in 0..u32::try_from(shape.vertices.len()).expect("small") {
+        // In noop for itself: no apply would change it.
+        shape =
+            if tape.chance(15) { shape.meta(number, |meta| meta.planned = false) } else { shape };
+    }
+    let shapes = vec![shape];
+    let mut world = World::new(&shapes, slots, true);
+    let mut schedule = Schedule { slots, one_shot: true, brake: None, shapes, steps: Vec::new() };
+    take(&mut world, &mut schedule, Step::Swap { graph: 0, operator: true });
+    while !tape.is_over() && world.oracle.books.violations.is_empty() {
+        let Some(step) = plan_step(tape, &world) else { continue };
+        take(&mut world, &mut schedule, step);
+    }
+    if world.oracle.books.violations.is_empty() {
+        come_to_rest(&mut world);
+    }
+    (schedule, world)
+}
+
+fn plan_step(tape: &mut Tape<'_>, world: &World) -> Option<Step> {
+    let ids = world.running.as_ref().map(|graph| graph.order().to_vec()).unwrap_or_default();
+    Some(match tape.below(100) {
+        0..70 if !world.runs.is_empty() => completion(tape, world)?,
+        0..90 => Step::Doubt { vertex: tape.pick(&ids)?, until: tape.pick(&ids)? },
+        90..94 => Step::Wake,
+        94 => Step::Wait(ms(1000)),
+        95 => Step::Window { window: 0, open: !world.open.contains(&WindowId(0)) },
+        96 if tape.chance(10) => Step::Stop { grace: ms(1000) },
+        _ => completion(tape, world)?,
+    })
+}
+
 fn take(world: &mut World, schedule: &mut Schedule, step: Step) {
     schedule.steps.push(step);
     world.step(&step);
@@ -199,7 +236,8 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
         0..62 => completion(tape, world)?,
         62..73 => Step::Changed(tape.pick(&ids)?),
         73..75 => Step::Suspect(tape.pick(&ids)?),
-        75..78 => Step::Look(tape.pick(&ids)?),
+        75 | 76 => Step::Look(tape.pick(&ids)?),
+        77 => Step::Remade(tape.pick(&checked(world))?),
         78..80 => Step::Redo(tape.pick(&ids)?),
         80..82 => Step::Received(tape.pick(&ids)?),
         82..86 => Step::Wake,
@@ -221,9 +259,16 @@ fn step(tape: &mut Tape<'_>, world: &World, adversary: Option<VertexId>) -> Opti
     })
 }
 
+/// Whose check is in progress.
+fn checked(world: &World) -> Vec<VertexId> {
+    let checks = world.runs.values().filter(|run| run.station == Station::Check);
+    checks.map(|run| run.start.vertex).collect()
+}
+
 /// What an adversary does: waits until the repair is over, and undoes it.
 fn undo(tape: &mut Tape<'_>, world: &World, victim: VertexId) -> Step {
     match world.in_progress(victim) {
+        Some((_, run)) if run.station == Station::Check && tape.chance(20) => Step::Remade(victim),
         Some((_, run)) if run.station == Station::Check => Step::Checked(victim, Verdict::Differs),
         Some((_, run)) if run.station == Station::Apply => Step::Ended(victim, Outcome::Changed),
         Some(_) => Step::Commit,

@@ -33,6 +33,8 @@ pub(crate) const E9_REFRESH: &str = "E-9: what is owed is recorded before the ap
 pub(crate) const E10_FAILURE: &str = "E-10: retries after the delay up to the budget, then failed; \
     nothing shortens a delay";
 pub(crate) const E11_NOOP: &str = "E-11: noop checks once for each cause and rests";
+pub(crate) const E11_DOUBT: &str = "E-11: what a plan doubts is unknown until the other, or is asked again: never settled, \
+    failed, or known to change";
 pub(crate) const E12_LIMIT: &str = "E-12: every start takes a token";
 pub(crate) const E13_POLL: &str = "E-13: a tick every interval";
 pub(crate) const E14_SEMAPHORE: &str = "E-14: holders and lower tickets stay below the count";
@@ -49,6 +51,8 @@ pub(crate) const E19_GROUPS: &str = "E-19: a group acts for all its members: who
 pub(crate) const E20_FIGHTS: &str = "E-20: what is undone again and again is repaired less and less \
     often and shown; its neighbours and children go on; it ends when it is quiet";
 
+pub(crate) const E20_REMADE: &str = "E-20: a change of what is made of something else is intentional, and that is all: it counts \
+    for fights and the brake, and says nothing of other runs";
 pub(crate) const E20_NEIGHBOURS: &str = "E-20: who is put off and was right once holds up nobody";
 pub(crate) const E20_BRAKE: &str = "E-20: when repairs are undone all over, the brake stops what nobody asked for, \
     not sooner and not later, and lets go by itself";
@@ -75,6 +79,7 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.windows_are_heeded(face);
         books.values_are_taken(face);
         books.what_can_be_told_is(face);
+        books.doubts_are_heeded(event, actions, face);
         books.back_pokes_came(face);
         books.queues_are_left(face);
         if !timer_due {

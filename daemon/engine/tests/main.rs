@@ -7,6 +7,7 @@ mod shape;
 mod step;
 
 mod store;
+mod twin;
 mod world;
 
 mod books;

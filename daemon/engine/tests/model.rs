@@ -22,6 +22,8 @@ mod happening;
 mod hashing;
 mod holding;
 mod larger;
+mod planning;
+mod remaking;
 mod rules;
 mod semaphores;
 mod sights;

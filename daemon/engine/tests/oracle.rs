@@ -13,6 +13,7 @@ mod happening;
 mod hearing;
 mod holding;
 mod loading;
+mod planning;
 mod poking;
 
 /// What may be asked of an engine; a lying one has it too.

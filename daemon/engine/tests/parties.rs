@@ -120,6 +120,22 @@ fn e20_what_is_made_of_something_else_was_undone_by_nobody() {
     sound(&world);
 }
 
+/// E-20, E-9: who is refreshed because something is made of something else was undone by nobody, either; after drift it was.
+#[test]
+fn e20_who_is_refreshed_by_what_is_made_of_something_else() {
+    let mut world = settled(&[Shape::of(2).notify(0, 1)]);
+    for rotated in [true, false] {
+        undo(&mut world, 0);
+        if rotated {
+            remade(&mut world, 0);
+        }
+        repair(&mut world, 0);
+        repair(&mut world, 1);
+    }
+    assert_eq!(classes(&world, 1), [Class::Intentional, Class::Corrective]);
+    sound(&world);
+}
+
 /// E-20: what is made of something else again and again, by whomever (a file that is its own secret, another party that rotates it a
 /// hundred times a second), is bounded as a fight is, and each change says what it is.
 #[test]

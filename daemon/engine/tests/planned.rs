@@ -74,6 +74,33 @@ fn e11_what_could_not_be_checked_is_unknown_where_it_is_in_doubt() {
     assert_eq!(engine.standing(v(3)), Some(Standing::Settled));
 }
 
+/// E-11: who could not be checked below what is in doubt, refreshed by it or not, is asked again: it can be told no more that it failed.
+#[test]
+fn e11_who_failed_below_a_doubt_is_asked_again() {
+    for shape in [Shape::of(3).notify(1, 2), Shape::of(3).edge(1, 2)] {
+        is_asked_again(&shape);
+    }
+}
+
+fn is_asked_again(shape: &Shape) {
+    let shape = shape.clone().all(|meta| (meta.noop, meta.planned) = (true, true));
+    let mut engine = Engine::new(Slots::default(), true);
+    let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
+    let mut starts = starts(&engine.handle(Tick(1), Event::Swap(swap)));
+    let verdicts = [Verdict::Differs, Verdict::Same, Verdict::Unknown];
+    while let Some(start) = starts.pop() {
+        let verdict = verdicts[start.vertex.0 as usize];
+        starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
+    }
+    assert_eq!(engine.standing(v(2)), Some(Standing::Failed));
+    let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(0) });
+    let run = run_of(&told, 2);
+    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Unknown)));
+    let unknown = Standing::Held(Holding::UnknownUntil(v(1)));
+    assert_eq!(engine.standing(v(2)), Some(unknown));
+    assert!(engine.is_at_rest());
+}
+
 /// What is unknown already stays so until the same; where nothing is planned nothing is in doubt.
 #[test]
 fn a_doubt_is_said_once_and_in_plans_alone() {

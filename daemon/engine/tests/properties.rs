@@ -4,8 +4,9 @@
 //! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small, written to
 //! tests/schedules/, and from then on replayed by every run.
 
-use crate::generate::{play, smallest};
+use crate::generate::{play, play_plan, smallest};
 use crate::schedule::Schedule;
+use crate::world::World;
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
@@ -27,6 +28,16 @@ fn config() -> Config {
 /// E-1 to E-18 and E-20 hold for whatever happens; E-19 does for whatever graph (`groups.rs`).
 #[test]
 fn every_rule_holds_on_random_schedules() {
+    every_rule_holds(play);
+}
+
+/// E-11: the same for plans, where what was found of one is doubted because of another.
+#[test]
+fn every_rule_holds_on_random_plans() {
+    every_rule_holds(play_plan);
+}
+
+fn every_rule_holds(play: fn(&[u16]) -> (Schedule, World)) {
     let tapes = vec(any::<u16>(), 40..600);
     let found = TestRunner::new(config()).run(&tapes, |numbers| {
         let (schedule, world) = play(&numbers);

@@ -16,6 +16,10 @@ pub(crate) enum Step {
     Changed(VertexId),
     /// A value that it receives is another one.
     Received(VertexId),
+    /// Its run in progress, which is checked, is made of something else than the last good one.
+    Remade(VertexId),
+    /// In a plan: what was found of it is worth nothing before the other is changed.
+    Doubt { vertex: VertexId, until: VertexId },
     /// Its source lost events.
     Suspect(VertexId),
     /// A sweep comes by.

@@ -8,6 +8,7 @@ use crate::oracle::Oracle;
 use crate::shape::Shape;
 use crate::step::Step;
 use crate::store::{Entry, Store};
+use crate::twin::Twin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,7 @@ pub(crate) struct World {
     /// Whose events are not delivered.
     pub(crate) deaf: BTreeSet<VertexId>,
     pub(crate) oracle: Oracle,
+    pub(crate) twin: Twin,
     /// The notices of this life and the ones before.
     pub(crate) told: Vec<Notice>,
     /// Every start, looks too.
@@ -106,6 +108,7 @@ impl World {
             open: BTreeSet::new(),
             deaf: BTreeSet::new(),
             oracle: Oracle::new(slots, one_shot),
+            twin: Twin::default(),
             told: Vec::new(),
             starts: Vec::new(),
             log: Vec::new(),
@@ -141,6 +144,13 @@ impl World {
             Step::Unwatched(id) => self.answer_watch(id, Watch::Absent),
             Step::Changed(id) => self.changed(id),
             Step::Received(id) => self.deliver(Event::Received(id)),
+            Step::Remade(id) => match self.run_of(id, Station::Check) {
+                Some(run) => self.deliver(Event::Remade(run)),
+                None => false,
+            },
+            Step::Doubt { vertex, until } => {
+                self.known(vertex) && self.deliver(Event::Doubt { vertex, until })
+            }
             Step::Suspect(id) => self.known(id) && self.deliver(Event::Suspect(id)),
             Step::Look(id) => self.known(id) && self.deliver(Event::Look(id)),
             Step::Redo(id) => self.known(id) && self.deliver(Event::Redo(id)),
@@ -298,7 +308,7 @@ impl World {
         }
         let graph = self.accepted.as_ref().map(|(graph, _)| graph.as_ref());
         self.store.crash(kept, graph);
-        self.engine = self.fresh();
+        (self.engine, self.twin) = (self.fresh(), Twin::default());
         let parked = self.oracle.books.parked.clone();
         self.oracle.crashed();
         self.deaf.clear();
@@ -339,6 +349,7 @@ impl World {
             }
             _ => None,
         };
+        let others = self.twin.take(&self.engine, self.now, &event);
         let actions = self.engine.handle(self.now, event.clone());
         if let Event::Begun(run) = &event
             && !actions.iter().any(|a| matches!(a, Action::Apply(id, _) if id == run))
@@ -353,6 +364,10 @@ impl World {
             self.perform(action);
         }
         self.oracle.observe(self.now, &event, &actions, &self.engine);
+        if let Some(others) = others {
+            let books = &mut self.oracle.books;
+            self.twin.compare((&self.engine, books), &actions, &others);
+        }
         if self.recording && self.oracle.enabled {
             self.turns.push((self.now, event, actions, self.engine.clone()));
         }

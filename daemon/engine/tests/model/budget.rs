@@ -24,6 +24,12 @@ pub(super) struct Budget {
     pub(super) toggles: u8,
     /// Values that are received.
     pub(super) values: u8,
+    /// Runs that are made of something else than the last good one.
+    pub(super) remakes: u8,
+    /// Doubts of what a plan has found.
+    pub(super) doubts: u8,
+    /// Whether it is a plan: a one-shot command that only asks.
+    pub(super) plans: bool,
     /// Suspicions: a source that lost events.
     pub(super) suspects: u8,
     /// Watches that are lost once they stood, and stand again.
@@ -66,6 +72,9 @@ impl Budget {
         swaps: 0,
         toggles: 0,
         values: 0,
+        remakes: 0,
+        doubts: 0,
+        plans: false,
         suspects: 0,
         losses: 0,
         redos: 0,
@@ -109,6 +118,8 @@ impl Budget {
             Step::Crash { .. } => (self.crashes, self.turns) = (self.crashes - 1, self.turns - 1),
             Step::Window { .. } => self.toggles -= 1,
             Step::Received(_) => self.values -= 1,
+            Step::Remade(_) => self.remakes -= 1,
+            Step::Doubt { .. } => self.doubts -= 1,
             Step::Suspect(_) => self.suspects -= 1,
             // None is left where watches are answered in any order: those are no losses.
             Step::Watching(_) | Step::Unwatched(_) => self.losses = self.losses.saturating_sub(1),

@@ -7,7 +7,7 @@ use super::graph_of_states::Steps;
 use super::grouping::Grouping;
 use super::sights::{self, Sights};
 use super::waiting::{is_at_rest, is_tick_next, is_waiting_for_time, next_tick};
-use super::{happening, hashing, rules};
+use super::{happening, hashing, planning, remaking, rules};
 use crate::generate::HOURS;
 use crate::schedule::Schedule;
 use crate::shape::ms;
@@ -89,7 +89,7 @@ impl Explorer {
         let Configuration { shapes, budget, grouping } = configuration;
         let threads = if budget.one_slot { 1 } else { 8 };
         let slots = Slots { threads, commands: 8, spare: 0 };
-        let mut world = World::new(shapes, slots, false).with_brake(brake(configuration));
+        let mut world = World::new(shapes, slots, budget.plans).with_brake(brake(configuration));
         world.recording = false;
         world.step(&Step::Swap { graph: 0, operator: false });
         if !budget.watches {
@@ -105,7 +105,7 @@ impl Explorer {
         let events = vec![budget.events; count as usize];
         let mut first = State { world, left: *budget, events, number: 0 };
         first.number = hashing::number(&first);
-        let (one_shot, brake, steps) = (false, brake(configuration), Vec::new());
+        let (one_shot, brake, steps) = (budget.plans, brake(configuration), Vec::new());
         let graphs = Schedule { slots, one_shot, brake, shapes: shapes.clone(), steps }.to_text();
         let grouping = grouping.clone();
         Self { first, graphs, grouping, sights: Arc::default(), steps: Arc::default() }
@@ -206,6 +206,8 @@ impl Model for Explorer {
             completions(state, actions);
             foreign(state, actions);
             happening::offer(state, actions);
+            remaking::offer(state, actions);
+            planning::offer(state, actions);
             turns(state, actions);
             time(state, actions);
         }
@@ -238,6 +240,9 @@ impl Model for Explorer {
             let restarted = state.left.crashes < self.first.left.crashes;
             sights::turn(&state.world, &step, restarted, &mut sights);
             happening::see(&state.world, &step, &next.world, &mut sights);
+            planning::see(&state.world, &step, &next.world, &mut sights);
+            let spent = next.left.remakes < self.first.left.remakes;
+            remaking::see(&state.world, &step, &next.world, spent, &mut sights);
         }
         if matches!(step, Step::Crash { .. }) && !next.world.oracle.books.debts.is_empty() {
             self.see(sights::OWING);

@@ -50,6 +50,10 @@ pub(super) enum Feature {
     Group,
     /// A value comes that it receives.
     Value,
+    /// A run is made of something else than the last good one.
+    Remade,
+    /// All of it is a plan, and what that finds is doubted.
+    Plan,
     /// A source has lost events.
     Suspect,
     /// A watch is lost once it stood, and stands again.
@@ -96,14 +100,15 @@ pub(super) const HOLDING: [Feature; 8] = [
     Feature::Value,
 ];
 
-/// What others do to single vertices, and what happens seldom (`happening.rs`).
-pub(super) const HAPPENING: [Feature; 6] = [
+/// What others do to single vertices, and what happens seldom (`happening.rs`, `remaking.rs`).
+pub(super) const HAPPENING: [Feature; 7] = [
     Feature::Suspect,
     Feature::Loss,
     Feature::Redo,
     Feature::Park,
     Feature::Refusal,
     Feature::Lapse,
+    Feature::Remade,
 ];
 
 /// What is explored in one go: the first graph, and the one that a swap gives, if any.
@@ -167,7 +172,7 @@ impl Feature {
             Self::Window | Self::Realize => true,
             Self::Brake | Self::Group | Self::Value => false,
             Self::Suspect | Self::Loss | Self::Redo => false,
-            Self::Park | Self::Refusal | Self::Lapse => false,
+            Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => false,
         }
     }
 
@@ -213,7 +218,7 @@ impl Feature {
             Self::Realize => shape.meta(number, |meta| meta.realize = true),
             Self::Brake | Self::Group | Self::Value => shape,
             Self::Suspect | Self::Loss | Self::Redo => shape,
-            Self::Park | Self::Refusal | Self::Lapse => shape,
+            Self::Park | Self::Refusal | Self::Lapse | Self::Remade | Self::Plan => shape,
         }
     }
 
@@ -225,6 +230,7 @@ impl Feature {
                 }
                 shape
             }
+            Self::Plan => shape.all(|meta| (meta.noop, meta.planned) = (true, true)),
             Self::Semaphore(size) => {
                 let number = u32::try_from(shape.semaphores.len()).expect("small");
                 let shape = shape.semaphore(size);
@@ -254,6 +260,8 @@ impl Feature {
             Self::Window => Budget { toggles: 2, ..budget },
             Self::Realize | Self::Group => Budget { swaps: 1, ..budget },
             Self::Value => Budget { values: 1, ..budget },
+            Self::Remade => Budget { remakes: 1, ..budget },
+            Self::Plan => Budget { plans: true, doubts: 2, ..budget },
             Self::Suspect => Budget { suspects: 1, ..budget },
             Self::Loss => Budget { losses: 2, ..budget },
             Self::Redo => Budget { redos: 1, ..budget },

@@ -7,7 +7,7 @@ use super::features::{
     Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
 };
 use super::sights::Sights;
-use super::{EVENT, SETTLED, explore, explore_in_ci};
+use super::{EVENT, SETTLED, explore, explore_in_ci, remaking};
 use crate::step::Step;
 use crate::store::Entry;
 use crate::world::{Watch, World};
@@ -237,6 +237,7 @@ fn model_what_happens_to_one_vertex() {
         LAPSED_IN_RUN,
         LAPSED_OVER_CRASH,
     ];
+    let wanted = [&wanted[..], &remaking::SEEN].concat();
     explore_in_ci(
         "1 vertex, what happens to it: alone, with each feature, each two; a pause that ends, or one that is parked, with a crash",
         all,
@@ -259,6 +260,8 @@ fn model_what_happens_to_two_vertices() {
         REFUSED,
         LAPSED,
         LAPSED_IN_DRAIN,
+        remaking::REMADE,
+        remaking::REFRESHED,
     ];
     explore_in_ci("2 vertices, plain and notifying, what happens to them, 2 events", all, &wanted);
 }

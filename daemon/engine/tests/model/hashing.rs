@@ -33,6 +33,7 @@ pub(super) fn number(state: &State) -> u64 {
     (world.stopped, &world.open, &world.deaf).hash(&mut hasher);
     hash_store(&world.store, left.crashes > 0 || left.swaps > 0, &mut hasher);
     hash_books(&world.oracle.books, &mut hasher);
+    world.twin.hash(&mut hasher);
     if left.lapses && left.crashes > 0 {
         hash_pause(world, &mut hasher);
     }
@@ -42,6 +43,8 @@ pub(super) fn number(state: &State) -> u64 {
         (graph.is_some(), graph == second).hash(&mut hasher);
     }
     (left, &state.events).hash(&mut hasher);
+    // A step that breaks a rule may lead where others lead that break none: that must not pass for seen.
+    world.oracle.books.violations.is_empty().hash(&mut hasher);
     hasher.finish()
 }
 
@@ -298,4 +301,19 @@ impl Terms {
             other => (2, std::mem::discriminant(other)).hash(state),
         }
     }
+}
+
+/// What breaks a rule is found also where the step leads to what was seen before.
+#[test]
+fn a_broken_rule_makes_another_state() {
+    use super::budget::Budget;
+    use super::explorer::Explorer;
+    use super::features::{configurations, graphs};
+    use stateright::Model as _;
+    let all = configurations(&graphs(1)[0], &[], Budget::NONE);
+    let explorer = Explorer::new(all.first().expect("one"));
+    let mut state = explorer.init_states().pop().expect("one beginning");
+    let before = number(&state);
+    state.world.oracle.violated("a rule");
+    assert_ne!(number(&state), before);
 }

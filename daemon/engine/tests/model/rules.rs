@@ -3,9 +3,9 @@
 use super::explorer::{Explorer, State};
 use crate::invariants::{
     E1_ORDER, E2_POKE, E3_BACK_POKE, E4_EVENT, E4_VALUE, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST,
-    E9_REFRESH, E10_FAILURE, E11_NOOP, E12_LIMIT, E13_POLL, E14_SEMAPHORE, E15_PAUSE, E16_STOP,
-    E17_REALIZE, E17_SWAP, E18_CONVERGED, E19_GROUPS, E20_BRAKE, E20_FIGHTS, E20_NEIGHBOURS,
-    E20_WINDOW, HANDSHAKE,
+    E9_REFRESH, E10_FAILURE, E11_DOUBT, E11_NOOP, E12_LIMIT, E13_POLL, E14_SEMAPHORE, E15_PAUSE,
+    E16_STOP, E17_REALIZE, E17_SWAP, E18_CONVERGED, E19_GROUPS, E20_BRAKE, E20_FIGHTS,
+    E20_NEIGHBOURS, E20_REMADE, E20_WINDOW, HANDSHAKE,
 };
 use stateright::Property;
 
@@ -34,6 +34,7 @@ pub(super) fn properties() -> Vec<Property<Explorer>> {
         E9_REFRESH,
         E10_FAILURE,
         E11_NOOP,
+        E11_DOUBT,
         E12_LIMIT,
         E13_POLL,
         E14_SEMAPHORE,
@@ -43,6 +44,7 @@ pub(super) fn properties() -> Vec<Property<Explorer>> {
         E18_CONVERGED,
         E19_GROUPS,
         E20_FIGHTS,
+        E20_REMADE,
         E20_NEIGHBOURS,
         E20_BRAKE,
         E20_WINDOW,

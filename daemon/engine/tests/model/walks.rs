@@ -10,7 +10,7 @@ use super::features::{
     Configuration, FEATURES, Feature, HAPPENING, HOLDING, configurations, graphs,
 };
 use super::walking::{Seed, Walker};
-use super::{SETTLED, documented, happening, must_have_seen, report, sights, turns};
+use super::{SETTLED, documented, happening, must_have_seen, remaking, report, sights, turns};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -159,7 +159,7 @@ const HAPPENS: Family = Family {
     test: "explore_walks_through_what_happens",
     name: "walks: 3 vertices, each feature, all that happens to them, 2 events of each, all turns",
     all: || each(&[3], happening(), &[LITERAL, LOADED]),
-    wanted: &[&USUAL, &turns::WITHIN, &happening::ALL],
+    wanted: &[&USUAL, &turns::WITHIN, &happening::ALL, &remaking::SEEN],
     share: 9,
 };
 

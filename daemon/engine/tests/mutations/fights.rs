@@ -153,4 +153,50 @@ pub(super) const ALL: &[Breakage] = &[
         "vertex.intended = run.class == Class::Intentional;",
         "vertex.intended = false;",
     ),
+    broken(
+        ("e20-remade-for-good", "E-20", "later drift is taken for what an earlier run was made of"),
+        "grant.rs",
+        "remade: false,",
+        "remade: vertex.intended,",
+    ),
+    broken(
+        (
+            "e20-remade-passes-the-brake",
+            "E-20",
+            "what is made of something else is changed under the brake",
+        ),
+        "runs.rs",
+        "if self.brake.until.is_some() && self.is_repair(id) {",
+        "if self.brake.until.is_some() && self.is_repair(id) && class != Class::Intentional {",
+    ),
+    broken(
+        (
+            "e20-remade-refreshes-nobody",
+            "E-20, E-9",
+            "what is made of something else owes no refresh",
+        ),
+        "runs.rs",
+        "let owes = self.notified(id);\n        let Some(run)",
+        "let quiet = class == Class::Intentional && self.is_repair(id);\n        let owes = if quiet { Vec::new() } else { self.notified(id) };\n        let Some(run)",
+    ),
+    broken(
+        (
+            "e20-remade-disturbs",
+            "E-20, E-18",
+            "a poll that is told what it is made of is no poll any more",
+        ),
+        "runs.rs",
+        "if let Some((_, run)) = self.run_of(run) {\n            run.remade = true;",
+        "if let Some((id, run)) = self.run_of(run) {\n            run.remade = true;\n            run.quiet = false;\n            self.touch(id);",
+    ),
+    broken(
+        (
+            "e20-what-follows-what-is-remade-is-drift",
+            "E-20",
+            "who is refreshed by what is made of something else is said to be undone",
+        ),
+        "runs.rs",
+        "vertex.intended = run.class == Class::Intentional;",
+        "vertex.intended = run.class == Class::Intentional && !run.remade;",
+    ),
 ];

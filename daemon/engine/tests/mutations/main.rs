@@ -13,6 +13,7 @@ mod fights;
 mod groups;
 mod holding;
 mod order;
+mod plans;
 mod planted;
 mod rest;
 mod workshop;
@@ -39,9 +40,8 @@ const fn broken(
 }
 
 fn all() -> impl Iterator<Item = &'static Breakage> {
-    [order::ALL, data::ALL, rest::ALL, fights::ALL, holding::ALL, groups::ALL, planted::ALL]
-        .into_iter()
-        .flatten()
+    let rules = [order::ALL, data::ALL, rest::ALL, fights::ALL, holding::ALL, groups::ALL];
+    rules.into_iter().chain([plans::ALL, planted::ALL]).flatten()
 }
 
 fn engine() -> PathBuf {

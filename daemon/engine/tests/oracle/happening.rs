@@ -26,8 +26,7 @@ impl Books {
                     self.mark(*id, None, Some(false));
                 }
             }
-            // Only a plan says it, and no schedule is one.
-            Event::Doubt { .. } => {}
+            Event::Doubt { vertex, .. } => self.doubts(*vertex),
             Event::Look(id) => self.look(*id),
             Event::Redo(id) => self.redo(*id),
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)

@@ -35,7 +35,7 @@ impl Books {
             Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
             // It may be history by the time at which it is durable.
             Notice::Recovered(_) => {}
-            Notice::Held(id, holding) => self.held(*id, *holding),
+            Notice::Held(id, holding) => self.held(event, *id, *holding),
             Notice::Stuck(id, run) => {
                 // Its answer comes late, in the very turn in which its time is over.
                 let answers = matches!(event, Event::Checked(r, _) | Event::Begun(r)
@@ -170,7 +170,7 @@ impl Books {
         }
     }
 
-    fn held(&mut self, id: VertexId, holding: Holding) {
+    fn held(&mut self, event: &Event, id: VertexId, holding: Holding) {
         let above = |a: VertexId, phase: Phase| {
             self.vertices.get(&id).is_some_and(|v| v.ancestors.contains(&a))
                 && self
@@ -181,6 +181,9 @@ impl Books {
         let noop = self.vertices.get(&id).is_some_and(|v| v.declared.meta.noop);
         let (right, phase) = match holding {
             Holding::WouldChange | Holding::WouldRefresh => (noop, Phase::Held),
+            Holding::UnknownUntil(until) if *event == (Event::Doubt { vertex: id, until }) => {
+                (noop, Phase::Held)
+            }
             Holding::UnknownUntil(a) if noop => (above(a, Phase::Held), Phase::Held),
             Holding::UnknownUntil(a) => (above(a, Phase::Held), Phase::Unsure),
             Holding::Operator => (true, Phase::Operator),
@@ -192,7 +195,9 @@ impl Books {
             vertex.phase = phase;
         }
         if let Holding::UnknownUntil(above) = holding {
-            (vertex.until, vertex.until_above) = (Some(above), false);
+            // What is in doubt hangs on nobody in the graph: whoever doubts it tells when that is over.
+            let is_doubt = matches!(*event, Event::Doubt { vertex, .. } if vertex == id);
+            (vertex.until, vertex.until_above) = ((!is_doubt).then_some(above), false);
         }
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));

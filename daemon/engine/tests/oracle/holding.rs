@@ -215,7 +215,8 @@ impl Books {
             let Some(Standing::Held(Holding::UnknownUntil(until))) = face.standing(id) else {
                 continue;
             };
-            if face.standing(until).is_none_or(|standing| standing == Standing::Settled) {
+            let hangs = self.vertices.get(&id).is_some_and(|vertex| vertex.until == Some(until));
+            if hangs && face.standing(until).is_none_or(|it| it == Standing::Settled) {
                 self.broken(E11_NOOP, &format!("{id} is unknown until {until}, which is settled"));
             }
         }

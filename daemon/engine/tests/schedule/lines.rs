@@ -35,6 +35,7 @@ fn vertex_words(declared: &Declared) -> String {
         }
     };
     flag(meta.noop, "noop".into());
+    flag(meta.planned, "planned".into());
     flag(
         meta.retry != Some(0),
         meta.retry.map_or_else(|| "retry=ever".into(), |n| format!("retry={n}")),
@@ -103,6 +104,7 @@ fn read_word(meta: &mut Meta, nature: &mut Nature, word: &str) {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     match key {
         "noop" => meta.noop = true,
+        "planned" => meta.planned = true,
         "retry" => meta.retry = (value != "ever").then(|| number(value)),
         "keeps-budget" => meta.retryreset = false,
         "reset" => meta.reset = true,
@@ -140,6 +142,8 @@ pub(super) fn step_line(step: &Step) -> String {
         Step::Unwatched(id) => format!("unwatched {}", id.0),
         Step::Changed(id) => format!("changed {}", id.0),
         Step::Received(id) => format!("received {}", id.0),
+        Step::Remade(id) => format!("remade {}", id.0),
+        Step::Doubt { vertex, until } => format!("doubt {} {}", vertex.0, until.0),
         Step::Suspect(id) => format!("suspect {}", id.0),
         Step::Look(id) => format!("look {}", id.0),
         Step::Redo(id) => format!("redo {}", id.0),
@@ -178,6 +182,8 @@ pub(super) fn read_step(words: &[&str]) -> Step {
         ["unwatched", id] => Step::Unwatched(vertex(id)),
         ["changed", id] => Step::Changed(vertex(id)),
         ["received", id] => Step::Received(vertex(id)),
+        ["remade", id] => Step::Remade(vertex(id)),
+        ["doubt", id, until] => Step::Doubt { vertex: vertex(id), until: vertex(until) },
         ["suspect", id] => Step::Suspect(vertex(id)),
         ["look", id] => Step::Look(vertex(id)),
         ["redo", id] => Step::Redo(vertex(id)),

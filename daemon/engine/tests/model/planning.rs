@@ -1,0 +1,102 @@
+//! Plans (`plan`, `apply --plan`): all is only asked, and what was found of one is doubted because of another, at any time (E-11).
+
+use super::budget::Budget;
+use super::explorer::State;
+use super::features::{Configuration, Feature, configurations, graphs};
+use super::sights::Sights;
+use super::{LOAD, explore_in_ci};
+use crate::step::Step;
+use crate::world::World;
+use steadfast_engine::{Holding, Standing, VertexId};
+
+const SETTLED: &str = "what was found right is in doubt";
+const CHANGING: &str = "what would be changed is in doubt";
+const FAILED: &str = "what could not be checked is in doubt";
+const IN_RUN: &str = "a doubt comes while the vertex is checked, or waits for that";
+const TWICE: &str = "what is unknown is doubted again";
+const ASKED: &str = "whom it would refresh is asked again";
+const FREED: &str = "who waited for what could not be checked is asked";
+const PERHAPS: &str = "who is refreshed by what nobody knows is unknown until that";
+
+/// What of this may happen now: nobody but one that is alone is doubted for itself.
+pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
+    if state.left.doubts == 0 {
+        return;
+    }
+    let order = &state.world.oracle.books.order;
+    for vertex in order.iter().copied() {
+        let others = order.iter().filter(|until| **until != vertex || order.len() == 1);
+        actions.extend(others.map(|until| Step::Doubt { vertex, until: *until }));
+    }
+}
+
+/// Adds what this step shows.
+pub(super) fn see(before: &World, step: &Step, after: &World, seen: &mut Sights) {
+    let Step::Doubt { vertex, .. } = *step else {
+        return see_perhaps(before, step, after, seen);
+    };
+    let was = before.engine.standing(vertex);
+    let unknown = matches!(was, Some(Standing::Held(Holding::UnknownUntil(_))));
+    let starts =
+        |id: &VertexId| before.in_progress(*id).is_none() && after.in_progress(*id).is_some();
+    let (_, below) = after.engine.neighbours(vertex);
+    let waited =
+        |id: &VertexId| matches!(before.engine.standing(*id), Some(Standing::WaitingFor(_)));
+    let all = [
+        (was == Some(Standing::Settled), SETTLED),
+        (was == Some(Standing::Held(Holding::WouldChange)), CHANGING),
+        (was == Some(Standing::Failed), FAILED),
+        (matches!(was, Some(Standing::Running(..) | Standing::WaitingFor(_))), IN_RUN),
+        (unknown, TWICE),
+        (below.iter().any(|id| starts(id) && !waited(id)), ASKED),
+        (was == Some(Standing::Failed) && below.iter().any(|id| starts(id) && waited(id)), FREED),
+    ];
+    seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
+}
+
+fn see_perhaps(before: &World, step: &Step, after: &World, seen: &mut Sights) {
+    let Step::Checked(id, steadfast_engine::Verdict::Differs) = *step else { return };
+    let refreshed = before.in_progress(id).is_some_and(|(_, run)| run.start.refresh);
+    let unknown =
+        matches!(after.engine.standing(id), Some(Standing::Held(Holding::UnknownUntil(_))));
+    if refreshed && unknown {
+        seen.insert(PERHAPS);
+    }
+}
+
+/// A plan of each of these graphs: alone, notifying, with what a vertex may have, and with two of that.
+fn plans(count: u32, budget: Budget, sets: &[&[Feature]]) -> Vec<Configuration> {
+    let with = |set: &&[Feature]| [&[Feature::Plan], *set].concat();
+    let sets: Vec<Vec<Feature>> = sets.iter().map(with).collect();
+    let all = graphs(count);
+    let each = |graph| sets.iter().flat_map(move |set| configurations(graph, set, budget));
+    all.iter().flat_map(each).collect()
+}
+
+/// E-11: what is in doubt is unknown, or asked again, and nothing is begun.
+#[test]
+fn model_plans() {
+    use Feature::{Fixed, Limit, Notify, Once, Retry, Semaphore, Slot, Timeout, Timer, Window};
+    let features: [&[Feature]; 14] = [
+        &[],
+        &[Notify],
+        &[Semaphore(1)],
+        &[Limit],
+        &[Retry],
+        &[Once],
+        &[Timer],
+        &[Timeout],
+        &[Fixed],
+        &[Slot],
+        &[Window],
+        &[Notify, Once],
+        &[Notify, Timer],
+        &[Notify, Window],
+    ];
+    let mut all = plans(1, LOAD, &features);
+    all.extend(plans(2, LOAD, &features));
+    let calm = Budget { turns: 0, pauses: 0, stops: 0, ..LOAD };
+    all.extend(plans(3, calm, &[&[], &[Notify], &[Notify, Timer]]));
+    let wanted = [SETTLED, CHANGING, FAILED, IN_RUN, TWICE, ASKED, FREED, PERHAPS];
+    explore_in_ci("plans of 1 to 3 vertices, what they find is doubted", all, &wanted);
+}

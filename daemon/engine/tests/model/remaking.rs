@@ -1,0 +1,151 @@
+//! A run is made of something else than the last good one (a secret was rotated): its change is intentional, and that is all that is
+//! otherwise (E-20, docs/decisions/0012). Nothing else of the schedule differs: that is asked of a twin of the engine (`twin.rs`).
+
+use super::budget::Budget;
+use super::explorer::State;
+use super::features::{Configuration, Feature, HOLDING, configurations, graphs};
+use super::sights::{self, Sights};
+use super::{EVENT, SETTLED, explore_in_ci};
+use crate::step::Step;
+use crate::world::{Station, World};
+use steadfast_engine::{Class, Outcome, Verdict, VertexId};
+
+pub(super) const REMADE: &str =
+    "what is made of something else is changed, and that is intentional";
+const LOOKED: &str = "a look is made of something else";
+const HELD: &str = "what is made of something else is held, in noop or by its window";
+const FAILED: &str = "a run fails that is made of something else";
+const CUT_OFF: &str = "a run is cut off that is made of something else";
+pub(super) const REFRESHED: &str =
+    "who is refreshed by what is made of something else is intentional, too";
+const LATER: &str = "a later run of it is drift";
+const FOUGHT: &str = "what is fought over is changed for what it is made of";
+const MADE_A_FIGHT: &str = "the repair that makes a fight is of what is made of something else";
+const MADE_THE_BRAKE: &str =
+    "the repair that brings the brake is of what is made of something else";
+const BRAKED: &str = "what is made of something else waits for the brake";
+
+/// What is to be seen of it wherever it happens to single vertices with each feature.
+pub(super) const SEEN: [&str; 4] = [REMADE, LOOKED, HELD, FAILED];
+
+/// What of this may happen now: it is said before the check ends, and once.
+pub(super) fn offer(state: &State, actions: &mut Vec<Step>) {
+    let world = &state.world;
+    if state.left.remakes == 0 {
+        return;
+    }
+    let checks = world.runs.values().filter(|run| run.station == Station::Check);
+    let ids = checks.map(|run| run.start.vertex).filter(|id| !is_remade(world, *id));
+    actions.extend(ids.map(Step::Remade));
+}
+
+fn is_remade(world: &World, id: VertexId) -> bool {
+    let run = world.oracle.books.vertices.get(&id).and_then(|vertex| vertex.running.as_ref());
+    run.is_some_and(|run| run.remade)
+}
+
+/// Adds what this step shows. `spent`: some run of this history was made of something else.
+pub(super) fn see(before: &World, step: &Step, after: &World, spent: bool, seen: &mut Sights) {
+    if !spent {
+        return;
+    }
+    let all = match *step {
+        Step::Remade(id) => {
+            vec![(before.in_progress(id).is_some_and(|(_, run)| run.start.look), LOOKED)]
+        }
+        Step::Checked(id, Verdict::Differs) => found(before, id, after),
+        Step::Ended(id, outcome) if is_remade(before, id) => {
+            let is_contended = |world: &World| world.engine.is_contended(id);
+            let is_braked = |world: &World| world.engine.braked_until().is_some();
+            let changed = outcome == Outcome::Changed;
+            vec![
+                (changed && !is_contended(before) && is_contended(after), MADE_A_FIGHT),
+                (changed && !is_braked(before) && is_braked(after), MADE_THE_BRAKE),
+                (matches!(outcome, Outcome::Failed { .. }), FAILED),
+                (outcome == Outcome::Interrupted, CUT_OFF),
+            ]
+        }
+        _ => Vec::new(),
+    };
+    seen.extend(all.into_iter().filter_map(|(was, what)| was.then_some(what)));
+}
+
+fn found(before: &World, id: VertexId, after: &World) -> Vec<(bool, &'static str)> {
+    let Some(vertex) = before.oracle.books.vertices.get(&id) else { return Vec::new() };
+    let Some(run) = vertex.running.as_ref().filter(|run| !run.look) else { return Vec::new() };
+    let was_right = vertex.done && !run.asked;
+    let begins = after.oracle.books.vertices.get(&id).and_then(|it| it.running.as_ref()?.class);
+    let is = |class: Class| begins == Some(class);
+    if !run.remade {
+        return vec![
+            (after.twin.follows, REFRESHED),
+            (was_right && is(Class::Corrective) && before.oracle.books.order.len() == 1, LATER),
+        ];
+    }
+    let is_braked = before.engine.braked_until().is_some_and(|until| until > before.now);
+    let is_held = matches!(after.engine.standing(id), Some(steadfast_engine::Standing::Held(_)));
+    vec![
+        (was_right && is(Class::Intentional), REMADE),
+        (before.engine.is_contended(id) && begins.is_some(), FOUGHT),
+        (is_braked && begins.is_none() && !is_held, BRAKED),
+        (is_held, HELD),
+    ]
+}
+
+/// One event, one failure, and one turn.
+const ONE: Budget = Budget { events: 1, total_events: 1, ..SETTLED };
+/// The same without pauses and stops.
+const CALM: Budget = Budget { turns: 1, ..EVENT };
+/// Two events, and all ways to end.
+const TWO: Budget = Budget { events: 2, total_events: 2, looks: 1, thorough: true, ..SETTLED };
+/// It goes on and on.
+const OFTEN: Budget = Budget { events: 3, total_events: 3, ..EVENT };
+/// Nothing fails.
+const WELL: Budget = Budget { failures: 0, ..CALM };
+
+/// These features with that one, on each graph of so many vertices.
+fn with(sets: &[&[Feature]], count: u32, budget: Budget) -> Vec<Configuration> {
+    let sets = sets.iter().map(|set| [&[Feature::Remade], *set].concat()).collect::<Vec<_>>();
+    let all = graphs(count);
+    let each = |graph| sets.iter().flat_map(move |set| configurations(graph, set, budget));
+    all.iter().flat_map(each).collect()
+}
+
+/// With another run that is made of something else again.
+fn again(mut all: Vec<Configuration>) -> Vec<Configuration> {
+    for configuration in &mut all {
+        configuration.budget.remakes = 2;
+    }
+    all
+}
+
+/// E-20: in fights, under the brake, and with all else that holds; alone also by a look, and twice.
+#[test]
+fn model_what_is_made_of_something_else() {
+    let holding: Vec<&[Feature]> = HOLDING.iter().map(std::slice::from_ref).collect();
+    let (fights, brake) = (&holding[..3], &holding[3..4]);
+    let mut all = again(with(&[&[]], 1, TWO));
+    all.extend(again(with(&holding[..4], 1, OFTEN)));
+    all.extend(with(&holding, 1, ONE));
+    all.extend(with(&[fights, brake].concat(), 2, WELL));
+    let wanted = [
+        REMADE,
+        LOOKED,
+        HELD,
+        FAILED,
+        CUT_OFF,
+        LATER,
+        FOUGHT,
+        MADE_A_FIGHT,
+        MADE_THE_BRAKE,
+        BRAKED,
+        sights::CALM,
+        sights::RELEASED,
+        sights::DEAF,
+    ];
+    explore_in_ci(
+        "1 and 2 vertices, made of something else: in fights, under the brake, with all that holds",
+        all,
+        &wanted,
+    );
+}
