@@ -153,6 +153,7 @@ pub(crate) struct Vertex {
 
 /// E-20: what is undone again and again, as the books count it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Fight {
     /// When its repairs of drift ended, since it was defined or asked for.
     pub(crate) repairs: Vec<Tick>,
@@ -166,6 +167,8 @@ pub(crate) struct Fight {
     pub(crate) turned: Option<Tick>,
     /// Where it gives way: until when it has to listen before it may be called calm.
     pub(crate) listens: Option<Tick>,
+    /// In this turn it was asked for, so that it is over without listening.
+    pub(crate) excused: bool,
     /// Its events are not delivered.
     pub(crate) deaf: bool,
     /// It is shown as running.

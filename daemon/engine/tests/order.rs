@@ -23,7 +23,7 @@ impl Books {
             // What is parked waits for no limiter: it is in the way as long as it must be processed.
             let parked = self.parked.contains(id);
             let limited = if parked { (false, false) } else { self.is_limited(vertex, &all) };
-            let put_off = if parked { (false, false) } else { Self::is_put_off(vertex) };
+            let put_off = if parked { (false, false) } else { self.is_put_off(vertex) };
             let shut = vertex.phase == Phase::Shut && !vertex.is_running();
             let surely = shut && vertex.need == Need::No;
             let maybe = shut && !matches!(vertex.need, Need::Must { .. });
@@ -52,6 +52,8 @@ impl Books {
             && matches!(vertex.phase, Phase::Rest)
             && (vertex.failures == 0 && vertex.backoff_sure)
             && self.is_ready(vertex, known)
+            // What a swap changes or removes waits for that.
+            && !self.is_suspended(vertex.declared.id)
             && self.asked == Asked::Running;
         let fails = vertex.failures > 0 && vertex.backoff_sure;
         (sure, (empty || vertex.bucket_unsure) && !fails)

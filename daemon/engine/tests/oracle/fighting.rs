@@ -87,6 +87,7 @@ impl Books {
         let now = self.now;
         for (id, vertex) in &mut self.vertices {
             let standing = face.standing(*id);
+            vertex.fight.excused = false;
             if vertex.is_quiet(now) && !matches!(standing, Some(Standing::Contended { .. })) {
                 // It is over, or will be when the run in progress finds nothing.
                 vertex.forget_fight();
@@ -109,10 +110,13 @@ impl Books {
     }
 
     /// It is put off as shown after this turn, and before.
-    pub(crate) fn is_put_off(vertex: &Vertex) -> (bool, bool) {
+    pub(crate) fn is_put_off(&self, vertex: &Vertex) -> (bool, bool) {
         let (before, after) = (vertex.put_off.0.is_some(), vertex.put_off.1.is_some());
         let fails = vertex.failures > 0 && vertex.backoff_sure;
-        (after && vertex.failures == 0 && vertex.backoff_sure, (before || after) && !fails)
+        // Between both, until the swap of an operator who forgets its fight is taken in the same turn.
+        let operator = self.pending.as_ref().is_some_and(|(swap, _)| swap.operator);
+        let perhaps = before || after || operator && vertex.still_waits(self.now);
+        (after && vertex.failures == 0 && vertex.backoff_sure, perhaps && !fails)
     }
 
     /// E-20: drift of what is fought over starts nothing before its wait is over.
@@ -290,7 +294,8 @@ impl Books {
         if vertex.declared.meta.on_conflict == Conflict::Yield {
             let until = now.after(Meta::REVERSAL_WINDOW);
             // A check may follow at once, which says more than to listen.
-            vertex.fight.listens = vertex.running.is_none().then_some(until);
+            let must = vertex.running.is_none() && !vertex.fight.excused;
+            vertex.fight.listens = must.then_some(until);
             vertex.fight.turned = Some(until);
         }
     }

@@ -188,6 +188,7 @@ impl Books {
         }
         if operator || old.on_conflict != new.on_conflict || new.noop {
             vertex.forget_fight();
+            (vertex.fight.listens, vertex.fight.excused) = (None, true);
         }
         let otherwise = old.window != new.window || old.noop != new.noop;
         if otherwise && matches!(vertex.phase, Phase::Shut | Phase::Unsure) {
