@@ -30,8 +30,8 @@ pub enum Input {
     Rotated(VertexId, Arc<str>, Result<Made, Trouble>),
     /// What was left by whom was cut off is seen to.
     Swept,
-    /// An undo is over; with what was done by it.
-    Undone(Option<Deed>),
+    /// The undo of this resource is over; with what was done by it.
+    Undone(String, Option<Deed>),
     /// Sources of events.
     Watched(Vec<Signal>),
     /// A graph to run instead of the one that runs.

@@ -402,10 +402,7 @@ impl Driver {
             Input::Swept => self.swept_by = None,
             Input::Rotated(id, identity, made) => self.rotated(id, &identity, made),
             Input::Foreseen(met) => self.foreseen(met),
-            Input::Undone(deed) => {
-                self.undoing.end();
-                self.tell_done(deed.as_slice());
-            }
+            Input::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
             Input::Watched(signals) => self.watched(signals),
             Input::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);

@@ -51,6 +51,10 @@ impl Driver {
 
     /// The graph that was taken last runs: what the history keeps under former names moves too.
     pub(super) fn rename_history(&mut self) {
+        // An undo goes on under the name that it was asked for.
+        if self.undoing.goes_on() {
+            return;
+        }
         let names = std::mem::take(&mut self.ownership.names);
         if let Some(history) = self.history.as_ref().filter(|_| self.observing.is_none()) {
             history.rename(names);

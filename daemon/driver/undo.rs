@@ -5,6 +5,7 @@ use super::strays::sweep;
 use super::{Driver, Input};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::Deed;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_engine::Standing;
 use steadfast_resources::host::files::printable;
@@ -106,19 +107,24 @@ pub fn undo(
 /// What is being undone beside the engine. The driver ends after it, and asks it to end.
 #[derive(Debug, Default)]
 pub(super) struct Undoing {
-    count: usize,
+    under_way: BTreeSet<String>,
     cancel: CancellationToken,
 }
 
 impl Undoing {
-    pub(super) fn end(&mut self) {
-        self.count -= 1;
+    pub(super) fn end(&mut self, resource: &str) {
+        self.under_way.remove(resource);
+    }
+
+    /// Whether any goes on.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.under_way.is_empty()
     }
 
     /// Whether there is nothing to wait for, once the driver has come to its end.
     pub(super) fn is_over(&self) -> bool {
         self.cancel.cancel();
-        self.count == 0
+        self.under_way.is_empty()
     }
 }
 
@@ -132,17 +138,28 @@ impl Driver {
         let (key, host) = (Arc::clone(&self.key), self.host.clone());
         let (presence, inbox) = (Arc::clone(&self.presence), self.inbox.clone());
         let cancel = self.undoing.cancel.clone();
-        self.undoing.count += 1;
+        self.undoing.under_way.insert(what.resource.clone());
         drop(tokio::task::spawn_blocking(move || {
             let undone = undo(&key, &host, &history, (&what, cancel));
             // Who asked may have gone meanwhile.
-            inbox.put(Input::Undone(deed(&what.resource, &undone)));
+            let deed = deed(&what.resource, &undone);
+            inbox.put(Input::Undone(what.resource, deed));
             drop(presence);
             drop(answer.send(undone));
         }));
     }
 
+    /// It is over: what a graph has said of names meanwhile is followed now.
+    pub(super) fn undone(&mut self, resource: &str, deeds: &[Deed]) {
+        self.undoing.end(resource);
+        self.tell_done(deeds);
+        self.rename_history();
+    }
+
     fn may_undo(&self, resource: &str) -> Result<Arc<History>, String> {
+        if self.undoing.under_way.contains(resource) {
+            return Err(format!("{resource} is being undone already"));
+        }
         if let Some(why) = &self.observing {
             return Err(format!("observing only, nothing is changed: {why}"));
         }

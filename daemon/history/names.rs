@@ -67,7 +67,7 @@ impl Followed {
 
     /// Whether a former name was followed already: what is kept under it since is of somebody else.
     fn has(&self, alias: &Alias) -> bool {
-        self.0.contains_key(alias.old.as_ref())
+        self.0.get(alias.old.as_ref()).is_some_and(|(new, _)| **new == *alias.new)
     }
 
     /// Whether it need not be said once more.
@@ -104,7 +104,9 @@ fn is_done(connection: &Connection, names: &Names, terms: Terms) -> rusqlite::Re
         return Ok(false);
     }
     let mut moves = names.moves(&before).into_iter();
-    moves.try_fold(true, |done, (old, _)| Ok(done && !has_any(connection, old)?))
+    moves.try_fold(true, |done, (old, new)| {
+        Ok(done && (!has_any(connection, old)? || has_any(connection, new)?))
+    })
 }
 
 impl Book {
@@ -119,6 +121,10 @@ impl Book {
         let before = Followed::read(&transaction)?;
         let (mut less, mut more) = (0, 0);
         for (old, new) in names.moves(&before) {
+            // What has a past of its own keeps it to itself: two would be undone as one.
+            if has_any(&transaction, new)? {
+                continue;
+            }
             while let Some((was, is)) = Self::move_some(&transaction, &self.key, (old, new))? {
                 less += was;
                 more += is;

@@ -87,7 +87,7 @@ impl Reader {
             return Ok((self.last(resource)?.run, undo.partial, false));
         };
         let (_, left) = self.span(resource, before.first, before.last)?;
-        if left < before.entries {
+        if left < before.entries && !undo.partial {
             return Err(HistoryError::Unknown(format!(
                 "the last undo of {resource} was cut off, and not all that it was to put back is kept any more; \
                  --to N: before that change"
@@ -141,9 +141,7 @@ impl History {
 
     /// It is over: the next one is another.
     pub(crate) fn end_undo(&self, resource: &str) {
-        if self.limits.total > 0
-            && let Err(why) = self.hand_in_and_wait(Job::Undone(resource.to_owned()))
-        {
+        if let Err(why) = self.hand_in_and_wait(Job::Undone(resource.to_owned())) {
             self.warn(&why);
         }
     }

@@ -121,3 +121,18 @@ fn a_name_that_is_used_again_keeps_its_own_history() {
     past(&host, &["undo", "file[new]"]).exits(0);
     assert_eq!((host.read("f"), host.read("other")), ("one\n".to_owned(), "declared\n".to_owned()));
 }
+
+/// B-18: a new name that has a past of its own keeps it to itself: an undo of it is not one of another path.
+#[test]
+fn two_pasts_are_not_made_one() {
+    let host = changed_twice();
+    host.graph(&file("new", "g", "other", "")).write("g", "before\n");
+    host.apply().exits(0);
+    host.graph(&file("old", "f", "two", ""));
+    host.apply().exits(0);
+    host.graph(&file("new", "f", "two", ALIAS));
+    host.apply().exits(0);
+    assert_eq!((kept(&host, "old"), kept(&host, "new")), (2, 1));
+    past(&host, &["undo", "file[new]"]).exits(0);
+    assert_eq!((host.read("f"), host.read("g")), ("two\n".to_owned(), "before\n".to_owned()));
+}

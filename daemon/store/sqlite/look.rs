@@ -36,10 +36,11 @@ impl SqliteStore {
     #[must_use]
     pub fn is_denied(state_directory: &Path) -> bool {
         let path = state_directory.join(directory::DATABASE);
-        let is_file = regular::is_there(&path).is_ok_and(|there| there);
-        is_file
-            && std::fs::File::open(path)
-                .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+        match path.metadata() {
+            Ok(found) => found.is_file() && std::fs::File::open(path).is_err_and(denied),
+            Err(error) => denied(error),
+        }
     }
 
     /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
