@@ -204,7 +204,7 @@ pub enum Holding {
     WouldChange,
     /// In noop: it would be refreshed.
     WouldRefresh,
-    /// It cannot be told before this ancestor is changed, which is in noop, or held like this for one that is.
+    /// In noop: it cannot be told before this ancestor is changed.
     UnknownUntil(VertexId),
     /// It would be changed, and its window is closed.
     Window(WindowId),

@@ -75,8 +75,6 @@ pub struct Engine {
     pub(crate) fights: BTreeMap<VertexId, Fight>,
     /// Who has applied lately, and when that ended.
     pub(crate) wrote: VecDeque<Wrote>,
-    /// What cannot be told before another is as declared (E-11): the other, and it.
-    pub(crate) untold: BTreeSet<(VertexId, VertexId)>,
     pub(crate) brake: Brake,
     /// The windows that are open.
     pub(crate) open: BTreeSet<WindowId>,
@@ -124,7 +122,6 @@ impl Engine {
             stop: None,
             fights: BTreeMap::new(),
             wrote: VecDeque::new(),
-            untold: BTreeSet::new(),
             brake: Brake::default(),
             open: BTreeSet::new(),
             parked: BTreeSet::new(),

@@ -2,10 +2,9 @@
 
 use crate::action::{Holding, Notice};
 use crate::engine::Engine;
-use crate::event::Verdict;
 use crate::ids::{Stamp, VertexId};
 use crate::meta::Check;
-use crate::vertex::{Causes, Phase, Vertex};
+use crate::vertex::{Causes, Phase};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -25,8 +24,8 @@ impl Engine {
         let mut next = vec![id];
         while let Some(at) = next.pop() {
             for parent in self.topology.parents(at) {
-                match self.vertex(*parent).map(Vertex::held_by) {
-                    Some(Some(Holding::WouldChange | Holding::UnknownUntil(_))) => {
+                match self.vertex(*parent).map(|p| &p.phase) {
+                    Some(Phase::Held(Holding::WouldChange | Holding::UnknownUntil(_))) => {
                         return Some(*parent);
                     }
                     Some(_) if seen.insert(*parent) => next.push(*parent),
@@ -35,51 +34,6 @@ impl Engine {
             }
         }
         None
-    }
-
-    /// One that will be changed, and could not be told because of another, is looked at: by now it can be told.
-    pub(crate) fn can_be_told(&self, id: VertexId, told: Verdict, held: Option<Holding>) -> bool {
-        let changes = self.vertex(id).is_some_and(|vertex| !vertex.meta.noop);
-        changes && told != Verdict::Unknown && matches!(held, Some(Holding::UnknownUntil(_)))
-    }
-
-    /// It is as declared: what could not be told before is asked again.
-    pub(crate) fn ask_those_below(&mut self, until: VertexId) {
-        let first = (until, VertexId(0));
-        while let Some((_, id)) = self.untold.range(first..=(until, VertexId(u32::MAX))).next() {
-            let id = *id;
-            self.untold.remove(&(until, id));
-            self.ask_again(id, until);
-        }
-    }
-
-    /// The same after a swap, where that one has gone, or does not hang on it any more.
-    pub(crate) fn ask_the_untold(&mut self) {
-        for (until, id) in std::mem::take(&mut self.untold) {
-            if self.would_change_above(id).is_none() {
-                self.ask_again(id, until);
-            } else if self.is_untold(id, until) {
-                self.untold.insert((until, id));
-            }
-        }
-    }
-
-    /// Without those that could be told since: for comparison of states (see `ranked`).
-    pub(crate) fn forget_what_is_told(&mut self) {
-        let mut untold = std::mem::take(&mut self.untold);
-        untold.retain(|(until, id)| self.is_untold(*id, *until));
-        self.untold = untold;
-    }
-
-    fn ask_again(&mut self, id: VertexId, until: VertexId) {
-        if self.is_untold(id, until) {
-            self.mark(id, Causes::AGAIN);
-        }
-    }
-
-    fn is_untold(&self, id: VertexId, until: VertexId) -> bool {
-        let held = self.vertex(id).and_then(Vertex::held_by);
-        held == Some(Holding::UnknownUntil(until))
     }
 
     /// In a plan: nobody knows whether it will change, and so not whether those that it notifies are refreshed.

@@ -17,7 +17,6 @@ impl Engine {
     pub fn ranked(&self) -> Self {
         let mut same = self.clone();
         same.purge_lanes();
-        same.forget_what_is_told();
         let now = same.now;
         same.wrote.retain(|wrote| wrote.at.after(ECHO) > now);
         let mut stamps = BTreeSet::from([Stamp::NEVER, same.stamp]);

@@ -77,9 +77,8 @@ impl Engine {
         let Some(vertex) = self.vertex(id) else { return };
         let definition = vertex.definition;
         if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
-            let perhaps = self.refreshed_perhaps(id);
-            self.untold.extend(perhaps.map(|until| (until, id)));
-            self.hold(id, perhaps.map_or(Holding::WouldChange, Holding::UnknownUntil));
+            let perhaps = self.refreshed_perhaps(id).map(Holding::UnknownUntil);
+            self.hold(id, perhaps.unwrap_or(Holding::WouldChange));
             self.suppose(id);
             return;
         }
@@ -106,9 +105,11 @@ impl Engine {
     }
 
     fn unknown(&mut self, id: VertexId) {
-        let Some(run) = self.vertex(id).and_then(Vertex::run).map(|r| r.id) else { return };
-        if let Some(above) = self.would_change_above(id) {
-            self.untold.insert((above, id));
+        let Some(vertex) = self.vertex(id) else { return };
+        let Some(run) = vertex.run().map(|r| r.id) else { return };
+        if vertex.meta.noop
+            && let Some(above) = self.would_change_above(id)
+        {
             self.hold(id, Holding::UnknownUntil(above));
             self.suppose_perhaps(id);
             return;
@@ -123,16 +124,9 @@ impl Engine {
     fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
         self.release(id);
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
-        if self.can_be_told(id, verdict, held) {
-            self.mark(id, Causes::LOOK);
-            return;
-        }
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
-            (Verdict::Same, held) if held.is_none() || !owed => {
-                self.calm_down(id);
-                self.ask_those_below(id);
-            }
+            (Verdict::Same, held) if held.is_none() || !owed => self.calm_down(id),
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
                     vertex.phase = Phase::Held(holding);
@@ -241,7 +235,6 @@ impl Engine {
         if changed {
             self.encourage_children(id);
         }
-        self.ask_those_below(id);
     }
 
     /// A run has failed: what it may have changed is owed all the same (E-9).

@@ -188,7 +188,6 @@ impl Engine {
         let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap, &differs);
         self.rewire(&swap.graph, stamp);
-        self.ask_the_untold();
         if swap.operator {
             self.encourage_all();
         }

@@ -48,7 +48,7 @@ fn what_another_resource_has_under_another_path_stays() {
         .prints("left file[held]: left the graph; file[c] holds it now, as a part of $DIR/run/tree")
         .prints("not removed: file[d] lies in it")
         .prints("changed file[own]")
-        .prints("left file[missing]: removed");
+        .prints("left file[missing]: was gone");
     for stays in ["run/x", "run/d/x", "run/tree/x", "run/full/x", "own"] {
         assert!(host.exists(stays), "{stays}");
     }

@@ -77,7 +77,9 @@ impl Host {
 
     /// What the daemon has logged, a line each, without what systemd says of it.
     pub(crate) fn log(&self) -> Vec<String> {
-        let journal = ["journalctl", "--no-pager", "--output=cat", "_COMM=steadfast"];
+        // Of one that has ended at once journald may not know any more what it was.
+        let either = ["_COMM=steadfast", "+", "SYSLOG_IDENTIFIER=steadfast"];
+        let journal = [&["journalctl", "--no-pager", "--output=cat"][..], &either].concat();
         self.run(&journal).stdout.lines().map(str::to_owned).collect()
     }
 

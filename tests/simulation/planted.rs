@@ -72,8 +72,8 @@ const ALL: &[Planted] = &[
         name: "driver-ignores-suspicion",
         what: "what may have been missed is not looked for",
         file: "daemon/driver/perform.rs",
-        old: "Signal::Suspect(id) => Event::Suspect(id),\n            };",
-        new: "Signal::Suspect(_) => continue,\n            };",
+        old: "                    self.suspect_secrets(id);\n                    Event::Suspect(id)\n                }\n            };",
+        new: "                    self.suspect_secrets(id);\n                    continue;\n                }\n            };",
     },
     Planted {
         name: "driver-forgets-what-settles",

@@ -14,17 +14,12 @@ use std::path::PathBuf;
 use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
 use steadfast_resources::{Claim, Seat};
 
-/// Who was doubted so often is left as it was found: no plan goes on for ever.
-const ENOUGH: u8 = 8;
-
 /// How far that has come.
 #[derive(Debug, Default)]
 pub(super) struct Foresight {
     /// Who differs, and whether what is at its path would be replaced.
     differing: HashMap<VertexId, bool>,
     is_asked: bool,
-    /// How often each was doubted.
-    doubted: HashMap<VertexId, u8>,
     /// No more is unknown than was.
     is_over: bool,
 }
@@ -134,14 +129,11 @@ impl Driver {
             // What comes after it finds it done.
             let until = self.engine.not_after(id, &others).filter(|_| is_told);
             let Some(until) = until else { continue };
-            let times = self.foresight.doubted.entry(id).or_default();
-            if *times == ENOUGH {
-                continue;
-            }
-            *times += 1;
-            is_new = true;
+            let before = self.standing(id);
             self.table.unbury(id);
             self.turn(Event::Doubt { vertex: id, until });
+            // Where it changes nothing, no later look will find more: no plan goes on for ever.
+            is_new |= self.standing(id) != before;
         }
         self.foresight.is_over = !is_new;
     }

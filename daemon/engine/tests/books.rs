@@ -139,10 +139,6 @@ pub(crate) struct Vertex {
     /// A value came then, and no run that started later has been well.
     pub(crate) received: Option<When>,
     pub(crate) fight: Fight,
-    /// It was told to be unknown until that one is as declared, and has not been started since.
-    pub(crate) until: Option<VertexId>,
-    /// Its check has failed in this turn, and certainly below one that would change.
-    pub(crate) until_above: bool,
     /// A fight or the brake holds it back, as shown after the turn before and after this one.
     pub(crate) put_off: (Option<Tick>, Option<Tick>),
     /// It was found to have moved, and the brake was on: it waits for its end.
@@ -210,8 +206,6 @@ impl Vertex {
             done: false,
             received: None,
             fight: Fight::default(),
-            until: None,
-            until_above: false,
             put_off: (None, None),
             braked: false,
             queued: false,

@@ -78,7 +78,6 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.neighbours_go_on(face);
         books.windows_are_heeded(face);
         books.values_are_taken(face);
-        books.what_can_be_told_is(face);
         books.doubts_are_heeded(event, actions, face);
         books.back_pokes_came(face);
         books.queues_are_left(face);

@@ -276,12 +276,6 @@ impl Books {
         maybe_good: bool,
         tell: (Option<RunId>, bool),
     ) {
-        let surely = self.vertices.get_mut(&id).map(|v| std::mem::take(&mut v.until_above));
-        if surely == Some(true) && !matches!(standing, Some(Standing::Held(_))) {
-            let detail =
-                format!("{id} could not be told below a change, and stands as {standing:?}");
-            self.broken(invariants::E11_NOOP, &detail);
-        }
         let lenient = maybe_good || self.asked == Asked::Stopping || self.is_suspended(id);
         match standing {
             Some(Standing::Delayed(at)) => {

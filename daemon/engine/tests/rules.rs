@@ -1,6 +1,6 @@
 //! Rules shown one at a time, by hand.
 
-use crate::races::{check, repair, settled, sound, started};
+use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
 use crate::world::World;
@@ -107,60 +107,6 @@ fn e11_what_cannot_be_told_in_noop_waits_for_whom_it_hangs_on() {
     assert!(world.told.contains(&Notice::Held(v(1), until)));
     assert!(!world.told.contains(&Notice::Failed(v(1))));
     sound(&world);
-}
-
-/// E-11: a check that fails below what would change is unknown until that one, also of what is not in noop itself; those after it go on.
-/// It is asked again as soon as that one is as declared: changed by others, found so by a look, or taken out of noop.
-#[test]
-fn e11_what_cannot_be_told_below_noop_is_held_and_asked_again() {
-    let shape = Shape::of(4).edge(0, 1).edge(1, 2).edge(1, 3);
-    let noop = shape.clone().meta(0, |meta| meta.noop = true);
-    let until = Standing::Held(Holding::UnknownUntil(v(0)));
-    for way in 0..4 {
-        let mut world = World::new(
-            &[noop.clone(), shape.clone()],
-            Slots { commands: 1, ..Slots::default() },
-            false,
-        );
-        world.steps(&[Step::Swap { graph: 0, operator: false }]);
-        world.steps(&[0, 1, 2, 3].map(|number| Step::Watching(v(number))));
-        check(&mut world, 0, Verdict::Differs);
-        check(&mut world, 1, Verdict::Unknown);
-        assert_eq!(world.engine.standing(v(1)), Some(until.clone()));
-        assert!(!world.told.contains(&Notice::Failed(v(1))));
-        check(&mut world, 2, Verdict::Same);
-        check(&mut world, 3, Verdict::Unknown);
-        let further = Standing::Held(Holding::UnknownUntil(v(1)));
-        assert_eq!(world.engine.standing(v(3)), Some(further));
-        world.starts.clear();
-        match way {
-            0 => {
-                world.steps(&[Step::Changed(v(0))]);
-                check(&mut world, 0, Verdict::Same);
-            }
-            1 => {
-                world.steps(&[Step::Look(v(0))]);
-                check(&mut world, 0, Verdict::Same);
-            }
-            2 => {
-                world.steps(&[Step::Swap { graph: 1, operator: false }]);
-                repair(&mut world, 0);
-            }
-            _ => {
-                world.steps(&[Step::Look(v(1))]);
-                check(&mut world, 1, Verdict::Differs);
-            }
-        }
-        repair(&mut world, 1);
-        repair(&mut world, 3);
-        let last = started(&world);
-        assert!(last.ends_with(&[1, 3]), "{last:?}");
-        if way < 3 {
-            assert_eq!(world.engine.standing(v(1)), Some(Standing::Settled));
-            assert_eq!(world.engine.counts().settled, 4);
-        }
-        sound(&world);
-    }
 }
 
 /// E-14: a lower ticket that waits for another semaphore keeps its place in this one.

@@ -32,11 +32,6 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
                 }
                 true
             }
-            Some(Standing::Held(Holding::UnknownUntil(above)))
-                if excused.get(above) == Some(&true) =>
-            {
-                true
-            }
             Some(Standing::Held(_)) => {
                 let vertex = graph.vertices().find(|vertex| vertex.id == *id);
                 if vertex.is_some_and(|vertex| !vertex.meta.noop) {

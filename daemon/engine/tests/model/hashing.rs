@@ -237,7 +237,6 @@ impl Terms {
         (vertex.failures, vertex.watched, vertex.polled).hash(state);
         (vertex.asked, vertex.asked_surely).hash(state);
         (vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
-        vertex.until.hash(state);
         self.fight(vertex, state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
         (vertex.owed_unsure, vertex.bucket_unsure).hash(state);

@@ -317,17 +317,4 @@ pub(crate) const ALL: &[Breakage] = &[
         "if std::mem::take(&mut self.said_converged) {",
         "if self.said_converged {",
     ),
-    broken(
-        ("e11-what-is-done-fails-below-noop", "E-11", "what hangs on one in noop is called failed"),
-        "runs.rs",
-        "if let Some(above) = self.would_change_above(id) {",
-        "let noop = self.vertex(id).is_some_and(|vertex| vertex.meta.noop);\n        \
-        if let Some(above) = self.would_change_above(id).filter(|_| noop) {",
-    ),
-    broken(
-        ("e11-never-asked-again", "E-11", "what hangs on one in noop is unknown for ever"),
-        "planned.rs",
-        "self.mark(id, Causes::AGAIN);",
-        "",
-    ),
 ];

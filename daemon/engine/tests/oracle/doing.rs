@@ -202,7 +202,6 @@ impl Books {
             vertex.polled = false;
             vertex.braked = false;
             vertex.fight.listens = None;
-            vertex.until = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
             vertex.ticket = (None, None);

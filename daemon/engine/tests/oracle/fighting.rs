@@ -208,8 +208,6 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let was_done = vertex.done;
         vertex.done |= sure;
-        self.asks_those_below(id, sure);
-        let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if outcome != Outcome::Changed {
             return;
         }

@@ -162,11 +162,6 @@ impl Books {
             if matches!(vertex.phase, Phase::Held | Phase::Shut) {
                 // What it would change, it would change still; or somebody else has done it.
                 vertex.phase = Phase::Unsure;
-                if vertex.until.is_some() {
-                    vertex.may(clock);
-                    self.back_poke(id);
-                }
-                self.asks_those_below(id, false);
             } else if running.cancelled.is_some() {
                 vertex.may(clock);
                 self.back_poke(id);
@@ -191,8 +186,6 @@ impl Books {
             vertex.owed_unsure |= vertex.owed.is_some();
             vertex.may(clock);
         }
-        let above = self.would_change_above(id);
-        let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let shut = vertex.declared.meta.window.is_some_and(|window| !self.open.contains(&window));
         match verdict {
             Verdict::Same => {
@@ -213,8 +206,20 @@ impl Books {
             Verdict::Differs if shut => vertex.is_shut_out(&running),
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
-                vertex.cannot_tell(&running, above, stopping);
-                self.back_poke(id);
+                if running.noop {
+                    vertex.phase = Phase::JustFailed {
+                        run: running.run,
+                        was_failed: running.was_failed,
+                        maybe_good: true,
+                    };
+                    vertex.good.1 = running.start;
+                    vertex.failures += 1;
+                    vertex.backoff_sure = false;
+                    self.back_poke(id);
+                } else {
+                    vertex.fails(&running, stopping);
+                    self.back_poke(id);
+                }
                 self.ends(id, running, Outcome::Failed { touched: false }, Some(false));
             }
         }

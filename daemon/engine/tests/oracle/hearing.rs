@@ -194,11 +194,6 @@ impl Books {
         if !operator {
             vertex.phase = phase;
         }
-        if let Holding::UnknownUntil(above) = holding {
-            // What is in doubt hangs on nobody in the graph: whoever doubts it tells when that is over.
-            let is_doubt = matches!(*event, Event::Doubt { vertex, .. } if vertex == id);
-            (vertex.until, vertex.until_above) = ((!is_doubt).then_some(above), false);
-        }
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
         }

@@ -1,7 +1,7 @@
 //! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
 
-use crate::books::{Books, Cause, Need, Phase, Running, Vertex};
-use crate::invariants::{E4_VALUE, E11_NOOP, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
+use crate::books::{Books, Cause, Phase, Running, Vertex};
+use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
 use std::time::Duration;
 use steadfast_engine::{Holding, Notice, RunId, Standing, Tick, VertexId};
@@ -154,71 +154,8 @@ impl Vertex {
         self.received = self.received.filter(|since| *since >= running.start);
     }
 
-    /// Its check has failed. Below one that would change, perhaps or surely, it is unknown until that one.
-    pub(super) fn cannot_tell(&mut self, running: &Running, above: (bool, bool), stopping: bool) {
-        let (perhaps, surely) = above;
-        // One that was taken out of noop meanwhile is run again instead.
-        self.until_above = surely && running.noop == self.declared.meta.noop;
-        if !running.noop && !perhaps {
-            self.fails(running, stopping);
-            return;
-        }
-        self.refill(false);
-        let (run, was_failed) = (running.run, running.was_failed);
-        self.phase = Phase::JustFailed { run, was_failed, maybe_good: true };
-        self.good.1 = running.start;
-        self.failures += 1;
-        self.backoff_sure = false;
-    }
-
     pub(super) fn is_shut_out(&mut self, running: &Running) {
         self.takes_value(running);
         self.phase = Phase::Shut;
-    }
-}
-
-impl Books {
-    /// E-11: some ancestor perhaps, and certainly, rests in what it would change.
-    pub(super) fn would_change_above(&self, id: VertexId) -> (bool, bool) {
-        let above = self.vertices.get(&id).into_iter().flat_map(|vertex| &vertex.ancestors);
-        let (mut perhaps, mut surely) = (false, false);
-        for vertex in above.filter_map(|a| self.vertices.get(a)) {
-            perhaps |= matches!(vertex.phase, Phase::Held | Phase::Unsure);
-            surely |= vertex.phase == Phase::Held
-                && vertex.declared.meta.noop
-                && vertex.need == Need::No
-                && vertex.running.is_none()
-                && vertex.owed.is_none();
-        }
-        (perhaps, surely)
-    }
-
-    /// That one is as declared: what could not be told before it is asked again.
-    pub(super) fn asks_those_below(&mut self, until: VertexId, sure: bool) {
-        let clock = self.clock;
-        for id in self.order.clone() {
-            let Some(vertex) = self.vertices.get_mut(&id).filter(|v| v.until == Some(until)) else {
-                continue;
-            };
-            if sure && vertex.phase == Phase::Held {
-                vertex.must(clock, None);
-            } else {
-                vertex.may(clock);
-            }
-            self.back_poke(id);
-        }
-    }
-
-    /// E-11: nothing is unknown until one that is as declared.
-    pub(crate) fn what_can_be_told_is(&mut self, face: &impl Face) {
-        for id in self.order.clone() {
-            let Some(Standing::Held(Holding::UnknownUntil(until))) = face.standing(id) else {
-                continue;
-            };
-            let hangs = self.vertices.get(&id).is_some_and(|vertex| vertex.until == Some(until));
-            if hangs && face.standing(until).is_none_or(|it| it == Standing::Settled) {
-                self.broken(E11_NOOP, &format!("{id} is unknown until {until}, which is settled"));
-            }
-        }
     }
 }

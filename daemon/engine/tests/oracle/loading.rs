@@ -183,9 +183,6 @@ impl Books {
             vertex.budget = (0, new.retry.unwrap_or(u32::MAX).max(vertex.budget.1));
         }
         vertex.asked |= old != *new;
-        if vertex.until.is_some() {
-            vertex.may(self.clock);
-        }
         if operator || old.on_conflict != new.on_conflict || new.noop {
             vertex.forget_fight();
             (vertex.fight.listens, vertex.fight.excused) = (None, true);
