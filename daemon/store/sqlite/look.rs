@@ -2,7 +2,6 @@
 
 use super::super::database::{self, Fault};
 use super::super::fold::{Kept, settle};
-use super::super::regular;
 use super::super::rules::{self, Readers};
 use super::super::{Key, Recalled, StoreError, directory};
 use super::generation::Generation;
