@@ -5,14 +5,9 @@ use super::*;
 /// What was kept is there, before and after; former names and undos that are cut off are followed from then on.
 #[test]
 fn a_history_of_the_first_schema_goes_on() {
-    let mut place = Stage::new(Limits::default());
-    place.apply("f", &[("content", "one")]);
-    place.apply("f", &[("content", "two")]);
-    place.history.close();
+    let older = "DROP TABLE name; DROP TABLE undoing; PRAGMA user_version=1";
+    let mut place = Stage::made_by_another(older);
     let database = place.state().join("history/history.db");
-    let connection = rusqlite::Connection::open(&database).unwrap();
-    connection.execute_batch("DROP TABLE name; DROP TABLE undoing; PRAGMA user_version=1").unwrap();
-    connection.close().unwrap();
     let reader = Reader::open(&place.state()).expect("read as it is").expect("kept");
     assert_eq!(reader.entries(Some(&resource("f")), 9).unwrap().len(), 2);
     assert_eq!(reader.called_now(&resource("f")), None);

@@ -54,6 +54,19 @@ impl Stage {
         self.path("state")
     }
 
+    /// Two changes are kept of one file, and then the database is what another program makes it by this.
+    fn made_by_another(sql: &str) -> Self {
+        let place = Self::new(Limits::default());
+        place.apply("f", &[("content", "one")]);
+        place.apply("f", &[("content", "two")]);
+        place.history.close();
+        let database = place.state().join("history/history.db");
+        let connection = rusqlite::Connection::open(database).expect("a database");
+        connection.execute_batch(sql).expect("done");
+        connection.close().expect("closed");
+        place
+    }
+
     /// As after the end of a process.
     fn open_again(&mut self) {
         self.history = open(self.folder.path(), self.limits, &self.clock);
