@@ -124,7 +124,7 @@ impl Undoing {
     /// Whether there is nothing to wait for, once the driver has come to its end.
     pub(super) fn is_over(&self) -> bool {
         self.cancel.cancel();
-        self.under_way.is_empty()
+        !self.goes_on()
     }
 }
 
