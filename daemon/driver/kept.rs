@@ -35,7 +35,7 @@ impl PartialEq for OneValue {
 pub(super) struct Taken {
     /// The values.
     pub(super) origins: Seal,
-    /// What they made, by slot.
+    /// What they made, by slot. None where nobody saw that: it was cut off, and is taken as done.
     pub(super) fields: HashMap<String, Field>,
 }
 
@@ -157,6 +157,15 @@ impl Snapshot {
 }
 
 impl Taken {
+    /// By somebody who was cut off and is taken as done.
+    pub(super) fn unseen(origins: Seal) -> Self {
+        Self { origins, fields: HashMap::new() }
+    }
+
+    pub(super) fn is_unseen(&self) -> bool {
+        self.fields.is_empty()
+    }
+
     pub(super) fn to_text(&self) -> String {
         let by_name = |seal: fn(&Field) -> Option<&Seal>| -> BTreeMap<&String, String> {
             let seals = self.fields.iter().filter_map(|(name, it)| Some((name, seal(it)?)));

@@ -39,8 +39,6 @@ pub(super) struct Rotated {
     again: BTreeMap<VertexId, Instant>,
     /// What somebody was told last that it is made of: once is enough, whatever came of it.
     told: BTreeMap<VertexId, Vec<Received>>,
-    /// Those that were cut off and are taken as done: with what there is now.
-    pub(super) skipped: BTreeSet<VertexId>,
 }
 
 impl Rotated {
@@ -54,7 +52,6 @@ impl Rotated {
         self.wanted.remove(&id);
         self.asked.remove(&id);
         self.again.remove(&id);
-        self.skipped.remove(&id);
     }
 
     pub(super) fn forget(&mut self, id: VertexId) {
@@ -174,7 +171,7 @@ impl Driver {
                 return;
             }
         };
-        if self.rotated.skipped.remove(&id) {
+        if self.values.is_taken_as_done(identity) {
             self.take_as_given(id, identity, &made);
         }
         let waits = self.standing(id) == Some(Standing::Held(Holding::Operator));

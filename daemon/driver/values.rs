@@ -197,10 +197,26 @@ impl Values {
 
     /// Whether this is made of something else than its last good run was.
     pub(super) fn is_remade(&self, identity: &str, made: &Made) -> bool {
-        let Some(taken) = self.taken.get(identity) else { return false };
+        let Some(taken) = self.taken.get(identity).filter(|taken| !taken.is_unseen()) else {
+            return false;
+        };
         made.received
             .iter()
             .any(|it| taken.fields.get(&it.slot).is_none_or(|before| before.whole != it.whole))
+    }
+
+    /// Notes that who was cut off is taken as done, with what there is: of that nothing was seen yet but what others have sent. Answers what is to be
+    /// kept.
+    pub(super) fn take_as_done(&mut self, identity: &Arc<str>, recipe: &Recipe) -> String {
+        let taken = Taken::unseen(self.fingerprint(recipe));
+        let text = taken.to_text();
+        self.taken.insert(Arc::clone(identity), taken);
+        text
+    }
+
+    /// Whether this one is taken as done, and what with was not seen yet.
+    pub(super) fn is_taken_as_done(&self, identity: &str) -> bool {
+        self.taken.get(identity).is_some_and(Taken::is_unseen)
     }
 
     /// Notes what a good run of a receiver was made of; answers what is to be kept, if it is another thing than before.
