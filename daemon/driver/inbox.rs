@@ -84,9 +84,51 @@ impl<T> Inbox<T> {
     }
 }
 
+/// What its reader has taken and works off one by one. Where that breaks (it panics), what it has not come to is put back, before what has come
+/// since: nothing that was asked is lost with it but what broke it.
+#[derive(Debug)]
+pub(super) struct Batch<T> {
+    inbox: Inbox<T>,
+    /// The next one is the last.
+    rest: Vec<T>,
+}
+
+impl<T> Batch<T> {
+    /// Nothing yet, of this inbox.
+    pub(super) fn of(inbox: &Inbox<T>) -> Self {
+        Self { inbox: inbox.clone(), rest: Vec::new() }
+    }
+
+    /// Takes all there is, once the last batch is worked off; false where there is nothing.
+    pub(super) fn fill(&mut self) -> bool {
+        debug_assert!(self.rest.is_empty(), "there is a rest");
+        self.inbox.take(&mut self.rest);
+        self.rest.reverse();
+        !self.rest.is_empty()
+    }
+}
+
+impl<T> Iterator for Batch<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.rest.pop()
+    }
+}
+
+impl<T> Drop for Batch<T> {
+    fn drop(&mut self) {
+        let mut rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() {
+            rest.reverse();
+            self.inbox.put_first(rest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Inbox;
+    use super::{Batch, Inbox};
     use futures_util::FutureExt as _;
 
     fn is_woken<T>(inbox: &Inbox<T>) -> bool {
@@ -112,5 +154,25 @@ mod tests {
         assert_eq!(all, [3]);
         inbox.wake();
         assert!(!is_woken(&inbox), "nothing is there");
+    }
+
+    /// F-19: whoever comes after a reader that broke finds all that it had not come to, in its order.
+    #[test]
+    fn what_a_reader_that_broke_has_not_come_to_is_there() {
+        let inbox = Inbox::default();
+        inbox.put_all(1..=4);
+        let broken = std::panic::catch_unwind(|| {
+            let mut batch = Batch::of(&inbox);
+            assert!(batch.fill());
+            for item in &mut batch {
+                inbox.put(item + 10);
+                assert!(item < 2, "it breaks");
+            }
+        });
+        assert!(broken.is_err());
+        let mut batch = Batch::of(&inbox);
+        assert!(batch.fill());
+        assert_eq!(batch.by_ref().collect::<Vec<_>>(), [3, 4, 11, 12]);
+        assert!(!batch.fill());
     }
 }

@@ -61,6 +61,7 @@ pub use asked::Question;
 pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand, UNKEPT};
 pub use farewell::removals;
 pub use graph_change::{GraphChange, Sort, Taken};
+use inbox::Batch;
 pub use inbox::Inbox;
 pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
@@ -288,15 +289,14 @@ impl Driver {
 
     /// Runs until it is stopped, or in one-shot until all is at rest.
     pub async fn run(mut self) -> Finished {
-        let mut batch = Vec::new();
+        let mut batch = Batch::of(&self.inbox);
         self.restore_pause();
         self.encrypt_what_was_in_clear();
         if let Some(why) = &self.observing {
             self.audience.hear(&News::Observing(why));
         }
         loop {
-            self.inbox.take(&mut batch);
-            if batch.is_empty() {
+            if !batch.fill() {
                 if self.is_over() && !self.foresee() && !self.look_once_more() {
                     break;
                 }
@@ -305,7 +305,7 @@ impl Driver {
                 }
             }
             self.look_at_clock();
-            for input in batch.drain(..) {
+            for input in &mut batch {
                 self.take(input);
             }
             self.keep_time();
