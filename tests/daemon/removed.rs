@@ -49,6 +49,19 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
     assert!(host.exists("made"), "adopted, so it is not removed");
 }
 
+/// S-6: of what is sensitive nothing is kept, and who reads the plan is told before it goes.
+#[test]
+fn a_plan_says_what_goes_for_good() {
+    let private = format!("mode: 0600, {DELETE}");
+    let host = Host::with(&graph(&files(&[("private", private.as_str()), ("shown", DELETE)])));
+    host.apply().exits(0);
+    host.graph(&graph(""));
+    let planned = host.plan();
+    planned.exits(0).prints("2 to be removed").prints("- file[shown]");
+    planned.prints_in_order(&["- file[private]", "content: sensitive: not kept, it cannot be"]);
+    assert_eq!(planned.stdout.matches("brought back").count(), 1, "{planned}");
+}
+
 /// B-17: what is not there any more when it is to be removed is said to have been gone.
 #[test]
 fn what_is_gone_already_is_not_said_to_be_removed() {

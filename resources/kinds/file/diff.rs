@@ -34,6 +34,16 @@ pub(super) fn secret() -> Difference {
     }
 }
 
+/// A content that goes and of which nothing is kept (S-6): who reads the plan knows that it cannot be undone.
+pub(super) fn unkept() -> Difference {
+    Difference {
+        aspect: "content",
+        from: "sensitive: not kept, it cannot be brought back".into(),
+        to: String::new(),
+        diff: None,
+    }
+}
+
 /// Line by line, bounded; none where one is too long, or no plain text.
 #[must_use]
 pub fn unified(old: &[u8], new: &[u8]) -> Option<String> {

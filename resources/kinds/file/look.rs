@@ -65,7 +65,10 @@ impl Look<'_> {
                 }
                 Ok(Some(Finding {
                     plan: Plan { found: Some(seen), clear: true, work: Work::Remove },
-                    differences: vec![state(word(kind), "absent")],
+                    differences: [state(word(kind), "absent")]
+                        .into_iter()
+                        .chain(self.unkept(&seen))
+                        .collect(),
                     destructive: true,
                 }))
             }
@@ -112,6 +115,12 @@ impl Look<'_> {
         Err(self.refuse("replace", holds))
     }
 
+    /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6).
+    fn unkept(&self, seen: &Seen) -> Option<Difference> {
+        let holds = seen.kind == FileType::RegularFile && seen.size > 0;
+        (holds && self.is_secret(seen.mode, Some(seen.mode))).then(diff::unkept)
+    }
+
     fn refuse(&self, doing: &str, why: &str) -> Fault {
         Fault::refused(
             said(doing, self.spot.path(), why)
@@ -132,6 +141,7 @@ impl Look<'_> {
         };
         let from = found.map_or("absent", |seen| word(seen.kind));
         let mut differences = vec![state(from, is)];
+        differences.extend(found.and_then(|seen| self.unkept(&seen)));
         let work = match self.want {
             Want::Regular(content) => {
                 let mode = mode.unwrap_or_else(|| self.file.born(content));
