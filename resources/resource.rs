@@ -58,6 +58,12 @@ pub trait Resource: Debug + Send + Sync {
         Becomes::Other
     }
 
+    /// A hash of what it copies, as its last check has found that; another one: somebody has changed that, also in another process. None
+    /// where it copies nothing, or its last check did not come so far.
+    fn copied(&self) -> Option<u64> {
+        None
+    }
+
     /// Of which paths besides those that it claims its check says something else when they, or what is in them, are changed; links
     /// are followed.
     fn reads(&self) -> Vec<PathBuf> {

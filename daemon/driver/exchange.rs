@@ -126,8 +126,10 @@ impl Driver {
         let Some(live) = self.runs.0.get(&run) else { return };
         let Some(entry) = self.table.get(live.vertex) else { return };
         let identity = Arc::clone(&entry.identity);
-        if let (Some(made), Some(origins)) = (live.made.get(), &live.origins) {
-            let hashes = self.values.note_taken(&identity, origins.clone(), made);
+        let received = live.origins.clone().zip(live.made.get());
+        let copied = live.resource().copied();
+        if received.is_some() || copied.is_some() {
+            let hashes = self.values.note_taken(&identity, received, copied);
             if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
                 let identity = Arc::clone(&identity);
                 keeper.other(Entry::Taken { identity, hashes: hashes.into() });

@@ -37,6 +37,8 @@ pub(super) struct Taken {
     pub(super) origins: Seal,
     /// What they made, by slot. None where nobody saw that: it was cut off, and is taken as done.
     pub(super) fields: HashMap<String, Field>,
+    /// A hash of what it copied; none where it copied nothing, or a program of before has not kept it.
+    pub(super) copied: Option<u64>,
 }
 
 /// What a slot came to.
@@ -159,7 +161,7 @@ impl Snapshot {
 impl Taken {
     /// By somebody who was cut off and is taken as done.
     pub(super) fn unseen(origins: Seal) -> Self {
-        Self { origins, fields: HashMap::new() }
+        Self { origins, fields: HashMap::new(), copied: None }
     }
 
     pub(super) fn is_unseen(&self) -> bool {
@@ -172,7 +174,12 @@ impl Taken {
             seals.map(|(name, seal)| (name, seal.to_hex())).collect()
         };
         let (fields, pieces) = (by_name(|it| Some(&it.whole)), by_name(|it| it.pieces.as_ref()));
-        json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces}).to_string()
+        let mut json =
+            json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces});
+        if let Some(copied) = self.copied {
+            json["copied"] = copied.into();
+        }
+        json.to_string()
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -186,7 +193,12 @@ impl Taken {
             };
             Some((name.clone(), Field { whole: seal(hash)?, pieces }))
         });
-        Some(Self { origins: seal(&json["origins"])?, fields: fields.collect::<Option<_>>()? })
+        let copied = match json.get("copied") {
+            Some(copied) => Some(copied.as_u64()?),
+            None => None,
+        };
+        let (origins, fields) = (seal(&json["origins"])?, fields.collect::<Option<_>>()?);
+        Some(Self { origins, fields, copied })
     }
 }
 
@@ -244,7 +256,7 @@ mod tests {
         for pieces in [None, Some(key.seal(b"z"))] {
             let field = Field { whole: key.seal(b"x"), pieces };
             let fields = [("content".to_owned(), field)].into();
-            let taken = Taken { origins: key.seal(b"y"), fields };
+            let taken = Taken { origins: key.seal(b"y"), fields, copied: Some(u64::MAX) };
             assert_eq!(Taken::parse(&taken.to_text()), Some(taken));
         }
     }

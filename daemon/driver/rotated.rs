@@ -188,7 +188,7 @@ impl Driver {
     fn take_as_given(&mut self, id: VertexId, identity: &Arc<str>, made: &Made) {
         let recipe = self.table.get(id).and_then(|entry| entry.recipe.as_ref());
         let Some(origins) = recipe.map(|recipe| self.values.fingerprint(recipe)) else { return };
-        let hashes = self.values.note_taken(identity, origins, made);
+        let hashes = self.values.note_taken(identity, Some((origins, made)), None);
         if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
             keeper.other(Entry::Taken { identity: Arc::clone(identity), hashes: hashes.into() });
         }

@@ -215,7 +215,9 @@ impl Driver {
     /// Whether a run is made of something else than the last good one: somebody has changed that, and nothing was undone.
     fn is_remade(&self, run: RunId) -> bool {
         let Some(live) = self.runs.0.get(&run) else { return false };
-        live.made.get().is_some_and(|made| self.values.is_remade(&live.identity, made))
+        let of = &live.identity;
+        live.made.get().is_some_and(|made| self.values.is_remade(of, made))
+            || live.resource().copied().is_some_and(|it| self.values.is_copied_anew(of, it))
     }
 
     /// What a run was found on, where its differences do not tell all of it.

@@ -219,17 +219,30 @@ impl Values {
         self.taken.get(identity).is_some_and(Taken::is_unseen)
     }
 
-    /// Notes what a good run of a receiver was made of; answers what is to be kept, if it is another thing than before.
+    /// Whether what this copies is something else than what its last good run has copied.
+    pub(super) fn is_copied_anew(&self, identity: &str, copied: u64) -> bool {
+        let before = self.taken.get(identity).and_then(|taken| taken.copied);
+        before.is_some_and(|before| before != copied)
+    }
+
+    /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied. Answers what is to be kept, if it is
+    /// another thing than before.
     pub(super) fn note_taken(
         &mut self,
         identity: &Arc<str>,
-        origins: Seal,
-        made: &Made,
+        received: Option<(Seal, &Made)>,
+        copied: Option<u64>,
     ) -> Option<String> {
         let field =
             |Received { whole, pieces, .. }: Received| Field { whole, pieces: Some(pieces) };
-        let fields = made.received.iter().cloned().map(|it| (it.slot.clone(), field(it)));
-        let taken = Taken { origins, fields: fields.collect() };
+        let (origins, fields) = match received {
+            Some((origins, made)) => {
+                let fields = made.received.iter().cloned().map(|it| (it.slot.clone(), field(it)));
+                (origins, fields.collect())
+            }
+            None => (self.key.seal(b""), HashMap::new()),
+        };
+        let taken = Taken { origins, fields, copied };
         if self.taken.get(identity) == Some(&taken) {
             return None;
         }

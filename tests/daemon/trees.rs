@@ -129,3 +129,44 @@ fn drift_on_either_side_is_repaired_at_once() {
     let gone = || std::fs::remove_dir_all(host.path("files/tree/new")).expect("removed");
     repaired("file[tree]", &gone, &|| !host.exists("tree/new"));
 }
+
+/// E-20: who changes what is copied has asked for another copy, whenever that is; who changes the copy has not.
+#[test]
+fn another_source_is_nobodys_drift() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: one, path: $DIR/one, source: from}\n  - {name: all, path: $DIR/all/, source: tree/, recurse: true}\n",
+    );
+    host.write("from", "1")
+        .make_directory("tree")
+        .make_directory("tree/in")
+        .write("tree/in/x", "1");
+    host.apply().exits(0).prints("changed file[one]").prints("changed file[all]");
+    let is_copied = |text: &str| host.read("one") == text && host.read("all/in/x") == text;
+
+    host.write("from", "2").write("tree/in/x", "2");
+    let again = host.apply();
+    again.exits(0).prints("changed file[one]").prints("changed file[all]");
+    assert!(is_copied("2") && again.stdout.matches(", corrective)").count() == 0, "{again}");
+
+    // Looked at, it is nothing new any more.
+    host.write("from", "2").write("tree/in/x", "2");
+    host.apply().exits(0).prints("0 changed");
+    host.append("one", "drift").append("all/in/x", "drift");
+    let again = host.apply();
+    assert!(is_copied("2") && again.stdout.matches(", corrective)").count() == 2, "{again}");
+
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for (number, text) in (1..).zip(["3", "4"]) {
+        host.write("from", text).write("tree/in/x", text);
+        host.wait_until("both are copied", || is_copied(text));
+        host.wait_until("and told", || daemon.count("changed") >= 2 * number);
+    }
+    let corrective = || {
+        let is_of = |line: &&crate::daemon::Line| line.message.contains(", corrective");
+        daemon.log().iter().filter(is_of).count()
+    };
+    assert_eq!(corrective(), 0, "{:#?}", daemon.log());
+    host.append("one", "drift").append("all/in/x", "drift");
+    host.wait_until("that is", || corrective() == 2);
+}

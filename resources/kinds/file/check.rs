@@ -1,6 +1,7 @@
 //! What is there against what is declared, the thing itself and all below it: nothing is changed.
 
 use super::body::Body;
+use super::known::Origins;
 use super::look::{Look, Want};
 use super::lost;
 use super::plan::{Found, Plan, Premise};
@@ -13,6 +14,7 @@ use crate::secret::Sealed;
 use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// No text that is received is longer.
@@ -76,7 +78,22 @@ impl File {
         }
     }
 
+    /// What is copied is noted, also where nothing differs.
     fn look(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<Found>, Fault> {
+        let mut copied = Origins::default();
+        let found = self.look_at_all(files, cancel, &mut copied);
+        if let Some(known) = &self.rare().known {
+            known.note_copied(if found.is_ok() { copied } else { Origins::default() });
+        }
+        found
+    }
+
+    fn look_at_all(
+        &self,
+        files: &Files,
+        cancel: &CancellationToken,
+        copied: &mut Origins,
+    ) -> Result<Option<Found>, Fault> {
         let Some(spot) = files.spot(&self.path)? else {
             return match self.shape {
                 Shape::Absent | Shape::IfThere { .. } => Ok(None),
@@ -86,12 +103,17 @@ impl File {
             };
         };
         let content = self.content(files)?;
+        for (number, origin) in content.iter().flat_map(Content::origins).enumerate() {
+            copied.add(Path::new(&number.to_string()), origin.seen());
+        }
         let want = self.want(content.as_ref());
         let finding = Look { file: self, files, spot: &spot, want, cancel }.look()?;
         let below = if self.holds_below() {
             let there = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
             let tree = Tree::new(self, files, cancel, None);
-            Some(tree.hold(&spot, there.as_ref())?).filter(|report| !report.is_empty())
+            let report = tree.hold(&spot, there.as_ref())?;
+            *copied = report.origins;
+            Some(report).filter(|report| !report.is_empty())
         } else {
             None
         };

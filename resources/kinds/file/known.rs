@@ -1,4 +1,5 @@
-//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again.
+//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again. And whether what is copied is what it
+//! was: who changes that has asked for another copy.
 //!
 //! A state is told by inode, size and time of change. One that is younger than some milliseconds could still change without another
 //! time, and is not trusted (git's racy rule). What a program writes through a mapping may be seen late, when the kernel writes it
@@ -6,9 +7,10 @@
 
 use crate::host::files::{Content, Seen};
 use crate::host::wall;
+use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,11 +27,31 @@ pub(super) struct Known {
     /// With keys of its own, so that nobody can make two states look alike.
     keys: RandomState,
     equal: Mutex<HashMap<u64, u64>>,
+    copied: Mutex<Option<u64>>,
 }
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Known").finish_non_exhaustive()
+    }
+}
+
+/// All that a check has found to be copied, in whatever order. Its hash is the same in each process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origins(Option<u64>);
+
+impl Origins {
+    /// This is copied to that place, which is none of many where it is empty.
+    pub(super) fn add(&mut self, below: &Path, seen: &Seen) {
+        let mut hasher = DefaultHasher::new();
+        below.hash(&mut hasher);
+        // Not its device, whose number may be another one after a start of the host. A directory moves with what is in it, which is told apart.
+        if seen.kind == FileType::Directory {
+            seen.mode.hash(&mut hasher);
+        } else {
+            (seen.identity.1, seen.size, seen.changed).hash(&mut hasher);
+        }
+        self.0 = Some(self.0.unwrap_or_default().wrapping_add(hasher.finish()));
     }
 }
 
@@ -65,6 +87,16 @@ impl Known {
     pub(super) fn are_equal(&self, pair: Pair) -> bool {
         let equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
         equal.get(&pair.path) == Some(&pair.states)
+    }
+
+    /// A hash of what the last check has found to be copied.
+    pub(super) fn copied(&self) -> Option<u64> {
+        *self.copied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A check has found that this is copied; none where it did not come so far.
+    pub(super) fn note_copied(&self, origins: Origins) {
+        *self.copied.lock().unwrap_or_else(PoisonError::into_inner) = origins.0;
     }
 
     /// They were found equal.

@@ -273,6 +273,10 @@ impl Resource for File {
         self.copied().to_vec()
     }
 
+    fn copied(&self) -> Option<u64> {
+        self.rare().known.as_ref().and_then(|known| known.copied())
+    }
+
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))

@@ -1,5 +1,6 @@
 //! What differs below a directory, told by name and bounded.
 
+use super::known::Origins;
 use super::plan::Below;
 use crate::change::Difference;
 use crate::host::files::printable;
@@ -21,6 +22,8 @@ pub(super) struct Report {
     pub(super) destructive: bool,
     /// Where something differs.
     pub(super) below: Below,
+    /// What is copied.
+    pub(super) origins: Origins,
 }
 
 /// What is, or would be, done to a thing.

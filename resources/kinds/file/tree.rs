@@ -128,6 +128,7 @@ impl<'a> Tree<'a> {
         let spot = source.spot(&path);
         // It has just gone.
         let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
+        self.report.origins.add(below, &seen);
         match seen.kind {
             FileType::RegularFile => {
                 Files::guard_trust(&path, &seen, self.reader)?;
