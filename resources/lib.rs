@@ -7,6 +7,7 @@
 
 mod change;
 mod cipher;
+mod copied;
 mod departing;
 mod former;
 mod hex;
@@ -29,6 +30,7 @@ pub mod registry;
 
 pub use change::{Change, Difference, Outcome, Verdict};
 pub use cipher::Encrypted;
+pub use copied::{Copied, Copies};
 pub use departing::{Held, departing};
 pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;

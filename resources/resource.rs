@@ -1,6 +1,7 @@
 //! The trait that every kind implements.
 
 use crate::change::{Change, Outcome, Verdict};
+use crate::copied::Copies;
 use crate::host::Host;
 use crate::permit::Permit;
 use crate::receive::{Kept, Sent};
@@ -56,12 +57,6 @@ pub trait Resource: Debug + Send + Sync {
     /// What is at the path that it claims, once it is as declared.
     fn becomes(&self) -> Becomes {
         Becomes::Other
-    }
-
-    /// A hash of what it copies, as its last check has found that; another one: somebody has changed that, also in another process. None
-    /// where it copies nothing, or its last check did not come so far.
-    fn copied(&self) -> Option<u64> {
-        None
     }
 
     /// Of which paths besides those that it claims its check says something else when they, or what is in them, are changed; links
@@ -154,7 +149,7 @@ pub enum Becomes {
 }
 
 /// What a check is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// A refresh is owed: the kind decides what that means (an exec runs again, a file checks again).
     pub refresh: bool,
@@ -163,6 +158,8 @@ pub struct Ask {
     pub run: bool,
     /// Cancelled when the run is.
     pub cancel: CancellationToken,
+    /// Where a kind that copies tells what it copies.
+    pub copies: Arc<Copies>,
 }
 
 /// What the engine must know of a kind, or of one resource of it.

@@ -96,7 +96,7 @@ async fn look(job: Job, host: Host) -> Inspection {
     };
     let work = async move {
         let made = OnceLock::new();
-        let ask = Ask { refresh: false, run: false, cancel };
+        let ask = Ask { cancel, ..Ask::default() };
         guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await
     };
     let done = match seat {

@@ -4,7 +4,7 @@ use super::written::{Body, One, Written};
 use crate::store::Hidden;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
-use steadfast_resources::{Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
+use steadfast_resources::{Copied, Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
 
 /// What a resource has sent, as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,10 +35,12 @@ impl PartialEq for OneValue {
 pub(super) struct Taken {
     /// The values.
     pub(super) origins: Seal,
-    /// What they made, by slot. None where nobody saw that: it was cut off, and is taken as done.
+    /// What they made, by slot.
     pub(super) fields: HashMap<String, Field>,
-    /// A hash of what it copied; none where it copied nothing, or a program of before has not kept it.
-    pub(super) copied: Option<u64>,
+    /// What it copied; none where it copied nothing, or a program of before has not kept it.
+    pub(super) copied: Option<Copied>,
+    /// It was cut off, and is taken as done: what was made of the values nobody saw, and the fields are those of before.
+    pub(super) unseen: bool,
 }
 
 /// What a slot came to.
@@ -160,12 +162,16 @@ impl Snapshot {
 
 impl Taken {
     /// By somebody who was cut off and is taken as done.
-    pub(super) fn unseen(origins: Seal) -> Self {
-        Self { origins, fields: HashMap::new(), copied: None }
+    pub(super) fn unseen(origins: Seal, before: Option<&Self>) -> Self {
+        let fields = before.map(|before| before.fields.clone()).unwrap_or_default();
+        Self { origins, fields, copied: before.and_then(|before| before.copied), unseen: true }
     }
 
-    pub(super) fn is_unseen(&self) -> bool {
-        self.fields.is_empty()
+    /// Whether another one says the same; of what is copied, whatever its state.
+    pub(super) fn says(&self, other: &Self) -> bool {
+        let content = |it: &Self| it.copied.map(|copied| copied.content);
+        (&self.origins, &self.fields, self.unseen) == (&other.origins, &other.fields, other.unseen)
+            && content(self) == content(other)
     }
 
     pub(super) fn to_text(&self) -> String {
@@ -176,8 +182,11 @@ impl Taken {
         let (fields, pieces) = (by_name(|it| Some(&it.whole)), by_name(|it| it.pieces.as_ref()));
         let mut json =
             json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces});
-        if let Some(copied) = self.copied {
-            json["copied"] = copied.into();
+        if let Some(Copied { state, content }) = self.copied {
+            json["copied"] = json!([state, content]);
+        }
+        if self.unseen {
+            json["unseen"] = true.into();
         }
         json.to_string()
     }
@@ -194,11 +203,14 @@ impl Taken {
             Some((name.clone(), Field { whole: seal(hash)?, pieces }))
         });
         let copied = match json.get("copied") {
-            Some(copied) => Some(copied.as_u64()?),
+            Some(both) => {
+                Some(Copied { state: both.get(0)?.as_u64()?, content: both.get(1)?.as_u64()? })
+            }
             None => None,
         };
+        let unseen = json["unseen"] == true;
         let (origins, fields) = (seal(&json["origins"])?, fields.collect::<Option<_>>()?);
-        Some(Self { origins, fields, copied })
+        Some(Self { origins, fields, copied, unseen })
     }
 }
 
@@ -206,7 +218,7 @@ impl Taken {
 mod tests {
     use super::{Field, Snapshot, Taken, unreadable, with_secrets, without_secrets};
     use crate::store::Hidden;
-    use steadfast_resources::{Datum, Host, SealKey, Value};
+    use steadfast_resources::{Copied, Datum, Host, SealKey, Value};
 
     const SENDER: &str = "password[p]";
 
@@ -256,8 +268,12 @@ mod tests {
         for pieces in [None, Some(key.seal(b"z"))] {
             let field = Field { whole: key.seal(b"x"), pieces };
             let fields = [("content".to_owned(), field)].into();
-            let taken = Taken { origins: key.seal(b"y"), fields, copied: Some(u64::MAX) };
-            assert_eq!(Taken::parse(&taken.to_text()), Some(taken));
+            let copied = Some(Copied { state: u64::MAX, content: 7 });
+            let taken = Taken { origins: key.seal(b"y"), fields, copied, unseen: false };
+            assert_eq!(Taken::parse(&taken.to_text()).as_ref(), Some(&taken));
+            let unseen = Taken::unseen(key.seal(b"w"), Some(&taken));
+            assert!(unseen.fields == taken.fields && !unseen.says(&taken));
+            assert_eq!(Taken::parse(&unseen.to_text()), Some(unseen));
         }
     }
 

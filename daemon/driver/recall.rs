@@ -10,9 +10,6 @@ use steadfast_resources::{LONGEST_SPAN, OnInterrupt, Repeat};
 impl Driver {
     /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
     pub(super) fn take_skipped_as_done(&mut self, recall: &BTreeMap<VertexId, Recall>, stamp: u64) {
-        if self.keeper.is_none() {
-            return;
-        }
         for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
             if let Some(entry) = self.table.waiting(id)
                 && entry.resource.nature().on_interrupt == OnInterrupt::Skip
@@ -21,7 +18,7 @@ impl Driver {
                 let identity = Arc::clone(&entry.identity);
                 let recipe = entry.recipe.as_ref();
                 let hashes = recipe.map(|recipe| self.values.take_as_done(&identity, recipe));
-                let Some(keeper) = &mut self.keeper else { return };
+                let Some(keeper) = &mut self.keeper else { continue };
                 // Before its end: where only that was kept, a later start would find that it was made of something else.
                 if let Some(hashes) = hashes {
                     let identity = Arc::clone(&identity);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
 use steadfast_resources::host::Supply;
-use steadfast_resources::{Datum, Host};
+use steadfast_resources::{Copied, Datum, Host};
 use steadfast_resources::{
     Given, Kept, Made, Origin, Received, Recipe, Seal, SealKey, Secret, Sent, Trouble,
 };
@@ -197,7 +197,7 @@ impl Values {
 
     /// Whether this is made of something else than its last good run was.
     pub(super) fn is_remade(&self, identity: &str, made: &Made) -> bool {
-        let Some(taken) = self.taken.get(identity).filter(|taken| !taken.is_unseen()) else {
+        let Some(taken) = self.taken.get(identity).filter(|taken| !taken.unseen) else {
             return false;
         };
         made.received
@@ -208,7 +208,7 @@ impl Values {
     /// Notes that who was cut off is taken as done, with what there is: of that nothing was seen yet but what others have sent. Answers what is to be
     /// kept.
     pub(super) fn take_as_done(&mut self, identity: &Arc<str>, recipe: &Recipe) -> String {
-        let taken = Taken::unseen(self.fingerprint(recipe));
+        let taken = Taken::unseen(self.fingerprint(recipe), self.taken.get(identity));
         let text = taken.to_text();
         self.taken.insert(Arc::clone(identity), taken);
         text
@@ -216,13 +216,24 @@ impl Values {
 
     /// Whether this one is taken as done, and what with was not seen yet.
     pub(super) fn is_taken_as_done(&self, identity: &str) -> bool {
-        self.taken.get(identity).is_some_and(Taken::is_unseen)
+        self.taken.get(identity).is_some_and(|taken| taken.unseen)
     }
 
     /// Whether what this copies is something else than what its last good run has copied.
-    pub(super) fn is_copied_anew(&self, identity: &str, copied: u64) -> bool {
-        let before = self.taken.get(identity).and_then(|taken| taken.copied);
-        before.is_some_and(|before| before != copied)
+    pub(super) fn is_copied_anew(&self, identity: &str, copied: Copied) -> bool {
+        self.copied(identity).is_some_and(|before| before.content != copied.content)
+    }
+
+    /// What its last good run has copied.
+    pub(super) fn copied(&self, identity: &str) -> Option<Copied> {
+        self.taken.get(identity)?.copied
+    }
+
+    /// Notes what is copied by who was found as declared; answers what is to be kept, if it is another thing than before.
+    pub(super) fn note_copied(&mut self, identity: &str, copied: Copied) -> Option<String> {
+        let taken = self.taken.get_mut(identity)?;
+        let before = taken.copied.replace(copied)?;
+        (before.content != copied.content).then(|| taken.to_text())
     }
 
     /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied. Answers what is to be kept, if it is
@@ -231,7 +242,7 @@ impl Values {
         &mut self,
         identity: &Arc<str>,
         received: Option<(Seal, &Made)>,
-        copied: Option<u64>,
+        copied: Option<Copied>,
     ) -> Option<String> {
         let field =
             |Received { whole, pieces, .. }: Received| Field { whole, pieces: Some(pieces) };
@@ -242,13 +253,11 @@ impl Values {
             }
             None => (self.key.seal(b""), HashMap::new()),
         };
-        let taken = Taken { origins, fields, copied };
-        if self.taken.get(identity) == Some(&taken) {
-            return None;
-        }
-        let text = taken.to_text();
+        let taken = Taken { origins, fields, copied, unseen: false };
+        let is_news = self.taken.get(identity).is_none_or(|before| !before.says(&taken));
+        let text = is_news.then(|| taken.to_text());
         self.taken.insert(Arc::clone(identity), taken);
-        Some(text)
+        text
     }
 
     /// Whether anybody would hear of what a resource sends, or might one day take what it has sent before for what it sends now.

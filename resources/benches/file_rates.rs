@@ -25,7 +25,7 @@ fn file(path: &str, content: String) -> Arc<dyn Resource> {
 }
 
 fn check(host: &Host, held: &Arc<dyn Resource>) -> Verdict {
-    let ask = Ask { refresh: false, run: false, cancel: CancellationToken::new() };
+    let ask = Ask::default();
     held.check(host, ask).now_or_never().unwrap()
 }
 

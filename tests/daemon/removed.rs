@@ -53,11 +53,13 @@ fn what_we_made_is_removed_and_what_was_there_is_not() {
 #[test]
 fn a_plan_says_what_goes_for_good() {
     let private = format!("mode: 0600, {DELETE}");
-    let host = Host::with(&graph(&files(&[("private", private.as_str()), ("shown", DELETE)])));
-    host.apply().exits(0);
+    let backed = format!("{private}, backup: $DIR/kept");
+    let all = [("private", private.as_str()), ("backed", backed.as_str()), ("shown", DELETE)];
+    let host = Host::with(&graph(&files(&all)));
+    host.make_directory("kept").chmod("kept", 0o700).apply().exits(0);
     host.graph(&graph(""));
     let planned = host.plan();
-    planned.exits(0).prints("2 to be removed").prints("- file[shown]");
+    planned.exits(0).prints("3 to be removed").prints("- file[shown]").prints("- file[backed]");
     planned.prints_in_order(&["- file[private]", "content: sensitive: not kept, it cannot be"]);
     assert_eq!(planned.stdout.matches("brought back").count(), 1, "{planned}");
 }

@@ -148,9 +148,8 @@ fn another_source_is_nobodys_drift() {
     again.exits(0).prints("changed file[one]").prints("changed file[all]");
     assert!(is_copied("2") && again.stdout.matches(", corrective)").count() == 0, "{again}");
 
-    // Looked at, it is nothing new any more.
-    host.write("from", "2").write("tree/in/x", "2");
-    host.apply().exits(0).prints("0 changed");
+    // It has come anew, and is what it was.
+    host.write("new", "2").rename("new", "from").write("new", "2").rename("new", "tree/in/x");
     host.append("one", "drift").append("all/in/x", "drift");
     let again = host.apply();
     assert!(is_copied("2") && again.stdout.matches(", corrective)").count() == 2, "{again}");
@@ -169,4 +168,26 @@ fn another_source_is_nobodys_drift() {
     assert_eq!(corrective(), 0, "{:#?}", daemon.log());
     host.append("one", "drift").append("all/in/x", "drift");
     host.wait_until("that is", || corrective() == 2);
+}
+
+/// E-20: the first that is copied, and the last that is not any more, are no drift either; what is purged for good is said to be.
+#[test]
+fn a_source_that_was_empty_is_nobodys_drift() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: joined, path: $DIR/joined, fragments: [parts/]}\n  - {name: all, path: $DIR/all/, source: tree/, recurse: true, purge: true}\n",
+    );
+    host.make_directory("parts").make_directory("tree").apply().exits(0);
+    let changes = || {
+        let apply = host.apply();
+        apply.exits(0).prints("changed file[joined]").prints("changed file[all]");
+        apply.stdout.matches(", corrective)").count()
+    };
+    host.write("parts/x", "x").write("tree/x", "x");
+    assert_eq!(changes(), 0);
+    host.remove("parts/x").remove("tree/x");
+    assert_eq!(changes(), 0);
+    host.append("joined", "drift").write("all/stray", "x").chmod("all/stray", 0o600);
+    host.plan().exits(0).prints("removed: stray: sensitive: not kept, it cannot be brought back");
+    assert_eq!(changes(), 2);
+    assert!(host.read("joined").is_empty() && !host.exists("all/stray"));
 }

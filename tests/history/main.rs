@@ -89,7 +89,7 @@ impl Stage {
         let path = self.path(name);
         let place = Place { base: PathBuf::from("/") };
         let file = (spec.build)(path.to_str().expect("text"), fields, &place).expect("valid");
-        let ask = Ask { refresh: false, run: false, cancel: CancellationToken::new() };
+        let ask = Ask::default();
         match file.check(&self.host, ask).now_or_never().expect("at once") {
             Verdict::Same => Outcome::Unchanged,
             Verdict::Unknown(trouble) => panic!("{trouble}"),

@@ -11,9 +11,11 @@ use crate::permit::Revoked;
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// So much is held at a time.
 const PIECE: usize = 256 * 1024;
@@ -220,6 +222,17 @@ impl<'a> Content<'a> {
             Ok(true)
         })?;
         Ok(Some(all))
+    }
+
+    /// A hash of all its bytes, the same in each process.
+    pub fn hash(&self, cancel: &CancellationToken) -> Result<u64, Fault> {
+        let mut hasher = DefaultHasher::new();
+        let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
+        self.feed(&go_on, &mut |piece| {
+            hasher.write(piece);
+            Ok(true)
+        })?;
+        Ok(hasher.finish())
     }
 
     /// Gives it out, a piece at a time; false where `take` had enough before its end.

@@ -11,6 +11,7 @@ use crate::former::Losing;
 use crate::host::Host;
 use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Reach, Seen, Spot, Why};
 use crate::permit::Permit;
+use crate::resource::Ask;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,7 @@ impl File {
         for _ in 0..2 {
             let current = match premise.take() {
                 Some(premise) => premise,
-                None => match self.inspect(host.files(), &CancellationToken::new()) {
+                None => match self.inspect(host.files(), &Ask::default()) {
                     Ok(None) => return Outcome::Unchanged,
                     Ok(Some(found)) => found.premise,
                     Err(trouble) => return Outcome::Failed { trouble, touched: false },

@@ -1,7 +1,7 @@
 //! What is there against what is declared, the thing itself and all below it: nothing is changed.
 
 use super::body::Body;
-use super::known::Origins;
+use super::copied::{Sum, state_of};
 use super::look::{Look, Want};
 use super::lost;
 use super::plan::{Found, Plan, Premise};
@@ -10,11 +10,11 @@ use super::{File, Shape};
 use crate::change::{Change, Verdict};
 use crate::host::files::{AccountKind, Content, Fault, Files, Seen, Why, said};
 use crate::host::trust::Reader;
+use crate::resource::Ask;
 use crate::secret::Sealed;
 use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
-use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// No text that is received is longer.
@@ -24,12 +24,12 @@ const SEALED_AT_MOST: usize = 16 << 20;
 const LOOKS: usize = 3;
 
 impl File {
-    pub(super) fn verdict(&self, files: &Files, cancel: &CancellationToken) -> Verdict {
+    pub(super) fn verdict(&self, files: &Files, ask: &Ask) -> Verdict {
         let known = match &self.shape {
             Shape::Regular(Body::Sealed(sealed)) => self.is_sealed_there(sealed, files),
             _ => Ok(()),
         };
-        match known.and_then(|()| self.inspect(files, cancel)) {
+        match known.and_then(|()| self.inspect(files, ask)) {
             Ok(None) => Verdict::Same,
             Ok(Some(found)) => Verdict::Differs(Change {
                 seal: found.seal(),
@@ -63,62 +63,53 @@ impl File {
     }
 
     /// Looks until it stands still; what could not be looked at is told in words.
-    pub(super) fn inspect(
-        &self,
-        files: &Files,
-        cancel: &CancellationToken,
-    ) -> Result<Option<Found>, Trouble> {
+    pub(super) fn inspect(&self, files: &Files, ask: &Ask) -> Result<Option<Found>, Trouble> {
         let mut looks = 1;
         loop {
-            match self.look(files, cancel) {
-                Ok(found) => return Ok(found),
+            match self.look(files, &ask.cancel) {
+                Ok((found, copied)) => {
+                    if self.is_copy() {
+                        self.tell_copied(files, (&ask.copies, copied), &ask.cancel);
+                    }
+                    return Ok(found);
+                }
                 Err(fault) if matches!(fault.why, Why::Moved) && looks < LOOKS => looks += 1,
                 Err(fault) => return Err(files.trouble(fault, &self.path)),
             }
         }
     }
 
-    /// What is copied is noted, also where nothing differs.
-    fn look(&self, files: &Files, cancel: &CancellationToken) -> Result<Option<Found>, Fault> {
-        let mut copied = Origins::default();
-        let found = self.look_at_all(files, cancel, &mut copied);
-        if let Some(known) = &self.rare().known {
-            known.note_copied(if found.is_ok() { copied } else { Origins::default() });
-        }
-        found
-    }
-
-    fn look_at_all(
+    /// What differs, and the state of what is copied.
+    fn look(
         &self,
         files: &Files,
         cancel: &CancellationToken,
-        copied: &mut Origins,
-    ) -> Result<Option<Found>, Fault> {
+    ) -> Result<(Option<Found>, Sum), Fault> {
         let Some(spot) = files.spot(&self.path)? else {
             return match self.shape {
-                Shape::Absent | Shape::IfThere { .. } => Ok(None),
+                Shape::Absent | Shape::IfThere { .. } => Ok((None, Sum::default())),
                 Shape::Regular(_) | Shape::Directory(_) | Shape::Link(_) => {
                     Err(Fault::refused(Files::no_directory(&self.path)))
                 }
             };
         };
         let content = self.content(files)?;
-        for (number, origin) in content.iter().flat_map(Content::origins).enumerate() {
-            copied.add(Path::new(&number.to_string()), origin.seen());
-        }
+        let mut copied = content.as_ref().map(state_of).unwrap_or_default();
         let want = self.want(content.as_ref());
         let finding = Look { file: self, files, spot: &spot, want, cancel }.look()?;
         let below = if self.holds_below() {
             let there = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
             let tree = Tree::new(self, files, cancel, None);
             let report = tree.hold(&spot, there.as_ref())?;
-            *copied = report.origins;
+            if matches!(self.shape, Shape::Directory(_)) {
+                copied = report.origins;
+            }
             Some(report).filter(|report| !report.is_empty())
         } else {
             None
         };
         if finding.is_none() && below.is_none() {
-            return Ok(None);
+            return Ok((None, copied));
         }
         let mut below = below;
         let differs = below.as_mut().map(|report| std::mem::take(&mut report.below));
@@ -143,7 +134,7 @@ impl File {
             found.destructive |= report.destructive;
             found.differences.extend(report.differences());
         }
-        Ok(Some(found))
+        Ok((Some(found), copied))
     }
 
     /// The content that is declared, as it would be now.

@@ -1,5 +1,4 @@
-//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again. And whether what is copied is what it
-//! was: who changes that has asked for another copy.
+//! Which copies were found equal to what they are copied from: while neither changes, nothing is read again.
 //!
 //! A state is told by inode, size and time of change. One that is younger than some milliseconds could still change without another
 //! time, and is not trusted (git's racy rule). What a program writes through a mapping may be seen late, when the kernel writes it
@@ -7,10 +6,9 @@
 
 use crate::host::files::{Content, Seen};
 use crate::host::wall;
-use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,31 +25,11 @@ pub(super) struct Known {
     /// With keys of its own, so that nobody can make two states look alike.
     keys: RandomState,
     equal: Mutex<HashMap<u64, u64>>,
-    copied: Mutex<Option<u64>>,
 }
 
 impl fmt::Debug for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Known").finish_non_exhaustive()
-    }
-}
-
-/// All that a check has found to be copied, in whatever order. Its hash is the same in each process.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Origins(Option<u64>);
-
-impl Origins {
-    /// This is copied to that place, which is none of many where it is empty.
-    pub(super) fn add(&mut self, below: &Path, seen: &Seen) {
-        let mut hasher = DefaultHasher::new();
-        below.hash(&mut hasher);
-        // Not its device, whose number may be another one after a start of the host. A directory moves with what is in it, which is told apart.
-        if seen.kind == FileType::Directory {
-            seen.mode.hash(&mut hasher);
-        } else {
-            (seen.identity.1, seen.size, seen.changed).hash(&mut hasher);
-        }
-        self.0 = Some(self.0.unwrap_or_default().wrapping_add(hasher.finish()));
     }
 }
 
@@ -73,9 +51,9 @@ impl Known {
         let settled = wall().checked_sub(YOUNG)?;
         let mut hasher = self.keys.build_hasher();
         let mut newest = there.changed;
-        hash(there, &mut hasher);
+        hash_state(there, &mut hasher);
         for origin in content.origins() {
-            hash(origin.seen(), &mut hasher);
+            hash_state(origin.seen(), &mut hasher);
             newest = newest.max(origin.seen().changed);
         }
         let settled = (i64::try_from(settled.as_secs()).ok()?, i64::from(settled.subsec_nanos()));
@@ -87,16 +65,6 @@ impl Known {
     pub(super) fn are_equal(&self, pair: Pair) -> bool {
         let equal = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
         equal.get(&pair.path) == Some(&pair.states)
-    }
-
-    /// A hash of what the last check has found to be copied.
-    pub(super) fn copied(&self) -> Option<u64> {
-        *self.copied.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A check has found that this is copied; none where it did not come so far.
-    pub(super) fn note_copied(&self, origins: Origins) {
-        *self.copied.lock().unwrap_or_else(PoisonError::into_inner) = origins.0;
     }
 
     /// They were found equal.
@@ -112,7 +80,8 @@ impl Known {
     }
 }
 
-fn hash(seen: &Seen, hasher: &mut impl std::hash::Hasher) {
+/// Another state has another hash.
+pub(super) fn hash_state(seen: &Seen, hasher: &mut impl std::hash::Hasher) {
     // Its attributes do not matter, but any change of them moves the time of change too.
     (seen.identity, seen.size, seen.changed).hash(hasher);
 }

@@ -115,10 +115,12 @@ impl Look<'_> {
         Err(self.refuse("replace", holds))
     }
 
-    /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6).
+    /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6), but for a copy that was
+    /// asked for.
     fn unkept(&self, seen: &Seen) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
-        (holds && self.is_secret(seen.mode, Some(seen.mode))).then(diff::unkept)
+        let is_kept = self.file.rare().backup.is_some();
+        (holds && !is_kept && self.is_secret(seen.mode, Some(seen.mode))).then(diff::unkept)
     }
 
     fn refuse(&self, doing: &str, why: &str) -> Fault {

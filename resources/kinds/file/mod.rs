@@ -4,6 +4,7 @@ mod apply;
 mod body;
 mod check;
 mod claims;
+mod copied;
 mod declare;
 mod declare_more;
 mod diff;
@@ -273,10 +274,6 @@ impl Resource for File {
         self.copied().to_vec()
     }
 
-    fn copied(&self) -> Option<u64> {
-        self.rare().known.as_ref().and_then(|known| known.copied())
-    }
-
     fn with_claims(&self, claimed: Vec<PathBuf>) -> Option<Arc<dyn Resource>> {
         let rare = Rare { claims: Claims::new(claimed), ..self.rare().clone() };
         Some(Arc::new(Self { rare: Some(Arc::new(rare)), ..self.clone() }))
@@ -314,7 +311,7 @@ impl Resource for File {
     }
 
     fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
-        Box::pin(async move { self.verdict(host.files(), &ask.cancel) })
+        Box::pin(async move { self.verdict(host.files(), &ask) })
     }
 
     fn apply<'a>(

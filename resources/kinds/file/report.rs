@@ -1,6 +1,6 @@
 //! What differs below a directory, told by name and bounded.
 
-use super::known::Origins;
+use super::copied::Sum;
 use super::plan::Below;
 use crate::change::Difference;
 use crate::host::files::printable;
@@ -22,8 +22,8 @@ pub(super) struct Report {
     pub(super) destructive: bool,
     /// Where something differs.
     pub(super) below: Below,
-    /// What is copied.
-    pub(super) origins: Origins,
+    /// The state of what is copied.
+    pub(super) origins: Sum,
 }
 
 /// What is, or would be, done to a thing.
@@ -62,7 +62,13 @@ impl Report {
         let plain =
             |from: String, to: String| Difference { aspect: deed.word(), from, to, diff: None };
         match deed {
-            Deed::Removed => self.removed.push(plain(name, String::new())),
+            Deed::Removed => {
+                // It may go for good.
+                let words = differences.iter().find(|one| one.aspect == "content");
+                let name =
+                    words.map_or_else(|| name.clone(), |words| format!("{name}: {}", words.from));
+                self.removed.push(plain(name, String::new()));
+            }
             Deed::Added => self.held.push(plain(String::new(), name)),
             Deed::Changed => {
                 for mut difference in differences {

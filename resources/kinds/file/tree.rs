@@ -4,6 +4,7 @@
 //! through a link, and holds no more than the names of the directories that it is in.
 
 use super::apply::Hands;
+use super::copied::Sum;
 use super::look::{Look, Want, word};
 use super::plan::Below;
 use super::report::{Deed, Report};
@@ -16,7 +17,7 @@ use crate::host::trust::Reader;
 use crate::permit::Revoked;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,8 @@ pub(super) struct Tree<'a> {
     /// What is looked at; a check looks at all.
     only: Option<&'a Below>,
     report: Report,
+    /// The content of what is copied, where that is read.
+    read: Option<Sum>,
     /// Something was done in the directory at hand.
     done_here: bool,
     touched: bool,
@@ -50,7 +53,16 @@ impl<'a> Tree<'a> {
         let report = Report::default();
         let (hands, only) = apply.unzip();
         let reader = file.reader(files);
-        Self { file, files, reader, cancel, hands, only, report, done_here: false, touched: false }
+        let (read, done_here, touched) = (None, false, false);
+        Self { file, files, reader, cancel, hands, only, report, read, done_here, touched }
+    }
+
+    /// Reads all that is copied: what state it is in, and what it holds.
+    pub(super) fn read(mut self) -> Result<(Sum, Sum), Fault> {
+        self.read = Some(Sum::default());
+        let source = self.source()?;
+        self.directory(source.as_ref(), None, Path::new(""))?;
+        Ok((self.report.origins, self.read.unwrap_or_default()))
     }
 
     /// Holds all below the directory that was seen at a spot, or that is to be there.
@@ -64,14 +76,13 @@ impl<'a> Tree<'a> {
     fn all(&mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<(), Fault> {
         let all = self.looks_at_others();
         let top = found.map(|found| spot.branch(found, all)).transpose()?;
-        let source = match &self.file.shape {
-            Shape::Directory(Some(path)) => {
-                let origin = body::tree_source(self.files, path, self.reader)?;
-                Some(origin.branch()?)
-            }
-            _ => None,
-        };
+        let source = self.source()?;
         self.directory(source.as_ref(), top.as_ref(), Path::new(""))
+    }
+
+    fn source(&self) -> Result<Option<Branch>, Fault> {
+        let Shape::Directory(Some(path)) = &self.file.shape else { return Ok(None) };
+        body::tree_source(self.files, path, self.reader)?.branch().map(Some)
     }
 
     /// One directory: first what it is to hold, then what else it holds.
@@ -128,16 +139,22 @@ impl<'a> Tree<'a> {
         let spot = source.spot(&path);
         // It has just gone.
         let Some(seen) = spot.look()? else { return Err(Fault::moved()) };
-        self.report.origins.add(below, &seen);
+        self.report.origins.add_state(below, &seen);
         match seen.kind {
             FileType::RegularFile => {
                 Files::guard_trust(&path, &seen, self.reader)?;
                 let mut content = Content::default();
                 content.push(self.files.origin_at(&spot, &seen)?);
+                if let Some(read) = &mut self.read {
+                    read.add_file(below, &content, self.cancel)?;
+                }
                 self.entry(target, below, Want::Regular(Some(&content)))?;
             }
             FileType::Symlink => {
                 let text = OsString::from_vec(spot.target()?);
+                if let Some(read) = &mut self.read {
+                    read.add_other(below, Some(text.as_bytes()));
+                }
                 self.entry(target, below, Want::Link(&text))?;
             }
             FileType::Directory => {
@@ -145,6 +162,9 @@ impl<'a> Tree<'a> {
                 let Entered::Branch(source) = source.enter(&spot, &seen)? else {
                     return Err(mounted(&path));
                 };
+                if let Some(read) = &mut self.read {
+                    read.add_other(below, None);
+                }
                 let born = (seen.mode & 0o755) | 0o700;
                 self.entry(target, below, Want::Directory(Some(born)))?;
                 let inside = target.map(|target| self.inside(target, below)).transpose()?;

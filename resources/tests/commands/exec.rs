@@ -143,7 +143,7 @@ fn a_guard_that_gives_no_answer_is_unknown() {
 fn a_check_that_is_cancelled_ends_its_guard() {
     let exec = exec([text("cmd", "true"), text("ifcmd", "sleep 5432.1")]);
     let cancel = CancellationToken::new();
-    let ask = Ask { refresh: false, run: true, cancel: cancel.clone() };
+    let ask = Ask { run: true, cancel: cancel.clone(), ..Ask::default() };
     let start = Instant::now();
     let verdict = wait(async {
         let host = Host::default();

@@ -62,7 +62,7 @@ pub(crate) const LOOK: (bool, bool) = (false, false);
 
 pub(crate) fn check(resource: &Arc<dyn Resource>, (run, refresh): (bool, bool)) -> Verdict {
     let cancel = CancellationToken::new();
-    wait(resource.check(&Host::default(), Ask { refresh, run, cancel }))
+    wait(resource.check(&Host::default(), Ask { refresh, run, cancel, ..Ask::default() }))
 }
 
 pub(crate) fn change(verdict: Verdict) -> Change {

@@ -54,7 +54,7 @@ pub(crate) fn file(path: impl AsRef<Path>, given: &[(&str, &str)]) -> Arc<dyn Re
 
 /// One check.
 pub(crate) fn check(host: &Host, resource: &Arc<dyn Resource>) -> Verdict {
-    let ask = Ask { refresh: false, run: false, cancel: CancellationToken::new() };
+    let ask = Ask::default();
     resource.check(host, ask).now_or_never().expect("a check on a thread never waits")
 }
 

@@ -75,7 +75,7 @@ fn a_check_that_is_not_answered_ends_when_it_is_cancelled() {
     assert_eq!(fake.plan(&unit, false).len(), 1);
     fake.mute(true);
     let cancel = CancellationToken::new();
-    let ask = Ask { refresh: false, run: true, cancel: cancel.clone() };
+    let ask = Ask { run: true, cancel: cancel.clone(), ..Ask::default() };
     let verdict = wait(async {
         let cancel_later = async {
             tokio::time::sleep(Duration::from_millis(50)).await;

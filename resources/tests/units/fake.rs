@@ -377,7 +377,7 @@ pub(crate) fn permit(cancel: &CancellationToken) -> Permit {
 
 impl Fake {
     pub(crate) fn check(&self, resource: &Arc<dyn Resource>, refresh: bool) -> Verdict {
-        let ask = Ask { refresh, run: true, cancel: CancellationToken::new() };
+        let ask = Ask { refresh, run: true, ..Ask::default() };
         wait(resource.check(&self.host, ask))
     }
 

@@ -17,11 +17,15 @@ resources:
   - {name: dir, path: $DIR/t/}
   - {name: conf, path: $DIR/t/conf, content: "x\n", mode: 0640, notify: "exec[told]"}
   - {name: link, path: $DIR/link, symlink: t/conf}
+  - {name: copy, path: $DIR/copy, source: from/x}
+  - {name: joined, path: $DIR/joined, fragments: [from/]}
+  - {name: tree, path: $DIR/tree/, source: from/, recurse: true}
   exec:
   - {name: told, shell: /bin/sh, cmd: "true", refresh_only: true}
   - {name: swept, shell: /bin/sh, cmd: "true", ifshell: /bin/sh, ifcmd: "echo x >> $DIR/swept; false"}
 "#,
     );
+    host.make_directory("from").write("from/x", "x\n");
     let calls = Arc::<Mutex<Vec<Call>>>::default();
     let seen = Arc::clone(&calls);
     let command = host.command(&["run", "--log", "json", "--sweep", "1"]);
@@ -54,12 +58,18 @@ resources:
   file:
   - {name: conf, path: $DIR/conf, content: "x\n", notify: "exec[told]"}
   - {name: gone, path: $DIR/gone, state: absent}
+  - {name: copy, path: $DIR/copy, source: from/x}
+  - {name: joined, path: $DIR/joined, fragments: [from/]}
+  - {name: tree, path: $DIR/tree/, source: from/, recurse: true}
   exec:
   - {name: told, shell: /bin/sh, cmd: "true", refresh_only: true}
   - {name: once, shell: /bin/sh, cmd: "true"}
 "#,
     );
-    host.write("conf", "mine\n").write("gone", "x").apply().exits(0);
+    host.write("conf", "mine\n").write("gone", "x");
+    host.make_directory("from").write("from/x", "x\n").apply().exits(0);
+    // What is copied has come anew, and is what it was.
+    host.write("new", "x\n").rename("new", "from/x");
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
     let second = tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
     assert_eq!(second.code, Some(0), "{}", second.said);
