@@ -1,4 +1,4 @@
-//! What a resource copies from the host, as its checks find it: who changes that has asked for another copy.
+//! What a resource copies from the host, as a check finds it: who changes that has asked for another copy.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,34 +7,32 @@ use std::sync::{Mutex, PoisonError};
 pub struct Copied {
     /// Of its state (inodes, sizes, times of change): where that is the same, so is the content.
     pub state: u64,
-    /// Of its content: names, types and bytes.
+    /// Of its content: names, types and bytes; of what is very large, of its state.
     pub content: u64,
 }
 
-/// Where one check tells what it has found to be copied.
+/// Where one check tells what it has found to be copied, where that is asked.
 #[derive(Debug, Default)]
 pub struct Copies {
-    before: Option<Copied>,
+    before: Option<u64>,
     now: Mutex<Option<Copied>>,
 }
 
 impl Copies {
-    /// With what the last good run has copied, if that is known: what has the same state need not be read.
+    /// With the state of what the last good run has copied, if that is known.
     #[must_use]
-    pub fn since(before: Option<Copied>) -> Self {
+    pub fn since(before: Option<u64>) -> Self {
         Self { before, now: Mutex::default() }
     }
 
-    /// What the last good run has copied.
-    #[must_use]
-    pub fn before(&self) -> Option<Copied> {
-        self.before
-    }
-
-    /// What this check has found; none where it copies nothing, or has not come so far.
+    /// What this check has found; none where that is what it was before, or does not matter, or nothing is copied.
     #[must_use]
     pub fn now(&self) -> Option<Copied> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn before(&self) -> Option<u64> {
+        self.before
     }
 
     pub(crate) fn tell(&self, copied: Copied) {

@@ -158,8 +158,8 @@ pub struct Ask {
     pub run: bool,
     /// Cancelled when the run is.
     pub cancel: CancellationToken,
-    /// Where a kind that copies tells what it copies.
-    pub copies: Arc<Copies>,
+    /// Where a kind that copies tells what it copies, if anybody asks.
+    pub copies: Option<Arc<Copies>>,
 }
 
 /// What the engine must know of a kind, or of one resource of it.

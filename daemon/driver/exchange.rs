@@ -127,9 +127,7 @@ impl Driver {
         let Some(entry) = self.table.get(live.vertex) else { return };
         let identity = Arc::clone(&entry.identity);
         let received = live.origins.clone().zip(live.made.get());
-        // Of what is held (noop) nothing is kept.
-        let now = live.copies.now().filter(|_| !entry.meta.noop);
-        let copied = now.or_else(|| self.values.copied(&identity));
+        let copied = live.copied();
         if received.is_some() || copied.is_some() {
             let hashes = self.values.note_taken(&identity, received, copied);
             if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
@@ -144,18 +142,6 @@ impl Driver {
         }
         for id in receivers {
             self.turn(Event::Received(id));
-        }
-    }
-
-    /// A look has found as declared what is copied as well.
-    pub(super) fn note_copied(&mut self, run: RunId) {
-        let Some(live) = self.runs.0.get(&run) else { return };
-        let Some(entry) = self.table.get(live.vertex).filter(|it| !it.meta.noop) else { return };
-        let Some(copied) = live.copies.now() else { return };
-        let identity = Arc::clone(&entry.identity);
-        let hashes = self.values.note_copied(&identity, copied);
-        if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
-            keeper.other(Entry::Taken { identity, hashes: hashes.into() });
         }
     }
 }

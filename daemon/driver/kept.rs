@@ -4,7 +4,7 @@ use super::written::{Body, One, Written};
 use crate::store::Hidden;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
-use steadfast_resources::{Copied, Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
+use steadfast_resources::{Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
 
 /// What a resource has sent, as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,9 +38,18 @@ pub(super) struct Taken {
     /// What they made, by slot.
     pub(super) fields: HashMap<String, Field>,
     /// What it copied; none where it copied nothing, or a program of before has not kept it.
-    pub(super) copied: Option<Copied>,
+    pub(super) copied: Option<Original>,
     /// It was cut off, and is taken as done: what was made of the values nobody saw, and the fields are those of before.
     pub(super) unseen: bool,
+}
+
+/// What somebody has copied.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Original {
+    /// A hash of its state.
+    pub(super) state: u64,
+    /// A hash of its content, which may be a secret.
+    pub(super) content: Seal,
 }
 
 /// What a slot came to.
@@ -164,14 +173,8 @@ impl Taken {
     /// By somebody who was cut off and is taken as done.
     pub(super) fn unseen(origins: Seal, before: Option<&Self>) -> Self {
         let fields = before.map(|before| before.fields.clone()).unwrap_or_default();
-        Self { origins, fields, copied: before.and_then(|before| before.copied), unseen: true }
-    }
-
-    /// Whether another one says the same; of what is copied, whatever its state.
-    pub(super) fn says(&self, other: &Self) -> bool {
-        let content = |it: &Self| it.copied.map(|copied| copied.content);
-        (&self.origins, &self.fields, self.unseen) == (&other.origins, &other.fields, other.unseen)
-            && content(self) == content(other)
+        let copied = before.and_then(|before| before.copied.clone());
+        Self { origins, fields, copied, unseen: true }
     }
 
     pub(super) fn to_text(&self) -> String {
@@ -182,8 +185,8 @@ impl Taken {
         let (fields, pieces) = (by_name(|it| Some(&it.whole)), by_name(|it| it.pieces.as_ref()));
         let mut json =
             json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces});
-        if let Some(Copied { state, content }) = self.copied {
-            json["copied"] = json!([state, content]);
+        if let Some(Original { state, content }) = &self.copied {
+            json["copied"] = json!([state, content.to_hex()]);
         }
         if self.unseen {
             json["unseen"] = true.into();
@@ -204,7 +207,7 @@ impl Taken {
         });
         let copied = match json.get("copied") {
             Some(both) => {
-                Some(Copied { state: both.get(0)?.as_u64()?, content: both.get(1)?.as_u64()? })
+                Some(Original { state: both.get(0)?.as_u64()?, content: seal(both.get(1)?)? })
             }
             None => None,
         };
@@ -216,9 +219,9 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Snapshot, Taken, unreadable, with_secrets, without_secrets};
+    use super::{Field, Original, Snapshot, Taken, unreadable, with_secrets, without_secrets};
     use crate::store::Hidden;
-    use steadfast_resources::{Copied, Datum, Host, SealKey, Value};
+    use steadfast_resources::{Datum, Host, SealKey, Value};
 
     const SENDER: &str = "password[p]";
 
@@ -268,11 +271,11 @@ mod tests {
         for pieces in [None, Some(key.seal(b"z"))] {
             let field = Field { whole: key.seal(b"x"), pieces };
             let fields = [("content".to_owned(), field)].into();
-            let copied = Some(Copied { state: u64::MAX, content: 7 });
+            let copied = Some(Original { state: u64::MAX, content: key.seal(b"v") });
             let taken = Taken { origins: key.seal(b"y"), fields, copied, unseen: false };
             assert_eq!(Taken::parse(&taken.to_text()).as_ref(), Some(&taken));
             let unseen = Taken::unseen(key.seal(b"w"), Some(&taken));
-            assert!(unseen.fields == taken.fields && !unseen.says(&taken));
+            assert!(unseen.fields == taken.fields && unseen != taken);
             assert_eq!(Taken::parse(&unseen.to_text()), Some(unseen));
         }
     }

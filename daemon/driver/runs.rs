@@ -13,8 +13,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
 use steadfast_resources::{
-    Answer, Ask, Change, Copies, Difference, Host, Made, Outcome, Resource, Seal, Source, Trouble,
-    Verdict,
+    Answer, Ask, Change, Copied, Copies, Difference, Host, Made, Outcome, Resource, Seal, Source,
+    Trouble, Verdict,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,8 @@ pub(super) struct Live {
     pub(super) made: Arc<OnceLock<Made>>,
     /// What it is made of, where it receives values.
     pub(super) origins: Option<Seal>,
-    /// What its check has found to be copied.
-    pub(super) copies: Arc<Copies>,
+    /// Where its check tells what it has found to be copied.
+    pub(super) copies: Option<Arc<Copies>>,
     change: Option<Change>,
     /// Where several resources run as one: each of them.
     pub(super) parts: Vec<Part>,
@@ -76,6 +76,13 @@ impl Drop for Runs {
 }
 
 impl Driver {
+    fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> Ask {
+        // Of what is only looked at nothing is kept.
+        let keeps = !start.look && !entry.meta.noop && self.keeper.is_some();
+        let copies = keeps.then(|| Arc::new(Copies::since(self.values.copied(&entry.identity))));
+        Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
+    }
+
     /// Checks a vertex.
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
@@ -84,9 +91,7 @@ impl Driver {
             return;
         };
         let cancel = CancellationToken::new();
-        let copies = Arc::new(Copies::since(self.values.copied(&entry.identity)));
-        let (refresh, run) = (start.refresh, !start.look);
-        let ask = Ask { refresh, run, cancel: cancel.clone(), copies: Arc::clone(&copies) };
+        let ask = self.ask(start, entry, &cancel);
         let seat = entry.resource.nature().seat;
         let recipe = entry.recipe.as_ref();
         let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
@@ -116,7 +121,7 @@ impl Driver {
             resource: Arc::clone(&resource),
             made: Arc::default(),
             origins: meal.as_ref().map(|meal| meal.origins.clone()),
-            copies,
+            copies: ask.copies.clone(),
             change: None,
             differences: Vec::new(),
             destructive: false,
@@ -209,10 +214,6 @@ impl Driver {
         let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
         let verdict = match (look, verdict) {
             (false, Verdict::Same) => self.same(run),
-            (true, Verdict::Same) => {
-                self.note_copied(run);
-                Verdict::Same
-            }
             (_, other) => other,
         };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
@@ -227,7 +228,7 @@ impl Driver {
         let Some(live) = self.runs.0.get(&run) else { return false };
         let of = &live.identity;
         live.made.get().is_some_and(|made| self.values.is_remade(of, made))
-            || live.copies.now().is_some_and(|it| self.values.is_copied_anew(of, it))
+            || live.copied().is_some_and(|it| self.values.is_copied_anew(of, it))
     }
 
     /// What a run was found on, where its differences do not tell all of it.
@@ -462,6 +463,10 @@ impl Live {
     }
 
     /// What this run is of.
+    pub(super) fn copied(&self) -> Option<Copied> {
+        self.copies.as_ref()?.now()
+    }
+
     pub(super) fn resource(&self) -> Arc<dyn Resource> {
         Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
     }

@@ -3,7 +3,7 @@
 //! A value is a snapshot: it never changes, another one takes its place. Of a secret that is not to be saved only a keyed hash
 //! outlives the process; one that is to be is encrypted.
 
-use super::kept::{Field, Snapshot, Taken, Told};
+use super::kept::{Field, Original, Snapshot, Taken, Told};
 use super::table::Table;
 use crate::store::Recalled;
 use std::collections::HashMap;
@@ -163,8 +163,8 @@ impl Values {
         }
         let origins = self.fingerprint(recipe);
         let last = self.taken.get(identity);
-        let is_as_before =
-            last.is_some_and(|taken| taken.origins == origins) && secrets(recipe).next().is_none();
+        let is_as_before = last.is_some_and(|taken| !taken.unseen && taken.origins == origins)
+            && secrets(recipe).next().is_none();
         let before = last.map(|taken| taken.fields.clone()).unwrap_or_default();
         let (recipe, key) = (Arc::clone(recipe), self.key.clone());
         Ok(Meal { recipe, courses, key, before, is_as_before, origins })
@@ -221,23 +221,21 @@ impl Values {
 
     /// Whether what this copies is something else than what its last good run has copied.
     pub(super) fn is_copied_anew(&self, identity: &str, copied: Copied) -> bool {
-        self.copied(identity).is_some_and(|before| before.content != copied.content)
+        let before = self.taken.get(identity).and_then(|taken| taken.copied.as_ref());
+        before.is_some_and(|before| before.content != self.original(copied).content)
     }
 
-    /// What its last good run has copied.
-    pub(super) fn copied(&self, identity: &str) -> Option<Copied> {
-        self.taken.get(identity)?.copied
+    /// The state of what its last good run has copied.
+    pub(super) fn copied(&self, identity: &str) -> Option<u64> {
+        Some(self.taken.get(identity)?.copied.as_ref()?.state)
     }
 
-    /// Notes what is copied by who was found as declared; answers what is to be kept, if it is another thing than before.
-    pub(super) fn note_copied(&mut self, identity: &str, copied: Copied) -> Option<String> {
-        let taken = self.taken.get_mut(identity)?;
-        let before = taken.copied.replace(copied)?;
-        (before.content != copied.content).then(|| taken.to_text())
+    fn original(&self, Copied { state, content }: Copied) -> Original {
+        Original { state, content: self.key.seal(&content.to_le_bytes()) }
     }
 
-    /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied. Answers what is to be kept, if it is
-    /// another thing than before.
+    /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied, if that is another thing. Answers what
+    /// is to be kept, if anything is.
     pub(super) fn note_taken(
         &mut self,
         identity: &Arc<str>,
@@ -253,11 +251,16 @@ impl Values {
             }
             None => (self.key.seal(b""), HashMap::new()),
         };
+        let before = self.taken.get(identity);
+        let copied = copied.map(|copied| self.original(copied));
+        let copied = copied.or_else(|| before.and_then(|before| before.copied.clone()));
         let taken = Taken { origins, fields, copied, unseen: false };
-        let is_news = self.taken.get(identity).is_none_or(|before| !before.says(&taken));
-        let text = is_news.then(|| taken.to_text());
+        if before == Some(&taken) {
+            return None;
+        }
+        let text = taken.to_text();
         self.taken.insert(Arc::clone(identity), taken);
-        text
+        Some(text)
     }
 
     /// Whether anybody would hear of what a resource sends, or might one day take what it has sent before for what it sends now.

@@ -191,3 +191,24 @@ fn a_source_that_was_empty_is_nobodys_drift() {
     assert_eq!(changes(), 2);
     assert!(host.read("joined").is_empty() && !host.exists("all/stray"));
 }
+
+/// E-20: who changes the source behind its copy has asked for another one.
+#[test]
+fn a_source_that_is_changed_behind_its_copy_is_nobodys_drift() {
+    let host = Host::with(
+        r#"
+graph: g
+resources:
+  file:
+  - {name: copy, path: $DIR/copy, source: from, meta: {autoedge: false}}
+  exec:
+  - {name: later, after: "file[copy]", shell: /bin/sh, cmd: "echo 2 > $DIR/from"}
+"#,
+    );
+    host.write("from", "1\n");
+    host.apply().prints("moved file[copy]");
+    let again = host.apply();
+    again.exits(0).prints("changed file[copy]");
+    assert!(!again.stdout.contains("corrective"), "{again}");
+    assert_eq!(host.read("copy"), "2\n");
+}

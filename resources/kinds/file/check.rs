@@ -67,9 +67,10 @@ impl File {
         let mut looks = 1;
         loop {
             match self.look(files, &ask.cancel) {
-                Ok((found, copied)) => {
-                    if self.is_copy() {
-                        self.tell_copied(files, (&ask.copies, copied), &ask.cancel);
+                Ok((found, state)) => {
+                    if let Some(copies) = &ask.copies {
+                        let differs = found.is_some();
+                        self.tell_copied(files, (copies, state), (differs, &ask.cancel));
                     }
                     return Ok(found);
                 }

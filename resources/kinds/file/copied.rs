@@ -1,6 +1,6 @@
-//! Whether what is copied is what it was: told by its state, and where that is another one by its content.
+//! Whether what is copied is what it was: told by its state, and where that is another one, and the copy differs, by its content.
 
-use super::known::hash_state;
+use super::known::{hash_state, is_settled};
 use super::tree::Tree;
 use super::{File, Shape};
 use crate::copied::{Copied, Copies};
@@ -10,26 +10,34 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
+/// More than so many bytes are not read for it: what is so large is told by its state alone.
+const READ_AT_MOST: u64 = 64 << 20;
+
 /// A hash of many things, in whatever order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum(u64);
+pub(super) struct Sum {
+    hash: u64,
+    size: u64,
+    newest: (i64, i64),
+}
 
 impl Sum {
     fn add(&mut self, below: &Path, what: impl Hash) {
         let mut hasher = DefaultHasher::new();
         (below, what).hash(&mut hasher);
-        self.0 = self.0.wrapping_add(hasher.finish());
+        self.hash = self.hash.wrapping_add(hasher.finish());
     }
 
     /// What is copied to there is in this state. A directory moves with what is in it, which is told apart.
     pub(super) fn add_state(&mut self, below: &Path, seen: &Seen) {
         if seen.kind == FileType::Directory {
-            self.add(below, "directory");
-        } else {
-            let mut hasher = DefaultHasher::new();
-            hash_state(seen, &mut hasher);
-            self.add(below, hasher.finish());
+            return self.add(below, "directory");
         }
+        let mut hasher = DefaultHasher::new();
+        hash_state(seen, &mut hasher);
+        self.add(below, hasher.finish());
+        self.size = self.size.saturating_add(seen.size);
+        self.newest = self.newest.max(seen.changed);
     }
 
     /// This file is copied to there.
@@ -50,20 +58,28 @@ impl Sum {
 }
 
 impl File {
-    /// Tells what is copied, of which a check has just seen this state. What moves meanwhile is told by the next one.
+    /// Tells what is copied, of which a check has just seen this state, where it is to be kept, or tells of what sort a change is: none is known of
+    /// before, or it is another state and the copy differs.
     pub(super) fn tell_copied(
         &self,
         files: &Files,
         (copies, state): (&Copies, Sum),
-        cancel: &CancellationToken,
+        (differs, cancel): (bool, &CancellationToken),
     ) {
-        let content = match copies.before() {
-            Some(before) if before.state == state.0 => Some(before.content),
-            _ => self.hash_copied(files, state, cancel).ok().flatten(),
-        };
-        if let Some(content) = content {
-            copies.tell(Copied { state: state.0, content });
+        let matters = copies.before().is_none_or(|before| differs && before != state.hash);
+        if !matters || self.copied().is_empty() {
+            return;
         }
+        let read = if state.size > READ_AT_MOST {
+            None
+        } else {
+            self.hash_copied(files, state, cancel).unwrap_or_default()
+        };
+        // What moves all the time is another one each time.
+        let content = read.unwrap_or(state.hash);
+        // It could still change without another time: that is not taken for the same state later.
+        let state = if is_settled(state.newest) { state.hash } else { !state.hash };
+        copies.tell(Copied { state, content });
     }
 
     /// A hash of the content, if its state is still this one.
@@ -75,16 +91,11 @@ impl File {
     ) -> Result<Option<u64>, Fault> {
         if let Shape::Directory(_) = self.shape {
             let (now, sum) = Tree::new(self, files, cancel, None).read()?;
-            return Ok((now == state).then_some(sum.0));
+            return Ok((now == state).then_some(sum.hash));
         }
         let Some(content) = self.content(files)? else { return Ok(None) };
         let hash = content.hash(cancel)?;
         Ok((state_of(&content) == state).then_some(hash))
-    }
-
-    /// Whether anything is copied.
-    pub(super) fn is_copy(&self) -> bool {
-        !self.copied().is_empty()
     }
 }
 

@@ -48,7 +48,6 @@ impl Known {
         if !content.is_all_files() {
             return None;
         }
-        let settled = wall().checked_sub(YOUNG)?;
         let mut hasher = self.keys.build_hasher();
         let mut newest = there.changed;
         hash_state(there, &mut hasher);
@@ -56,9 +55,8 @@ impl Known {
             hash_state(origin.seen(), &mut hasher);
             newest = newest.max(origin.seen().changed);
         }
-        let settled = (i64::try_from(settled.as_secs()).ok()?, i64::from(settled.subsec_nanos()));
         let path = self.keys.hash_one(path);
-        Some(Pair { path, states: hasher.finish(), is_settled: newest < settled })
+        Some(Pair { path, states: hasher.finish(), is_settled: is_settled(newest) })
     }
 
     /// Whether just these were found equal before.
@@ -78,6 +76,14 @@ impl Known {
         }
         equal.insert(pair.path, pair.states);
     }
+}
+
+/// Whether what was changed last at that time can change no more without another time.
+pub(super) fn is_settled(changed: (i64, i64)) -> bool {
+    wall().checked_sub(YOUNG).is_some_and(|settled| {
+        let seconds = i64::try_from(settled.as_secs()).unwrap_or(i64::MAX);
+        changed < (seconds, i64::from(settled.subsec_nanos()))
+    })
 }
 
 /// Another state has another hash.

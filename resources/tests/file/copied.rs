@@ -1,0 +1,88 @@
+//! What a check tells of what is copied: it is read when that matters, and only then.
+
+use crate::support::*;
+use futures_util::FutureExt as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use steadfast_resources::{Ask, Copied, Copies, Host, Resource};
+
+/// What a check tells where the last good run has copied what was in this state.
+fn told(host: &Host, held: &Arc<dyn Resource>, before: Option<u64>) -> Option<Copied> {
+    let copies = Arc::new(Copies::since(before));
+    let ask = Ask { copies: Some(Arc::clone(&copies)), ..Ask::default() };
+    let verdict = held.check(host, ask).now_or_never();
+    drop(verdict.expect("a check on a thread never waits"));
+    copies.now()
+}
+
+/// Writes it, in the place of what was there, and waits until its state can be trusted.
+fn write(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+    let settled = |path: &Path| {
+        let changed = fs::metadata(path).unwrap();
+        let changed = Duration::new(
+            changed.ctime().try_into().unwrap(),
+            changed.ctime_nsec().try_into().unwrap(),
+        );
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        now.saturating_sub(changed) > Duration::from_millis(50)
+    };
+    while !settled(path) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// E-20: its state is told by itself; its content where it is in another state and the copy differs, or nothing is known of before.
+#[test]
+fn what_is_copied_is_read_where_that_matters() {
+    let (host, dir) = (Host::default(), scratch());
+    let source = dir.path().join("from");
+    fs::create_dir(&source).unwrap();
+    let (one, path) = (source.join("x"), dir.path().join("copy"));
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    let tree = format!("{}/", name(&source));
+    let all = dir.path().join("all/");
+    let kinds: [(Arc<dyn Resource>, _); 3] = [
+        (file(&path, &[("source", &name(&one))]), path),
+        (file(dir.path().join("joined"), &[("fragments", &tree)]), dir.path().join("joined")),
+        (file(&all, &[("source", &tree), ("recurse", "true")]), all.join("x")),
+    ];
+    for (held, copy) in kinds {
+        write(&one, "1");
+        let first = told(&host, &held, None).expect("nothing is known of before");
+        assert_eq!(told(&host, &held, Some(first.state)), None, "it differs, for it is not there");
+        made(&host, &held);
+        assert_eq!(told(&host, &held, None), Some(first));
+        assert_eq!(told(&host, &held, Some(7)), None, "as declared");
+        fs::write(&copy, "drift").unwrap();
+        assert_eq!(told(&host, &held, Some(first.state)), None);
+        write(&one, "1");
+        let again = told(&host, &held, Some(first.state)).expect("another state");
+        assert!(again.content == first.content && again.state != first.state);
+        write(&one, "2");
+        let other = told(&host, &held, Some(first.state)).expect("another state");
+        assert!(other.content != first.content && other.state != again.state);
+        made(&host, &held);
+    }
+}
+
+/// What is so large that it is not read is another one where its state is; and nobody has to be told.
+#[test]
+fn a_large_source_is_told_by_its_state() {
+    let (host, dir) = (Host::default(), scratch());
+    let (from, path) = (dir.path().join("from"), dir.path().join("copy"));
+    fs::File::create(&from).unwrap().set_len((64 << 20) + 1).unwrap();
+    let held = file(&path, &[("source", from.to_str().unwrap())]);
+    let first = told(&host, &held, None).expect("nothing is known of before");
+    fs::File::options().write(true).open(&from).unwrap().set_len((64 << 20) + 2).unwrap();
+    let other = told(&host, &held, Some(first.state)).expect("another state");
+    assert_ne!(first.content, other.content);
+    fs::File::options().write(true).open(&from).unwrap().set_len(1).unwrap();
+    assert_ne!(told(&host, &held, None).expect("known").content, other.content);
+    made(&host, &held);
+}
