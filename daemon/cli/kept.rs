@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
 use super::{mended, settings, state};
 use crate::config::with_nearest;
+use crate::driver::kept::sorts;
 use crate::store::{
     Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
 };
@@ -96,8 +97,12 @@ fn lines(kept: &Remembered) -> Vec<String> {
     if kept.sent.is_some() {
         lines.push("has sent values".to_owned());
     }
-    if kept.taken.is_some() {
+    let (received, copied) = kept.taken.as_deref().map(sorts).unwrap_or_default();
+    if received {
         lines.push("has received values".to_owned());
+    }
+    if copied {
+        lines.push("has copied files".to_owned());
     }
     lines.extend(kept.owned.iter().flat_map(|owned| of_owned(owned)));
     lines
@@ -153,7 +158,8 @@ fn one(kept: &Remembered) -> Value {
         "cut": kept.cut.map(Verb::word),
         "owed": kept.owed.as_ref().map(|(stamp, cause)| json!({"stamp": stamp, "by": cause})),
         "sent": kept.sent.is_some(),
-        "received": kept.taken.is_some(),
+        "received": kept.taken.as_deref().is_some_and(|taken| sorts(taken).0),
+        "copied": kept.taken.as_deref().is_some_and(|taken| sorts(taken).1),
         "pause": pause(kept.parked.as_ref()),
         "owned": owned,
     })

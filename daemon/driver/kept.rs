@@ -72,6 +72,12 @@ pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static
     }
 }
 
+/// Whether of what somebody was made of anything was received, and whether anything was copied.
+#[must_use]
+pub fn sorts(taken: &str) -> (bool, bool) {
+    Taken::parse(taken).map_or((false, false), |it| (!it.fields.is_empty(), it.copied.is_some()))
+}
+
 /// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
 #[must_use]
 pub fn without_secrets(sent: &Hidden) -> Option<Hidden> {

@@ -147,6 +147,8 @@ fn another_source_is_nobodys_drift() {
     let again = host.apply();
     again.exits(0).prints("changed file[one]").prints("changed file[all]");
     assert!(is_copied("2") && again.stdout.matches(", corrective)").count() == 0, "{again}");
+    let kept = host.ask_daemon(&["state", "show", "file[one]"]);
+    kept.exits(0).prints("has copied files").prints_nothing_of("has received values");
 
     // It has come anew, and is what it was.
     host.write("new", "2").rename("new", "from").write("new", "2").rename("new", "tree/in/x");
