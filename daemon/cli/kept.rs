@@ -152,14 +152,15 @@ fn one(kept: &Remembered) -> Value {
             "after": owned.after.iter().map(AsRef::as_ref).collect::<Vec<&str>>(),
         })
     });
+    let (received, copied) = kept.taken.as_deref().map(sorts).unwrap_or_default();
     json!({
         "done": kept.done.map(definition),
         "interrupted": kept.interrupted.map(definition),
         "cut": kept.cut.map(Verb::word),
         "owed": kept.owed.as_ref().map(|(stamp, cause)| json!({"stamp": stamp, "by": cause})),
         "sent": kept.sent.is_some(),
-        "received": kept.taken.as_deref().is_some_and(|taken| sorts(taken).0),
-        "copied": kept.taken.as_deref().is_some_and(|taken| sorts(taken).1),
+        "received": received,
+        "copied": copied,
         "pause": pause(kept.parked.as_ref()),
         "owned": owned,
     })

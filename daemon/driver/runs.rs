@@ -462,11 +462,12 @@ impl Live {
         })
     }
 
-    /// What this run is of.
+    /// What its check has found to be copied, where that matters.
     pub(super) fn copied(&self) -> Option<Copied> {
         self.copies.as_ref()?.now()
     }
 
+    /// What this run is of.
     pub(super) fn resource(&self) -> Arc<dyn Resource> {
         Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
     }

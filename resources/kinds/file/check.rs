@@ -102,9 +102,7 @@ impl File {
             let there = spot.look()?.filter(|seen| seen.kind == FileType::Directory);
             let tree = Tree::new(self, files, cancel, None);
             let report = tree.hold(&spot, there.as_ref())?;
-            if matches!(self.shape, Shape::Directory(_)) {
-                copied = report.origins;
-            }
+            copied = report.origins;
             Some(report).filter(|report| !report.is_empty())
         } else {
             None

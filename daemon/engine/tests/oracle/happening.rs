@@ -207,14 +207,8 @@ impl Books {
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
                 if running.noop {
-                    vertex.phase = Phase::JustFailed {
-                        run: running.run,
-                        was_failed: running.was_failed,
-                        maybe_good: true,
-                    };
+                    vertex.fails_perhaps(&running);
                     vertex.good.1 = running.start;
-                    vertex.failures += 1;
-                    vertex.backoff_sure = false;
                     self.back_poke(id);
                 } else {
                     vertex.fails(&running, stopping);
@@ -230,10 +224,7 @@ impl Books {
         let clock = self.clock;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         vertex.may(clock);
-        let was_failed = running.was_failed;
-        vertex.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: true };
-        vertex.failures += 1;
-        vertex.backoff_sure = false;
+        vertex.fails_perhaps(&running);
         if verdict == Verdict::Same {
             vertex.good.1 = running.start;
             vertex.owed_unsure |= running.saw.is_some();
@@ -270,14 +261,8 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let over = running.deadline.is_some_and(|due| due <= self.now);
         let pays = if well && running.cancelled.is_some() && over {
-            vertex.phase = Phase::JustFailed {
-                run: running.run,
-                was_failed: running.was_failed,
-                maybe_good: true,
-            };
+            vertex.fails_perhaps(&running);
             vertex.good.1 = running.start;
-            vertex.failures += 1;
-            vertex.backoff_sure = false;
             vertex.owed_unsure |= running.saw.is_some();
             vertex.takes_value(&running);
             self.went(id, &running, outcome, false);
@@ -474,6 +459,12 @@ impl Vertex {
         self.failures += 1;
         let was_failed = running.was_failed;
         self.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: lenient };
+    }
+
+    /// It has failed, or was good after all: the rules leave that open.
+    fn fails_perhaps(&mut self, running: &Running) {
+        self.fails(running, true);
+        self.backoff_sure = false;
     }
 
     /// Failed for good. What came during its own run may be its own doing.
