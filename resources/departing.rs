@@ -50,7 +50,8 @@ impl Held {
     /// By these resources, by identity.
     #[must_use]
     pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
-        Self { resources, index: OnceLock::new() }
+        let creating = resources.into_iter().filter(|(_, resource)| resource.creates());
+        Self { resources: creating.collect(), index: OnceLock::new() }
     }
 
     fn index(&self) -> &Index {
@@ -141,25 +142,29 @@ fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
 /// The same removal, which leaves alone what is held so. One of no path, or without a thread of its own, stays as it is.
 #[must_use]
 pub fn departing(removal: Arc<dyn Resource>, held: &Arc<Held>) -> Arc<dyn Resource> {
-    let path = paths(removal.as_ref()).next();
-    match path.filter(|_| removal.nature().seat == Seat::Thread) {
-        Some(path) => {
-            Arc::new(Departing { removal, path, held: Arc::clone(held), spared: Mutex::default() })
-        }
-        None => removal,
+    let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
+    if paths.is_empty() || removal.nature().seat != Seat::Thread {
+        return removal;
     }
+    Arc::new(Departing { removal, paths, held: Arc::clone(held), spared: Mutex::default() })
 }
 
 #[derive(Debug)]
 struct Departing {
     removal: Arc<dyn Resource>,
-    path: PathBuf,
+    /// All paths that it claims.
+    paths: Vec<PathBuf>,
     held: Arc<Held>,
     /// Why it is left alone, as the last check has found.
     spared: Mutex<Option<String>>,
 }
 
 impl Departing {
+    /// The first of its paths that the graph still holds, and how.
+    fn meet(&self, cancel: &CancellationToken) -> Option<Meeting> {
+        self.paths.iter().find_map(|path| self.held.meet(path, cancel))
+    }
+
     fn spare(&self, why: Option<String>) {
         *self.spared.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
@@ -176,6 +181,10 @@ impl Resource for Departing {
 
     fn minds(&self) -> Option<&Path> {
         self.removal.minds()
+    }
+
+    fn creates(&self) -> bool {
+        self.removal.creates()
     }
 
     fn becomes(&self) -> Becomes {
@@ -216,7 +225,7 @@ impl Resource for Departing {
 
     fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
         Box::pin(async move {
-            let met = self.held.meet(&self.path, &ask.cancel);
+            let met = self.meet(&ask.cancel);
             self.spare(None);
             match met {
                 None => self.removal.check(host, ask).await,
@@ -238,7 +247,7 @@ impl Resource for Departing {
     ) -> Answer<'a, Outcome> {
         Box::pin(async move {
             // A link may have been made since.
-            let trouble = match self.held.meet(&self.path, &CancellationToken::new()) {
+            let trouble = match self.meet(&CancellationToken::new()) {
                 None => return self.removal.apply(host, permit, change).await,
                 Some(Meeting::Inside(trouble)) => trouble,
                 Some(Meeting::Thing(why)) => Trouble::new(why),

@@ -80,6 +80,8 @@ pub struct Losing<'a> {
     pub content: bool,
     /// The content that is there, or comes, is sensitive: it is not kept.
     pub secret: bool,
+    /// It is purged: nobody declared it, and it goes whether the history has room for it or not.
+    pub purged: bool,
     /// What changes, for people: `created`, `removed`, `content`, `mode`, …
     pub what: &'a str,
 }

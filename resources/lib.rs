@@ -35,7 +35,7 @@ pub use departing::{Held, departing};
 pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
 pub use host::Host;
 pub use permit::{MintKey, Permit, Revoked};
-pub use printable::{printable, printable_json};
+pub use printable::{is_deceptive, printable, printable_json};
 pub use receive::{
     Datum, Given, Kept, Made, Origin, Part, Piece, Received, Receives, Recipe, SendSpec, Sent,
     Slot, Words, fits,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with every character escaped that could forge or hide a line: control characters, line separators, and those that
-/// turn the direction of writing.
+/// The text with every character escaped that could forge or hide a line: control characters, line separators, those that turn the
+/// direction of writing, and those without width, tags among them.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_deceptive) {
@@ -30,20 +30,29 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(json.len() + 16);
     for character in json.chars() {
-        if !is_odd(character) {
+        if is_odd(character) {
+            let units = &mut [0; 2];
+            let units = character.encode_utf16(units).iter();
+            escaped.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        } else {
             escaped.push(character);
-        } else if write!(escaped, "\\u{:04x}", u32::from(character)).is_err() {
-            escaped.push(char::REPLACEMENT_CHARACTER);
         }
     }
     Cow::Owned(escaped)
 }
 
-fn is_deceptive(character: char) -> bool {
+/// A character that cannot be seen, or that moves others.
+///
+/// U+200D (it joins emoji and letters of some scripts) and variation selectors are among them: to see them is better than to be deceived.
+#[must_use]
+pub fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The text on one line, escaped, and cut to at most that many characters.
@@ -67,6 +76,8 @@ mod tests {
     fn what_could_forge_a_line_is_escaped() {
         assert_eq!(printable("plain ünïcode 'text'"), "plain ünïcode 'text'");
         assert_eq!(printable("a\nb\r\u{1b}[31mc\0"), "a\\nb\\r\\u{1b}[31mc\\u{0}");
+        assert_eq!(printable("a\u{200b}b\u{e0041}c\u{ad}"), "a\\u{200b}b\\u{e0041}c\\u{ad}");
+        assert_eq!(printable("emoji \u{2764}\u{fe0f}"), "emoji \u{2764}\u{fe0f}");
         assert_eq!(printable("x\u{202e}y\u{2028}\u{85}"), "x\\u{202e}y\\u{2028}\\u{85}");
     }
 
@@ -76,6 +87,8 @@ mod tests {
         let json = "{\"a\": \"x\u{202e}\u{7f}\u{9b}y\"}\n";
         assert_eq!(printable_json(json), "{\"a\": \"x\\u202e\\u007f\\u009by\"}\n");
         assert_eq!(printable_json("{}\n"), "{}\n");
+        let tag = printable_json("\"\u{e0041}\u{200b}\"").into_owned();
+        assert_eq!(tag, "\"\\udb40\\udc41\\u200b\"");
     }
 
     #[test]

@@ -39,6 +39,12 @@ pub trait Resource: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether it makes what it claims exist. A resource that removes its object, or that only holds attributes of what is there,
+    /// creates nothing: it does not keep the removal of an earlier owner from being done.
+    fn creates(&self) -> bool {
+        true
+    }
+
     /// How it is removed, where there is something that could be (B-17).
     fn removal(&self) -> Option<Removal> {
         None
@@ -141,6 +147,8 @@ pub enum Becomes {
     Nothing,
     /// A directory.
     Directory,
+    /// A regular file.
+    File,
     /// A link with this target.
     Link(PathBuf),
     /// Anything through which no path leads; or it cannot be told.

@@ -45,6 +45,8 @@ pub struct FieldSpec {
     pub later: bool,
     /// Which values from elsewhere it takes.
     pub receives: Receives,
+    /// A list of texts must be written as a list: a single text is a mistake.
+    pub list_only: bool,
 }
 
 impl FieldSpec {
@@ -52,7 +54,14 @@ impl FieldSpec {
     #[must_use]
     pub const fn new(name: &'static str, takes: FieldType, doc: &'static str) -> Self {
         let receives = Receives::Nothing;
-        Self { name, takes, doc, ignored: None, later: false, receives }
+        Self { name, takes, doc, ignored: None, later: false, receives, list_only: false }
+    }
+
+    /// A field whose list must be written as one.
+    #[must_use]
+    pub const fn list_only(mut self) -> Self {
+        self.list_only = true;
+        self
     }
 
     /// The same, that takes values from elsewhere.
@@ -140,6 +149,11 @@ impl Fields {
         for (name, value) in &others.values {
             self.values.entry(name).or_insert_with(|| value.clone());
         }
+    }
+
+    /// Drops every field that was not taken yet but these.
+    pub fn keep_only(&mut self, names: &[&str]) {
+        self.values.retain(|name, _| names.contains(name));
     }
 
     /// Whether a field was given (and not taken yet).

@@ -9,18 +9,27 @@ pub struct Trouble {
     pub what: String,
     /// What to do about it, where that is known.
     pub hint: Option<String>,
+    /// It may pass without an event: the resource is looked at now and then until it has passed.
+    pub passes: bool,
 }
 
 impl Trouble {
     /// A trouble without a hint.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None }
+        Self { what: what.into(), hint: None, passes: false }
     }
 
     /// The same, with what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks it as one that may pass without an event.
+    #[must_use]
+    pub fn passing(mut self) -> Self {
+        self.passes = true;
         self
     }
 }

@@ -15,6 +15,7 @@ mod readers;
 mod recorded;
 mod report;
 mod tree;
+mod unread;
 
 use report::Report;
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ type Failure = Box<dyn std::error::Error>;
 type Part = fn(&Bench, &mut Report) -> Result<(), Failure>;
 
 /// The parts, in their order.
-const PARTS: [(&str, Part); 14] = [
+const PARTS: [(&str, Part); 15] = [
     ("idle", pass::idle),
     ("cold", pass::cold),
     ("chain", pass::chain),
@@ -41,6 +42,7 @@ const PARTS: [(&str, Part); 14] = [
     ("kept", kept::kept),
     ("recorder", recorded::recorder),
     ("log", recorded::log),
+    ("unread", unread::unread),
 ];
 
 /// What all measurements share.

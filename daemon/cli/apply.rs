@@ -1,6 +1,7 @@
 //! `steadfast apply`: the host as declared, once; live progress on a terminal, plain lines on a pipe, the verdict last.
 
 use super::args::Apply;
+use super::deliveries::Deliveries;
 use super::exit::Exit;
 use super::log::{Journal, changed, held, list, retrying, seconds, trouble_words};
 use super::recording::Recording;
@@ -14,6 +15,7 @@ use crate::plan::{Plan, Steps};
 use crate::signals::Signals;
 use crate::store::{Journal as StateJournal, Recalled};
 use serde_json::json;
+use std::collections::HashMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +25,7 @@ use tokio::runtime::Runtime;
 
 /// Applies a graph and answers with the verdict.
 pub(super) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
-    log::set_up(args.log, None);
+    log::set_up(args.log, None, log::Process::Command);
     super::on_runtime(|runtime| once(args, signals, key, runtime))
 }
 
@@ -59,7 +61,9 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
         },
         None => None,
     };
-    let recording = Recording::new("apply", directory.clone(), args.state.retention);
+    let deliveries = Deliveries::new(runtime.handle(), &args.recorders, &directory);
+    let recording = Recording::new("apply", directory.clone(), args.state.retention)
+        .with_deliveries(deliveries);
     let audience = recording.of(audience(args));
     let journal = match StateJournal::spawn(store) {
         Ok(journal) => Some(journal),
@@ -68,7 +72,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
             return Exit::Failed;
         }
     };
-    let host = Host::default();
+    let host = Host::default().with_command_records(&directory);
     // The directory is held until all is recorded.
     let held = journal.clone();
     let history = History::new(directory, args.state.history);
@@ -77,7 +81,10 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(pass::drive(parts, whole, guard, Some(signals)));
     history.close();
-    recording.finish("stopped", ends(&finished));
+    let (class, message) = end_of_run(&finished);
+    recording.end(class, message);
+    runtime.block_on(recording.deliver());
+    recording.close();
     drop(held);
     if let Some(exit) = given_up(&finished) {
         return exit;
@@ -95,11 +102,17 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     }
 }
 
-/// The last words of it in the event log.
-fn ends(finished: &Finished) -> String {
+/// The class and the message of the event that ends this apply.
+fn end_of_run(finished: &Finished) -> (&'static str, String) {
     let verdict = Verdict::of(finished);
-    let how = if verdict.is_bad() { "not all is as declared" } else { "all is as declared" };
-    format!("the apply ends: {how}; {}", count(verdict.changed, "change"))
+    let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
+        ("failed", "it was given up")
+    } else if verdict.is_bad() {
+        ("failed", "not all resources are converged")
+    } else {
+        ("succeeded", "all resources are converged")
+    };
+    (class, format!("the apply ended: {how}; {}", count(verdict.changed, "change")))
 }
 
 /// Why there is no verdict, and how the program ends for it.
@@ -121,8 +134,7 @@ fn given_up(finished: &Finished) -> Option<Exit> {
         return Some(Exit::State);
     }
     if let Some(why) = &finished.refused {
-        text::error(why, None);
-        return Some(Exit::Graph);
+        return Some(steps::reject_graph(why));
     }
     None
 }
@@ -134,25 +146,26 @@ fn as_planned(
     recalled: &Recalled,
     (key, runtime): (&Arc<MintKey>, &Runtime),
 ) -> Result<Arc<dyn Guard>, Exit> {
-    let still = plan.is_of(loaded).and_then(|()| {
-        let whole = (loaded.clone(), graph);
-        let found = steps::find(whole, recalled.clone(), (Arc::clone(key), runtime), Steps::new);
-        found.is_still(plan)
-    });
-    match still {
-        Ok(()) => Ok(Arc::new(plan.clone())),
-        Err(moved) => {
-            steps::refuse(&moved);
-            Err(Exit::Failed)
-        }
-    }
+    let refuse = |moved| {
+        steps::refuse(&moved);
+        Exit::Failed
+    };
+    plan.is_of(loaded).map_err(refuse)?;
+    let whole = (loaded.clone(), graph);
+    let found = steps::find(whole, recalled.clone(), (Arc::clone(key), runtime), Steps::new)?;
+    found.is_still(plan).map_err(refuse)?;
+    Ok(Arc::new(plan.clone()))
 }
 
 fn audience(args: &Apply) -> Box<dyn Audience> {
     if args.json || args.log != args::Log::Human {
         Box::new(Journal::new(args.log))
     } else {
-        Box::new(Screen { live: std::io::stderr().is_terminal(), drawn: false })
+        Box::new(Screen {
+            live: std::io::stderr().is_terminal(),
+            drawn: false,
+            failed: HashMap::new(),
+        })
     }
 }
 
@@ -262,12 +275,19 @@ fn word(standing: &Standing) -> &'static str {
 struct Screen {
     live: bool,
     drawn: bool,
+    /// Resources that failed, with the words that told of it.
+    failed: HashMap<String, String>,
 }
 
 impl Screen {
     fn line(&mut self, words: &str) {
         self.clear();
         out(words);
+    }
+
+    /// A member of a group fails with the group, and then again alone, mostly for the same reason: that is one line.
+    fn is_new_failure(&mut self, identity: &str, words: &str) -> bool {
+        self.failed.insert(identity.to_owned(), words.to_owned()).is_none_or(|told| told != words)
     }
 
     fn clear(&mut self) {
@@ -319,7 +339,9 @@ impl Audience for Screen {
             }
             News::Failed { identity, trouble, .. } => {
                 let words = trouble.map(trouble_words).unwrap_or_default();
-                self.line(&format!("failed {}{words}", plain(identity)));
+                if self.is_new_failure(identity, &words) {
+                    self.line(&format!("failed {}{words}", plain(identity)));
+                }
             }
             News::Left { identity, says } => {
                 self.line(&format!("left {}: {says}", plain(identity)));
@@ -344,5 +366,26 @@ impl Audience for Screen {
 
     fn wants_progress(&self) -> bool {
         self.live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Screen;
+    use std::collections::HashMap;
+
+    /// B13: grouped packages fail together, and then each alone.
+    #[test]
+    fn a_failure_is_told_once_for_each_reason() {
+        let mut screen = Screen { live: false, drawn: false, failed: HashMap::new() };
+        let told = [
+            ("pkg[a]", "no such package"),
+            ("pkg[b]", "no such package"),
+            ("pkg[a]", "no such package"),
+            ("pkg[a]", "held"),
+            ("pkg[a]", "held"),
+        ];
+        let new = told.map(|(identity, words)| screen.is_new_failure(identity, words));
+        assert_eq!(new, [true, true, false, true, false]);
     }
 }

@@ -3,7 +3,7 @@
 use super::args::Check;
 use super::exit::Exit;
 use super::read::options;
-use super::text::{count, out, out_json, plain, say};
+use super::text::{count, out, out_json, plain, say_rejected, say_warnings};
 use crate::config;
 use serde_json::json;
 
@@ -23,9 +23,7 @@ pub(super) fn check(args: &Check) -> Exit {
                     loaded.warnings.iter().map(config::Problem::to_json).collect();
                 out_json(&json!({"graph": loaded.name, "problems": warnings}));
             } else {
-                for warning in &loaded.warnings {
-                    say(warning.to_string());
-                }
+                say_warnings(&loaded.warnings);
                 let (vertices, edges) = (loaded.vertices.len(), loaded.edges.len());
                 let words = format!("{}, {}", count(vertices, "resource"), count(edges, "edge"));
                 out(format!("valid: {}: {words}", plain(&loaded.name)));
@@ -36,7 +34,7 @@ pub(super) fn check(args: &Check) -> Exit {
             if args.json {
                 out_json(&rejected.to_json());
             } else {
-                say(rejected.to_string());
+                say_rejected(&rejected);
             }
             Exit::Graph
         }

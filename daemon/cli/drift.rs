@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 /// Shows what differs.
 pub(super) fn drift(args: &Drift, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human, None);
+    log::set_up(args::Log::Human, None, log::Process::Command);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 
@@ -30,6 +30,10 @@ fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
     });
     let whole = (loaded, &args.graph);
     let found = steps::find(whole, Recalled::default(), (Arc::new(key), runtime), Steps::of_now);
+    let found = match found {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
     if args.json {
         out_json(&found.to_json());
     } else {

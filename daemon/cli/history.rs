@@ -2,7 +2,7 @@
 
 use super::args;
 use super::exit::Exit;
-use super::text::{count, error, out, out_json, plain};
+use super::text::{count, error, note_output, out, out_json, plain};
 use super::{asking, settings, state};
 use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
 use serde_json::{Value, json};
@@ -211,7 +211,7 @@ fn print(bytes: &[u8]) -> Exit {
         return Exit::Failed;
     }
     // A reader who has gone away is no error.
-    drop(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+    note_output(&stdout.write_all(bytes).and_then(|()| stdout.flush()));
     Exit::Well
 }
 
@@ -263,7 +263,7 @@ fn now(reader: &Reader, entry: &Entry) -> Result<Vec<u8>, String> {
             Err(format!("{name}: nothing tells that it is not sensitive: it is not shown"))
         }
         true => {
-            let content = spot.content(COMPARED).map_err(trouble)?;
+            let content = spot.content(&seen, COMPARED).map_err(trouble)?;
             content.ok_or_else(|| format!("{name} is too large to be compared"))
         }
         false if seen.kind.is_symlink() => spot.target().map_err(trouble),

@@ -7,10 +7,11 @@ use super::{mended, settings, state};
 use crate::config::with_nearest;
 use crate::driver::kept::sorts;
 use crate::store::{
-    Origin, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
+    Origin, Overview, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
 };
 use crate::workers::{generation, readers};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Shows it, or looks for damage.
@@ -34,7 +35,8 @@ pub(super) fn directory(said: Option<&Path>) -> PathBuf {
 fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     let directory = directory(args.state.state_dir.as_deref());
     state::something_in(&directory)?;
-    let mut recalled = SqliteStore::peek(&directory).map_err(|why| state::refuse(&why))?;
+    let overview = SqliteStore::overview(&directory).map_err(|why| state::refuse(&why))?;
+    let Overview { mut recalled, in_progress, program, written_at } = overview;
     if let Some(name) = &args.resource {
         let Some(kept) = recalled.resources.remove(name) else {
             let known = recalled.resources.keys().map(String::as_str);
@@ -46,7 +48,9 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     }
     let generation = generation(&directory);
     if args.json {
-        let mut all = to_json(&recalled);
+        let mut all = to_json(&recalled, &in_progress);
+        all["program"] = json!(program);
+        all["written_at"] = json!(written_at);
         all["generation"] = json!(generation.map(|(it, at)| json!({
             "number": it.number, "graph": it.graph, "hash": it.hash, "kinds": it.kinds,
             "program": it.program, "since": at,
@@ -68,25 +72,33 @@ fn show(args: &args::ShowKept) -> Result<Exit, Exit> {
     }
     for (identity, kept) in &recalled.resources {
         out(plain(identity));
-        for line in lines(kept) {
+        for line in lines(kept, in_progress.contains(identity)) {
             out(format!("  {}", plain(&line)));
         }
     }
     if args.resource.is_none() {
         let resources = count(recalled.resources.len(), "resource");
-        out(format!("{resources} in {}", plain(&directory.display().to_string())));
+        let by = program.zip(written_at).map(|(program, at)| {
+            format!("; taken over by steadfast {} at {}", plain(&program), time(at))
+        });
+        let by = by.unwrap_or_default();
+        out(format!("{resources} in {}{by}", plain(&directory.display().to_string())));
     }
     Ok(Exit::Well)
 }
 
 /// What is kept of one, for people. What was sent may be secret: of that only that there is something.
-fn lines(kept: &Remembered) -> Vec<String> {
+fn lines(kept: &Remembered, is_in_progress: bool) -> Vec<String> {
     let mut lines = Vec::new();
     lines
         .extend(kept.done.map(|definition| format!("has run well (definition {definition:016x})")));
     if kept.interrupted.is_some() {
         let what = kept.cut.map_or("its run", Verb::words);
-        lines.push(format!("{what} was begun, and has not ended or was cut off"));
+        lines.push(if is_in_progress {
+            format!("{what} is in progress")
+        } else {
+            format!("{what} was begun and interrupted")
+        });
     }
     lines.extend(kept.owed.as_ref().map(|(_, cause)| format!("owed a refresh by {cause}")));
     lines.extend(
@@ -127,8 +139,12 @@ fn time(seconds: u64) -> String {
     time.map_or_else(|| "a time that is none".to_owned(), |time| time.to_string())
 }
 
-fn to_json(recalled: &Recalled) -> Value {
-    let each = recalled.resources.iter().map(|(identity, kept)| (identity.clone(), one(kept)));
+fn to_json(recalled: &Recalled, in_progress: &BTreeSet<String>) -> Value {
+    let each = recalled.resources.iter().map(|(identity, kept)| {
+        let mut all = one(kept);
+        all["in_progress"] = json!(in_progress.contains(identity));
+        (identity.clone(), all)
+    });
     let resources: Map<String, Value> = each.collect();
     json!({"stamp": recalled.stamp, "pause": pause(recalled.pause.as_ref()), "resources": resources})
 }

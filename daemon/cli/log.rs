@@ -1,7 +1,7 @@
 //! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
 
 use super::args::Log;
-pub(super) use super::sinks::{filter, set_up};
+pub(super) use super::sinks::{Process, filter, set_up};
 use super::text::{graph_change, plain};
 use crate::driver::status::ChangeClass;
 use crate::driver::{Audience, News, Ran, Undoer};
@@ -199,6 +199,8 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
             ("trouble", identity, trouble_words(trouble), Debug)
         }
         News::Interrupted { identity, .. } => ("interrupted", identity, String::new(), Warn),
+        News::Asking { identity, above } => ("asking", identity, asking(above), Debug),
+        News::Excused(name) => ("excused", name, EXCUSED.to_owned(), Debug),
         // What fails because somebody else writes it meanwhile is the fight that was told.
         News::Retrying { identity, trouble, after, in_fight, .. } => {
             let level = if *in_fight { Debug } else { Warn };
@@ -263,7 +265,10 @@ fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
             ("converged", format!(": {total} as declared"), level)
         }
         News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
-        News::Paused => ("paused", String::new(), Info),
+        News::Paused { reason, ends_in } => {
+            let end = seconds(*ends_in);
+            ("paused", format!(": {}; ends by itself in {end}", plain(reason)), Info)
+        }
         News::Braked { repairs, pause } => {
             let words = format!(
                 ": {repairs} repairs were undone within a minute: nothing is repaired for {}; watching goes on",
@@ -357,6 +362,18 @@ pub(super) fn trouble_words(trouble: &Trouble) -> String {
     let mut words = format!(": {}", lines.collect::<Vec<_>>().join("; "));
     if let Some(hint) = &trouble.hint {
         words.push_str(&format!(" (hint: {})", plain(hint)));
+    }
+    words
+}
+
+/// A failure that does not count.
+const EXCUSED: &str = ": does not count as failed: a resource that it needs differs";
+
+/// `: its parents are looked at before that counts as failed: file[x]`.
+fn asking(above: &[&str]) -> String {
+    let mut words = ": its parents are looked at before that counts as failed".to_owned();
+    if !above.is_empty() {
+        words.push_str(&format!(": {}", list(above)));
     }
     words
 }

@@ -7,6 +7,7 @@ mod alone;
 mod apply;
 mod asking;
 mod check;
+mod deliveries;
 mod doctor;
 mod drift;
 mod edges;
@@ -15,6 +16,8 @@ mod graph;
 mod history;
 mod kept;
 mod log;
+mod log_journal;
+mod log_queue;
 mod mended;
 mod ordered;
 mod pass;
@@ -45,6 +48,14 @@ use tokio::runtime::Runtime;
 /// Does what the command line says. Called once, from `main`, before any thread is started.
 #[must_use]
 pub fn main() -> Exit {
+    let _finish_log = log_queue::FinishLog;
+    match run_command() {
+        Exit::Well | Exit::Changes if text::has_failed_output() => Exit::Failed,
+        exit => exit,
+    }
+}
+
+fn run_command() -> Exit {
     if shell::complete() {
         return Exit::Well;
     }
@@ -62,7 +73,10 @@ pub fn main() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             let asked = !error.use_stderr();
-            drop(error.print());
+            let printed = error.print();
+            if asked {
+                text::note_output(&printed);
+            }
             return if asked { Exit::Well } else { Exit::Usage };
         }
     };

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 /// Shows the plan.
 pub(super) fn plan(args: &Plan, key: MintKey) -> Exit {
-    log::set_up(args::Log::Human, None);
+    log::set_up(args::Log::Human, None, log::Process::Command);
     super::on_runtime(|runtime| once(args, key, runtime))
 }
 
@@ -40,21 +40,25 @@ fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
         text::error("a plan of a graph from standard input cannot be kept", Some(hint));
         return Exit::Usage;
     }
-    let options = Options { origins: args.explain_edges, ..read::options(&args.graph) };
+    let options = Options {
+        origins: args.explain_edges,
+        refuse_empty: !args.allow_empty,
+        ..read::options(&args.graph)
+    };
     let loaded = match read::read(&args.graph, &options, args.json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    if loaded.vertices.is_empty() {
-        text::say("warning: this graph has no resources: `apply` needs --allow-empty for it");
-    }
     let recalled = match recall(&state::directory(args.state.state_dir.as_deref())) {
         Ok(recalled) => recalled,
         Err(exit) => return exit,
     };
     let edges = args.explain_edges.then(|| Edges::of(&loaded));
     let whole = (loaded.clone(), &args.graph);
-    let found = steps::find(whole, recalled, (Arc::new(key), runtime), Steps::new);
+    let found = match steps::find(whole, recalled, (Arc::new(key), runtime), Steps::new) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
     if args.json {
         let mut json = found.to_json();
         if let (Some(edges), Value::Object(map)) = (edges, &mut json) {

@@ -24,16 +24,14 @@ pub(super) fn options(graph: &Graph) -> Options {
 pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loaded, Exit> {
     match config::load(&graph.graphs, options) {
         Ok(loaded) => {
-            for warning in &loaded.warnings {
-                text::say(warning.to_string());
-            }
+            text::say_warnings(&loaded.warnings);
             Ok(loaded)
         }
         Err(rejected) => {
             if json {
                 text::out_json(&rejected.to_json());
             } else {
-                text::say(rejected.to_string());
+                text::say_rejected(&rejected);
             }
             Err(Exit::Graph)
         }

@@ -1,11 +1,12 @@
 //! The event log of a command that ends: it is written where something happens, and left alone where nothing does.
 
+use super::deliveries::Deliveries;
 use super::log::happening;
 use crate::driver::{Audience, News};
 use crate::events::{self, Happening, Level, Retention, Scribe, Stream, Teller, what};
 use crate::store::{REPAIRED, UNSOUND};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -40,12 +41,13 @@ const GATHER: Duration = Duration::from_millis(200);
 pub(super) struct Recording(Arc<Mutex<Record>>);
 
 struct Record {
-    /// What the log says of the command at its beginning.
-    begins: String,
+    /// The command that is recorded.
+    command: &'static str,
     teller: Teller,
     scribe: Arc<Scribe>,
-    /// The stream ends with who records it.
-    _stream: Stream,
+    stream: Stream,
+    /// The recorders of the settings, for a command that runs them.
+    deliveries: Option<Deliveries>,
     /// What was told before it was worth a record.
     before: Vec<Happening>,
     has_begun: bool,
@@ -54,16 +56,30 @@ struct Record {
 }
 
 impl Recording {
-    pub(super) fn new(command: &str, directory: PathBuf, retention: Retention) -> Self {
+    pub(super) fn new(command: &'static str, directory: PathBuf, retention: Retention) -> Self {
         let (teller, stream) = events::stream();
         stream.gather(GATHER);
-        let process = std::process::id();
-        let begins =
-            format!("steadfast {}, {command}, process {process}", env!("CARGO_PKG_VERSION"));
-        let scribe = Arc::new(Scribe::new(&stream, directory, retention));
-        let (before, has_begun, thread) = (Vec::new(), false, None);
-        let record = Record { begins, teller, scribe, _stream: stream, before, has_begun, thread };
+        let record = Record {
+            command,
+            teller,
+            scribe: Arc::new(Scribe::new(&stream, directory, retention)),
+            stream,
+            deliveries: None,
+            before: Vec::new(),
+            has_begun: false,
+            thread: None,
+        };
         Self(Arc::new(Mutex::new(record)))
+    }
+
+    /// Runs these recorders from the first recorded event on.
+    pub(super) fn with_deliveries(self, deliveries: Deliveries) -> Self {
+        self.lock().deliveries = Some(deliveries);
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An audience that records what it hears.
@@ -73,7 +89,7 @@ impl Recording {
 
     /// Records this. Never waits.
     pub(super) fn tell(&self, happening: Happening) {
-        let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = self.lock();
         if happening.level <= Level::Debug {
             return;
         }
@@ -89,11 +105,32 @@ impl Recording {
         record.teller.tell(happening);
     }
 
-    /// Waits until all of it is written. `says` is how it ended.
-    pub(super) fn finish(&self, how: &'static str, says: String) {
-        let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Ends the record with this class and message, and waits until all of it is written.
+    pub(super) fn finish(&self, class: &'static str, message: String) {
+        self.end(class, message);
+        self.close();
+    }
+
+    /// Records the end of the command. Recorders may still deliver.
+    pub(super) fn end(&self, class: &'static str, message: String) {
+        let record = self.lock();
+        if record.has_begun {
+            record.scribe.finish(class, message);
+        }
+    }
+
+    /// Waits until the recorders have delivered, or their deadline is over.
+    pub(super) async fn deliver(&self) {
+        let deliveries = self.lock().deliveries.take();
+        if let Some(deliveries) = deliveries {
+            deliveries.finish().await;
+        }
+    }
+
+    /// Waits until all of it is written, and closes the event log.
+    pub(super) fn close(&self) {
+        let mut record = self.lock();
         let Some(thread) = record.thread.take() else { return };
-        record.scribe.finish(how, says);
         record.scribe.leave();
         if thread.join().is_err() {
             tracing::error!(event = "events_lost", "the last events could not be recorded");
@@ -103,14 +140,23 @@ impl Recording {
 
 impl Record {
     fn begin(&mut self) {
-        let begins = std::mem::take(&mut self.begins);
-        self.teller.tell(Happening::new(what::RUN_START, begins, Level::Info));
+        let (version, command) = (env!("CARGO_PKG_VERSION"), self.command);
+        let message = format!("steadfast {version}, {command}, process {}", std::process::id());
+        let start = Happening::new(what::RUN_START, message, Level::Info);
+        self.teller.tell(Happening { class: Some(command), ..start });
         self.before.drain(..).for_each(|happening| self.teller.tell(happening));
         let scribe = Arc::clone(&self.scribe);
         let thread = std::thread::Builder::new().name("events".to_owned());
         let thread = thread.spawn(move || scribe.run());
-        if let Err(error) = &thread {
-            tracing::error!(event = "events_lost", "what happens is not recorded: {error}");
+        match &thread {
+            Ok(_) => {
+                if let Some(deliveries) = &mut self.deliveries {
+                    deliveries.start(&self.stream);
+                }
+            }
+            Err(error) => {
+                tracing::error!(event = "events_lost", "events are not recorded: {error}");
+            }
         }
         (self.has_begun, self.thread) = (true, thread.ok());
     }

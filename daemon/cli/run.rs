@@ -3,7 +3,7 @@
 use super::args::{Log, Run};
 use super::exit::Exit;
 use super::log::{self, Journal};
-use super::{read, state, text};
+use super::{log_queue, read, settings, state, text};
 use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Audience, News, Settings, local_minute};
@@ -11,7 +11,8 @@ use crate::events::{self, Teller};
 use crate::signals::Signals;
 use crate::store::StoreError;
 use crate::supervisor::Ended;
-use crate::workers::{self, FirstRefused, GraphSource, Setup, systemd};
+use crate::workers::{self, FirstRefused, GraphSource, HostSettings, ReadSettings, Setup, systemd};
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::Slots;
 use steadfast_resources::MintKey;
@@ -19,27 +20,22 @@ use tokio::sync::watch;
 
 /// Runs until it is stopped.
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
-    let filter = log::set_up(args.log.unwrap_or(Log::Human), args.log_level.as_deref());
+    let form = args.log.unwrap_or(Log::Human);
+    let filter = log::set_up(form, args.log_level.as_deref(), log::Process::Daemon);
     let (converged, seen) = watch::channel(false);
     let (teller, stream) = events::stream();
     let own = teller.clone();
-    let form = args.log.unwrap_or(Log::Human);
     let address = match &args.socket {
         Some(path) => Address::at(path.clone()),
-        None => Address::usual(args.state.state_dir.as_deref()),
+        None => Address::usual(args.state.state_dir.as_deref(), &state::directory(None)),
     };
     let setup = Setup {
-        settings: settings(args),
+        host: host_settings(args),
+        read_settings: args.given.as_deref().map(reader),
+        settings_file: args.given.as_deref().map(settings::file),
+        settings_instead: args.settings_instead.clone(),
         key,
         state_directory: state::directory(args.state.state_dir.as_deref()),
-        history: args.state.history,
-        graph: GraphSource {
-            paths: args.graph.graphs.clone(),
-            options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },
-            watch: args.watch,
-            kept_in: (!args.no_kept_graph)
-                .then(|| state::directory(args.state.state_dir.as_deref())),
-        },
         signals,
         audience: Box::new(move || {
             Box::new(Crier {
@@ -51,10 +47,9 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         }),
         events: (own, stream),
         retention: args.state.retention,
-        recorders: args.recorders.clone(),
         set_log: Box::new(move |words| filter.set(words)),
+        log_trouble: log_queue::trouble,
         socket: (address, args.socket_group),
-        grace: Duration::from_secs(args.grace.unwrap_or(30)),
         until_converged: args.converged_timeout.map(|s| (seen, Duration::from_secs(s))),
     };
     super::on_runtime(|runtime| match runtime.block_on(workers::hold(setup)) {
@@ -66,7 +61,45 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     })
 }
 
-fn settings(args: &Run) -> Settings {
+/// What the command line and the settings say together.
+fn host_settings(args: &Run) -> HostSettings {
+    let (state, retention) = (&args.state, args.state.retention);
+    let is_filtered = std::env::var("STEADFAST_LOG").is_ok_and(|words| !words.is_empty());
+    HostSettings {
+        graph: GraphSource {
+            paths: args.graph.graphs.clone(),
+            options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },
+            watch: args.watch,
+            by_settings: args.given.as_ref().is_some_and(|given| given.graph.graphs.is_empty()),
+            kept_in: (!args.no_kept_graph).then(|| state::directory(state.state_dir.as_deref())),
+        },
+        driver: driver_settings(args),
+        history: state.history,
+        recorders: args.recorders.clone(),
+        grace: Duration::from_secs(args.grace.unwrap_or(30)),
+        log_level: args.log_level.clone().filter(|_| !is_filtered),
+        fixed: vec![
+            ("state_dir", format!("{:?}", state.state_dir)),
+            ("socket", format!("{:?}", args.socket)),
+            ("socket_group", format!("{:?}", args.socket_group)),
+            ("log", format!("{:?}", args.log)),
+            ("events_size", retention.bytes.to_string()),
+            ("events_days", retention.age.as_secs().to_string()),
+        ],
+        text: args.settings_text.as_deref().cloned(),
+    }
+}
+
+/// Reads the settings again, beside this command line.
+fn reader(given: &Run) -> ReadSettings {
+    let given = given.clone();
+    Arc::new(move || {
+        let complete = settings::completed(&given).map_err(|unusable| unusable.to_string());
+        complete.map(|run| host_settings(&run))
+    })
+}
+
+fn driver_settings(args: &Run) -> Settings {
     Settings {
         one_shot: false,
         slots: Slots::default(),
@@ -120,7 +153,10 @@ impl Audience for Crier {
     fn hear(&mut self, news: &News<'_>) {
         match news {
             News::Converged { .. } => self.tell_converged(true),
-            News::Diverged { .. } | News::Loaded { .. } | News::Pausing(_) | News::Paused => {
+            News::Diverged { .. }
+            | News::Loaded { .. }
+            | News::Pausing(_)
+            | News::Paused { .. } => {
                 self.tell_converged(false);
             }
             _ => {}

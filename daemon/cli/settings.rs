@@ -3,11 +3,13 @@
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
 use super::{log, text};
-use crate::config::{self, Settings};
+use crate::config::{self, Judge, Recorder, Rejected, Settings};
 use crate::events::Retention;
 use crate::history::Limits;
 use crate::plan::Plan;
+use crate::workers::last_good_settings;
 use clap::ValueEnum as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,27 +24,39 @@ const DAY: Duration = Duration::from_hours(24);
 /// Fills in what the command line has left open.
 pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
     match command {
-        Command::Run(run) => {
-            let settings = of(&mut run.graph)?;
-            run.state.fill(&settings);
-            run.fill(settings);
-        }
+        Command::Run(run) => start(run)?,
         Command::Apply(apply) => {
             if let Some(plan) = &apply.plan {
                 planned(plan, &mut apply.graph);
             }
-            apply.state.fill(&of(&mut apply.graph)?);
+            let settings = of(&mut apply.graph)?;
+            apply.state.fill(&settings);
+            apply.recorders = settings.recorders;
         }
         Command::Plan(plan) => plan.state.fill(&of(&mut plan.graph)?),
         Command::Drift(drift) => drop(of(&mut drift.graph)?),
         Command::Graph(show) => drop(of(&mut show.graph)?),
-        Command::Check(check) => drop(of(&mut check.graph)?),
+        Command::Check(check) => {
+            for warning in
+                of(&mut check.graph)?.recorders.iter().filter_map(Recorder::clear_headers)
+            {
+                text::say(format!("warning: {warning}"));
+            }
+        }
         Command::Undo(undo) if Path::new(SETTINGS).exists() => {
-            undo.history = limits(&told(Path::new(SETTINGS))?);
+            let settings = read(Path::new(SETTINGS));
+            let rejected = |why| Unusable::Rejected(SETTINGS.into(), why).report();
+            undo.history = limits(&settings.map_err(rejected)?);
         }
         _ => {}
     }
     Ok(())
+}
+
+/// Recorders of these settings that send secret headers in clear.
+pub(super) fn clear_headers(settings: &Path) -> Vec<String> {
+    let settings = read(settings).unwrap_or_default();
+    settings.recorders.iter().filter_map(Recorder::clear_headers).collect()
 }
 
 /// Where the daemon of this host listens, as far as its settings say: the socket, or the state directory.
@@ -51,8 +65,106 @@ pub(super) fn of_daemon() -> (Option<PathBuf>, Option<PathBuf>) {
     settings.map(|settings| (settings.socket, settings.state_dir)).unwrap_or_default()
 }
 
+/// The settings, or the graph that they name, cannot be used.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// The settings file is rejected.
+    Rejected(PathBuf, Rejected),
+    /// No graph is named.
+    NoGraph,
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rejected(_, why) => write!(f, "{why}"),
+            Self::NoGraph => write!(f, "no graph is named, and there is no {GRAPH}"),
+        }
+    }
+}
+
+impl Unusable {
+    /// Reports it, and returns the exit code for it.
+    fn report(&self) -> Exit {
+        match self {
+            Self::Rejected(_, why) => {
+                text::say_rejected(why);
+                Exit::Graph
+            }
+            Self::NoGraph => {
+                let hint = format!("name a file, or put `graph: FILE` into {SETTINGS}");
+                text::error(self.to_string(), Some(&hint));
+                Exit::Usage
+            }
+        }
+    }
+}
+
+/// Completes the command line of a daemon. Where the settings are rejected, those of the last daemon that ran with this file apply.
+fn start(run: &mut Run) -> Result<(), Exit> {
+    let (path, why) = match completed(run) {
+        Ok(complete) => {
+            *run = complete;
+            return Ok(());
+        }
+        Err(Unusable::Rejected(path, why)) => (path, why),
+        Err(other) => return Err(other.report()),
+    };
+    let shown = text::plain(&path.display().to_string());
+    let stored = (!run.no_kept_graph).then(|| stored(run, &path)).flatten();
+    let Some((settings, at)) = stored else {
+        return Err(Unusable::Rejected(path, why).report());
+    };
+    *run = run.completed_with(settings).map_err(|unusable| unusable.report())?;
+    let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+    let at = at.map(|at| at.to_string()).unwrap_or_default();
+    let why = why.to_string();
+    run.settings_instead = Some(format!(
+        "running with the settings of {at}, because {shown} is rejected:\n{}",
+        why.trim_end()
+    ));
+    Ok(())
+}
+
+/// The command line of a daemon with what the settings say beside it.
+pub(super) fn completed(given: &Run) -> Result<Run, Unusable> {
+    let mut graph = given.graph.clone();
+    let settings = find(&mut graph)?;
+    given.completed_with(settings)
+}
+
+/// The settings file of a daemon with this command line.
+pub(super) fn file(given: &Run) -> PathBuf {
+    let path = given.graph.config.clone().unwrap_or_else(|| SETTINGS.into());
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// The settings that a daemon last ran with, where the file is rejected now.
+fn stored(run: &Run, path: &Path) -> Option<(Settings, u64)> {
+    let named = run.state.state_dir.clone().or_else(|| state_directory_in(path));
+    let directory = super::state::directory(named.as_deref());
+    let (text, at) = last_good_settings(&directory, path)?;
+    let settings = with_words(|words| config::parse_settings(text, words)).ok()?;
+    Some((settings, at))
+}
+
+/// The state directory that a settings file names which is rejected for something else.
+fn state_directory_in(path: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with("state_dir:"))?;
+    let named: BTreeMap<String, PathBuf> = serde_yaml::from_str(line).ok()?;
+    Some(path.parent()?.join(named.get("state_dir")?))
+}
+
 /// The settings that go with a graph; where none is named, theirs.
 fn of(graph: &mut Graph) -> Result<Settings, Exit> {
+    let settings = find(graph).map_err(|unusable| unusable.report())?;
+    merge(graph, &settings).map_err(|unusable| unusable.report())?;
+    Ok(settings)
+}
+
+/// Reads the settings that go with a graph.
+fn find(graph: &mut Graph) -> Result<Settings, Unusable> {
     if graph.config.is_none() && !graph.graphs.is_empty() {
         return Ok(Settings::default());
     }
@@ -60,9 +172,14 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
         graph.config = Some(SETTINGS.into());
     }
     let settings = match &graph.config {
-        Some(path) => told(path)?,
+        Some(path) => read(path).map_err(|why| Unusable::Rejected(path.clone(), why))?,
         None => Settings::default(),
     };
+    Ok(settings)
+}
+
+/// Fills in what a command line leaves open of its graph.
+fn merge(graph: &mut Graph, settings: &Settings) -> Result<(), Unusable> {
     if graph.graphs.is_empty() {
         graph.graphs.clone_from(&settings.graph);
     }
@@ -70,14 +187,12 @@ fn of(graph: &mut Graph) -> Result<Settings, Exit> {
         graph.graphs.push(GRAPH.into());
     }
     if graph.graphs.is_empty() {
-        let hint = format!("name a file, or put `graph: FILE` into {SETTINGS}");
-        text::error(format!("no graph is named, and there is no {GRAPH}"), Some(&hint));
-        return Err(Exit::Usage);
+        return Err(Unusable::NoGraph);
     }
     graph.noop |= settings.noop.unwrap_or_default();
     graph.sema = graph.sema.or(settings.sema);
     graph.defaults.clone_from(&settings.defaults);
-    Ok(settings)
+    Ok(())
 }
 
 /// The graph of a plan, read as it was then.
@@ -89,14 +204,19 @@ fn planned(plan: &Plan, graph: &mut Graph) {
     graph.sema = plan.sema;
 }
 
-fn told(path: &Path) -> Result<Settings, Exit> {
-    read(path).map_err(|rejected| {
-        text::say(rejected.to_string());
-        Exit::Graph
-    })
+fn read(path: &Path) -> Result<Settings, Rejected> {
+    with_words(|words| config::read_settings(path, words))
 }
 
-fn read(path: &Path) -> Result<Settings, config::Rejected> {
+/// The settings of a host, for `doctor`; none where there is no such file.
+pub(super) fn of_host(config: Option<&Path>) -> (PathBuf, Option<Result<Settings, Rejected>>) {
+    let path = config.unwrap_or_else(|| Path::new(SETTINGS));
+    let is_there = config.is_some() || path.exists();
+    (path.to_owned(), is_there.then(|| read(path)))
+}
+
+/// Gives the words that some settings may have to one who reads settings.
+fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
     let form = |word: &str| {
         let known = Log::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
         let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
@@ -105,7 +225,7 @@ fn read(path: &Path) -> Result<Settings, config::Rejected> {
     };
     let group = |word: &str| group(word).map(drop).map_err(|why| format!("a group: {why}"));
     let level = |word: &str| log::filter(word).map(drop);
-    config::read_settings(path, &[("log", &form), ("socket_group", &group), ("log_level", &level)])
+    read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 
 /// How much is kept of what is changed.
@@ -138,6 +258,17 @@ impl State {
 }
 
 impl Run {
+    /// This command line with what these settings say beside it.
+    fn completed_with(&self, settings: Settings) -> Result<Self, Unusable> {
+        let mut run = self.clone();
+        let is_alone = run.graph.config.is_none() && !run.graph.graphs.is_empty();
+        merge(&mut run.graph, &settings)?;
+        run.given = (!is_alone).then(|| Box::new(self.clone()));
+        run.state.fill(&settings);
+        run.fill(settings);
+        Ok(run)
+    }
+
     fn fill(&mut self, settings: Settings) {
         self.watch |= settings.watch.unwrap_or_default();
         self.socket = self.socket.take().or(settings.socket);
@@ -151,6 +282,7 @@ impl Run {
         self.pause_limit = self.pause_limit.or(settings.pause_limit);
         self.brake = self.brake.or(settings.brake);
         self.recorders = settings.recorders;
+        self.settings_text = settings.text.map(Box::new);
     }
 }
 

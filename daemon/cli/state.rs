@@ -3,10 +3,11 @@
 use super::exit::Exit;
 use super::text;
 use crate::store::{Hold, Recalled, SqliteStore, Store, StoreError};
-use crate::workers::readers;
+use crate::workers::{readers, tell_orphans};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use steadfast_resources::host::end_orphaned_commands;
 
 /// The directory: as said, as systemd says, root's, or the user's own.
 pub(super) fn directory(said: Option<&Path>) -> PathBuf {
@@ -38,6 +39,7 @@ fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
 fn read(directory: &Path) -> Opened {
     // Who has the directory is written when something is: most have nothing to do.
     let hold = Arc::new(Hold::take_unsaid(directory)?);
+    tell_orphans(&end_orphaned_commands(directory));
     let readers = readers(|event, line| tracing::warn!(event, "{line}"));
     let mut store = SqliteStore::open_later(hold, readers)?;
     let key = Some(SqliteStore::key(directory)?);
@@ -99,6 +101,12 @@ pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
 
 /// Says why state cannot be had, and how the program ends for it.
 pub(super) fn refuse(error: &StoreError) -> Exit {
+    if let StoreError::OpenToOthers { dir, .. } = error {
+        let dir = text::plain(dir);
+        let hint = format!("`chmod 700 {dir}`, or give another directory with --state-dir");
+        text::error(error.to_string(), Some(&hint));
+        return Exit::State;
+    }
     let (exit, hint) = match error {
         StoreError::Locked { .. } => (
             Exit::Busy,
@@ -108,6 +116,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             // Not busy: who starts it anew finds out whether the other is still there.
             Exit::Failed,
             "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
+        ),
+        StoreError::Replaced { .. } => (
+            Exit::State,
+            "nothing more is begun or kept by this one; start it again: it goes on with what is there",
         ),
         StoreError::Directory { denied: true, .. } => (
             Exit::Permission,
@@ -125,9 +137,10 @@ pub(super) fn refuse(error: &StoreError) -> Exit {
             Exit::State,
             "see whether its file system is full, or give another directory with --state-dir",
         ),
-        StoreError::Directory { .. } | StoreError::Behind(_) | StoreError::Ended => {
-            (Exit::State, "give another directory with --state-dir")
-        }
+        StoreError::Directory { .. }
+        | StoreError::OpenToOthers { .. }
+        | StoreError::Behind(_)
+        | StoreError::Ended => (Exit::State, "give another directory with --state-dir"),
     };
     text::error(error.to_string(), Some(hint));
     exit

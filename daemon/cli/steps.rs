@@ -1,6 +1,7 @@
 //! What a pass without changes finds, step by step: for `plan` and for `drift`.
 
 use super::args::Graph;
+use super::exit::Exit;
 use super::text::{count, difference, out, plain};
 use super::{pass, text};
 use crate::config::Loaded;
@@ -14,13 +15,16 @@ use steadfast_engine::{Holding, Standing};
 use steadfast_resources::{Host, MintKey};
 use tokio::runtime::Runtime;
 
-/// Looks at a graph without changing anything; `listen` makes the ear for what is told, given those that are `noop`.
+/// Checks a graph against the host and changes nothing; `listen` makes the audience, given those that are `noop`.
+///
+/// # Errors
+/// The driver rejects the graph: the reason is reported, and the exit code of `apply` for that is returned.
 pub(super) fn find(
     (loaded, from): (Loaded, &Graph),
     recalled: Recalled,
     (key, runtime): (Arc<MintKey>, &Runtime),
     listen: fn(BTreeSet<Arc<str>>) -> Steps,
-) -> Found {
+) -> Result<Found, Exit> {
     let graph = loaded.name.clone();
     let order: Vec<String> = loaded.vertices.iter().map(|v| v.identity.to_string()).collect();
     let (loaded, noop) = loaded.planned();
@@ -29,7 +33,16 @@ pub(super) fn find(
     let (host, journal, history) = (Host::default(), None, None);
     let parts = Parts { host, key, journal, recalled, history, observing: None, audience };
     let finished = runtime.block_on(pass::drive(parts, (loaded, from), None, None));
-    Found::new(graph, &order, &steps, finished)
+    if let Some(why) = &finished.refused {
+        return Err(reject_graph(why));
+    }
+    Ok(Found::new(graph, &order, &steps, finished))
+}
+
+/// Reports that the driver rejects the graph; returns the exit code for it.
+pub(super) fn reject_graph(why: &str) -> Exit {
+    text::error(why, None);
+    Exit::Graph
 }
 
 /// Says why a plan is not applied: what moved, one line each.

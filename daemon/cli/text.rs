@@ -1,22 +1,38 @@
 //! Words for the terminal: data to standard output, talk to standard error, and nothing foreign unescaped.
 
+use super::log_queue::{LogLine, log_line};
+use crate::config::{Problem, Rejected};
 use crate::driver::GraphChange;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nobody reads the data any more.
+/// Nobody reads the data any more, or it cannot be written.
 static UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Data could not be written, and that was said.
+static UNWRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line of data. A reader who has gone away is no error.
 pub(super) fn out(line: impl AsRef<str>) {
     let mut stdout = anstream::stdout();
-    let written = writeln!(stdout, "{}", line.as_ref());
-    if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-        UNREAD.store(true, Ordering::Relaxed);
+    note_output(&writeln!(stdout, "{}", line.as_ref()));
+}
+
+/// Notes the result of a write to standard output: anything but a reader who has gone away fails the command, and is said once.
+pub(super) fn note_output(written: &std::io::Result<()>) {
+    let Err(why) = written else { return };
+    UNREAD.store(true, Ordering::Relaxed);
+    if why.kind() != ErrorKind::BrokenPipe && !UNWRITTEN.swap(true, Ordering::Relaxed) {
+        error(format!("cannot write to standard output: {why}"), None);
     }
 }
 
-/// Whether the reader of the data has gone away: what goes on for ever ends then.
+/// Whether a write to standard output has failed: the command fails then, whatever else it did.
+pub(super) fn has_failed_output() -> bool {
+    UNWRITTEN.load(Ordering::Relaxed)
+}
+
+/// Whether nothing more of the data arrives: what goes on for ever ends then.
 pub(super) fn is_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
@@ -29,8 +45,21 @@ pub(super) fn out_json(data: &impl serde::Serialize) {
 
 /// Writes a line of talk.
 pub(super) fn say(line: impl AsRef<str>) {
-    let mut stderr = anstream::stderr();
-    drop(writeln!(stderr, "{}", line.as_ref()));
+    log_line(LogLine::Stderr(format!("{}\n", line.as_ref()).into_bytes()));
+}
+
+/// Writes the problems of a graph or of settings; source lines only to a terminal, for a journal or a file would store them.
+pub(super) fn say_rejected(rejected: &Rejected) {
+    let is_terminal = std::io::stderr().is_terminal();
+    say(if is_terminal { rejected.with_source() } else { rejected.to_string() });
+}
+
+/// Writes warnings in the same way.
+pub(super) fn say_warnings(warnings: &[Problem]) {
+    let is_terminal = std::io::stderr().is_terminal();
+    for warning in warnings {
+        say(if is_terminal { warning.with_source() } else { warning.to_string() });
+    }
 }
 
 /// Writes an error, and what to do about it.

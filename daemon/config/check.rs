@@ -112,6 +112,7 @@ pub(super) fn check(
     let links = checker.resources(&mut files);
     checker.refuse_aliases();
     checker.tell_claims();
+    checker.check_nesting();
     checker.tie_values();
     checker.doubt_confided();
     for (file, index, vertex, links) in links {

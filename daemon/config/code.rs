@@ -57,7 +57,7 @@ codes! {
     World = "C204", "Something that is shared between hosts, which this build cannot do.";
     Name = "C205", "A name that no resource can have.";
     Duplicate = "C206", "Two resources of one kind and name.";
-    Claim = "C207", "Two resources that would write the same thing.";
+    Claim = "C207", "Two resources that would write the same thing, or one below a file.";
     Field = "C208", "A field that the kind refuses.";
     Alias = "C209", "A former name that is a resource's name still, or that two resources claim.";
     Meta = "C301", "A metaparameter out of its range.";

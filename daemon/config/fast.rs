@@ -121,7 +121,8 @@ impl<'de> Entries<'de> for One<'_> {
                 meta = map.next_value_seed(Map(Table { reader: self.reader, table: META }))?;
                 own.first(1)
             } else if let Some(relation) = Relation::parse(&key.text) {
-                let targets = map.next_value_seed(OneOrMany(self.reader))?.unwrap_or_default();
+                let targets = OneOrMany { reader: self.reader, list_only: false };
+                let targets = map.next_value_seed(targets)?.unwrap_or_default();
                 links.extend(targets.into_iter().map(|target| Link { relation, target }));
                 own.first(2 + relation as usize)
             } else if key.text == ALIASES.name {

@@ -18,11 +18,13 @@ mod code;
 mod cycle;
 mod fast;
 mod hash;
+mod hidden;
 mod input;
 mod kinds;
 mod links;
 mod meta;
 mod near;
+mod nesting;
 mod orders;
 mod place;
 mod problem;
@@ -56,7 +58,7 @@ pub use problem::{Place, Problem, Severity};
 pub use recorders::{Recorder, recorders};
 pub use render::Rejected;
 pub use semaphore::RESERVED;
-pub use settings::{Bounds, Defaults, Judge, Settings, read_settings, settings};
+pub use settings::{Bounds, Defaults, Judge, Settings, parse_settings, read_settings, settings};
 pub use units::span;
 pub use window::Window;
 
@@ -118,7 +120,7 @@ pub struct Loaded {
 }
 
 /// A graph file as it was read: it can be read again when it is not there any more, or not valid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
     /// As it was named, for messages.
@@ -129,6 +131,21 @@ pub struct Text {
     base: PathBuf,
     /// What was in it.
     content: String,
+}
+
+/// Without the content, which may hold secrets.
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Text").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Text {
+    /// Whether this is the text of that file.
+    #[must_use]
+    pub fn is_of(&self, file: &std::path::Path) -> bool {
+        std::path::absolute(file).is_ok_and(|file| file == self.path)
+    }
 }
 
 /// Former identities, each with the definition that the resource would have under it.

@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use super::kinds::Kinds;
+use super::links::parts;
 use super::near::nearest;
 use super::problem::{Problem, Problems, quoted};
 use super::raw::{Edge, EdgeSpots, End, File, Spots};
@@ -130,8 +131,12 @@ impl<'t> Reader<'t, '_> {
             self.missing(entry.value, entry.key, "an edge");
             return (None, span);
         }
-        for entry in
-            self.map(entry.value, &what, "a map with `kind` and `name`").unwrap_or_default()
+        if self.scalar(entry.value).is_some() {
+            return (self.end_as_text(entry, &what), span);
+        }
+        for entry in self
+            .map(entry.value, &what, "kind[name], or a map with `kind` and `name`")
+            .unwrap_or_default()
         {
             match entry.key {
                 "kind" => kind = self.text(entry, &format!("`kind` in {what}")),
@@ -157,6 +162,21 @@ impl<'t> Reader<'t, '_> {
                 (None, span)
             }
         }
+    }
+}
+
+impl<'t> Reader<'t, '_> {
+    /// An end of an edge that is written as `kind[name]`.
+    fn end_as_text(&mut self, entry: Entry<'t>, what: &str) -> Option<End> {
+        let text = self.text(entry, what)?;
+        let Some((kind, name)) = parts(&text) else {
+            let found = format!("expected a resource as kind[name], found `{}`", quoted(&text));
+            let hint = "a resource is named by kind and name, as in file[motd]";
+            let place = Some(self.source.place(self.value_span(entry)));
+            self.say(Problem::new(Code::Reference, found).hint(hint).at(place));
+            return None;
+        };
+        Some(End { kind: kind.to_owned(), name: name.to_owned() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The slow reader's walk over `resources`.
 
 use super::code::Code;
+use super::hidden::is_secret_key;
 use super::meta::ALIASES;
 use super::near::nearest;
 use super::problem::{Problem, quoted};
@@ -191,6 +192,13 @@ impl<'t> Reader<'t, '_> {
             return None;
         }
         match (self.tree.node(entry.value), field.takes) {
+            (Some(Node::Scalar(scalar)), FieldType::Texts) if field.list_only => {
+                let hint = value::list_advice(field.name, &scalar.text);
+                let problem = format!("`{}` of {what} should be a list, found a text", field.name);
+                let place = self.source.place(self.value_span(entry));
+                self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
+                None
+            }
             (Some(Node::Scalar(scalar)), takes) => {
                 let value = value::convert(takes, scalar.clone());
                 if value.is_none() {
@@ -240,7 +248,13 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn wrong(&mut self, field: &FieldSpec, id: usize, span: Span, what: &str) {
-        let found = self.found(id);
+        let found = match self.tree.node(id) {
+            // It was meant as a value, most likely, and may be secret.
+            Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
+                "a text".to_owned()
+            }
+            _ => self.found(id),
+        };
         let wants = value::wants(field.takes);
         let advice = match self.tree.node(id) {
             Some(Node::Scalar(scalar)) => value::advice(field.takes, scalar),

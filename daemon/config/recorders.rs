@@ -1,6 +1,7 @@
 //! The settings `recorders`: who is told all that is recorded, besides the event log itself.
 
 use super::code::Code;
+use super::hash::Stable;
 use super::problem::{Problem, quoted};
 use super::read::{Entry, Reader};
 use std::path::PathBuf;
@@ -45,12 +46,37 @@ impl Recorder {
             Self::File { path } => format!("file:{}", path.display()),
             Self::Journald { .. } => "journald".to_owned(),
             Self::Webhook { url, .. } => {
-                let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-                let end = rest.find(['?', '#']).unwrap_or(rest.len());
-                format!("webhook:{scheme}://{}", rest.get(..end).unwrap_or_default())
+                // The path is a password with many services: a hash tells it from others.
+                let (scheme, host) = scheme_and_host(url);
+                let end = url.find(['?', '#']).unwrap_or(url.len());
+                let hash = Stable::new().text(url.get(..end).unwrap_or_default()).finish() >> 32;
+                format!("webhook:{scheme}://{host}#{hash:08x}")
             }
         }
     }
+
+    /// A warning where headers go to another host in clear: anyone on the way can read them.
+    #[must_use]
+    pub fn clear_headers(&self) -> Option<String> {
+        let Self::Webhook { url, headers, .. } = self else { return None };
+        let (scheme, host) = scheme_and_host(url);
+        let port = host.rfind(':').filter(|at| !host.get(*at..).unwrap_or_default().contains(']'));
+        let name = host.get(..port.unwrap_or(host.len())).unwrap_or_default();
+        let is_here = matches!(name, "localhost" | "[::1]") || name.starts_with("127.");
+        let is_clear = scheme == "http" && !is_here;
+        let secrets = ["authorization", "proxy-authorization", "cookie"];
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            secrets.contains(&&*name) || ["token", "key", "secret"].iter().any(|w| name.contains(w))
+        };
+        let (name, _) = headers.iter().find(|(name, _)| is_clear && is_secret(name))?;
+        Some(format!("the recorder {} sends its header {name} without encryption", self.name()))
+    }
+}
+
+fn scheme_and_host(url: &str) -> (&str, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    (scheme, rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
 const JOURNAL: &str = "/run/systemd/journal/socket";
@@ -61,7 +87,7 @@ const TIMEOUT: i64 = 10;
 static FILE: &[FieldSpec] = &[FieldSpec::new(
     "path",
     FieldType::Text,
-    "where to append JSON lines; relative to this file; opened anew when it was rotated",
+    "where to append JSON lines; relative to this file; opened anew when it was rotated. For root: a file of root's with one name, and nobody else may be able to change it or a folder above it",
 )];
 
 static JOURNALD: &[FieldSpec] = &[FieldSpec::new(
@@ -209,4 +235,40 @@ fn is_header((name, value): &(String, String)) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         && !own.contains(&name.to_ascii_lowercase().as_str())
         && value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recorder;
+
+    fn webhook(url: &str, header: &str) -> Recorder {
+        let headers = vec![(header.to_owned(), "CANARY".to_owned())];
+        Recorder::Webhook { url: url.to_owned(), headers, timeout: 10 }
+    }
+
+    /// L2: the path of a webhook is a password with many services.
+    #[test]
+    fn the_name_of_a_webhook_has_no_path() {
+        let name = |url: &str| webhook(url, "Authorization").name();
+        let shown = name("https://hooks.example.org:8443/T0/CANARY?token=CANARY#CANARY");
+        assert!(shown.starts_with("webhook:https://hooks.example.org:8443#"), "{shown}");
+        assert!(!shown.contains("CANARY"), "{shown}");
+        assert_ne!(name("https://h/a"), name("https://h/b"));
+        assert_eq!(name("https://h/a?x"), name("https://h/a?y"));
+    }
+
+    #[test]
+    fn secret_headers_in_clear_are_found() {
+        let found = |url: &str, header: &str| webhook(url, header).clear_headers().is_some();
+        assert!(found("http://h/x", "authorization") && found("http://h/x", "X-Api-Key"));
+        assert!(!found("https://h/x", "Authorization") && !found("http://h/x", "X-Site"));
+        for here in
+            ["http://localhost:1/x", "http://127.0.0.1/x", "http://[::1]:80/x", "http://[::1]/"]
+        {
+            assert!(!found(here, "Authorization"), "{here}");
+        }
+        assert!(
+            !webhook("http://h/x", "Authorization").clear_headers().unwrap().contains("CANARY")
+        );
+    }
 }

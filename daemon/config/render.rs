@@ -1,4 +1,6 @@
-//! Problems as text for people: place, message, source line, caret, hint.
+//! Problems as text: place, message, hint; at a terminal with the source line and a caret.
+//!
+//! What is stored, logged or sent has no source line: it may hold a secret beside the mistake (M4).
 
 use super::problem::{Place, Problem, Severity};
 use serde_json::{Value, json};
@@ -20,12 +22,17 @@ impl Rejected {
         let problems: Vec<Value> = self.problems.iter().map(Problem::to_json).collect();
         json!({ "problems": problems, "more": self.more })
     }
-}
 
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The text for a terminal, with source lines in which values that may be secret are masked.
+    #[must_use]
+    pub fn with_source(&self) -> String {
+        WithSource(self).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
         for problem in &self.problems {
-            writeln!(f, "{problem}")?;
+            problem.write(f, with_source)?;
+            writeln!(f)?;
         }
         let errors = self.problems.iter().filter(|p| p.severity == Severity::Error).count();
         let plural = if errors + self.more == 1 { "" } else { "s" };
@@ -40,10 +47,43 @@ impl fmt::Display for Rejected {
     }
 }
 
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
 impl std::error::Error for Rejected {}
+
+/// Shows source lines too.
+struct WithSource<T>(T);
+
+impl fmt::Display for WithSource<&Rejected> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, true)
+    }
+}
+
+impl fmt::Display for WithSource<&Problem> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, true)
+    }
+}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
+impl Problem {
+    /// The text for a terminal, with the source lines.
+    #[must_use]
+    pub fn with_source(&self) -> String {
+        WithSource(self).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
         if let Some(place) = self.places.first() {
             address(f, place)?;
         }
@@ -55,7 +95,9 @@ impl fmt::Display for Problem {
             if at > 0 {
                 writeln!(f, "  {}:{}:{}", place.file, place.line, place.column)?;
             }
-            snippet(f, place)?;
+            if with_source {
+                snippet(f, place)?;
+            }
         }
         match &self.hint {
             Some(hint) => writeln!(f, "  hint: {hint}"),

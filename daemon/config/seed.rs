@@ -122,9 +122,12 @@ impl<'de> Visitor<'de> for Verbatim<'_> {
     }
 }
 
-/// Several texts, or one alone.
+/// Several texts, or one alone where that is a list too.
 #[derive(Clone, Copy)]
-pub(super) struct OneOrMany<'a>(pub(super) Reader<'a>);
+pub(super) struct OneOrMany<'a> {
+    pub(super) reader: Reader<'a>,
+    pub(super) list_only: bool,
+}
 
 impl<'de> DeserializeSeed<'de> for OneOrMany<'_> {
     type Value = Option<Vec<String>>;
@@ -141,12 +144,12 @@ impl<'de> Visitor<'de> for OneOrMany<'_> {
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)
     }
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(vec![text.to_owned()]))
+    fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        if self.list_only { Err(declined()) } else { Ok(Some(vec![text.to_owned()])) }
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         let mut texts = Vec::new();
-        while let Some(text) = list.next_element_seed(Plain(self.0))? {
+        while let Some(text) = list.next_element_seed(Plain(self.reader))? {
             match text {
                 Some(Scalar { text: Cow::Borrowed(text), .. }) => texts.push(text.to_owned()),
                 _ => return Err(declined()),
@@ -255,7 +258,10 @@ impl Reader<'_> {
                     None => Ok(None),
                 }
             }
-            FieldType::Texts => Ok(map.next_value_seed(OneOrMany(self))?.map(Value::Texts)),
+            FieldType::Texts => {
+                let texts = OneOrMany { reader: self, list_only: field.list_only };
+                Ok(map.next_value_seed(texts)?.map(Value::Texts))
+            }
             FieldType::TextMap => Ok(map.next_value_seed(Map(TextMap(self)))?.map(Value::TextMap)),
             FieldType::Anything => Err(declined()),
         }

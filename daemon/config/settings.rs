@@ -10,7 +10,8 @@ use super::read::{Entry, Reader};
 use super::recorders::Recorder;
 use super::render::Rejected;
 use super::semaphore::{Refused, Semaphores};
-use super::{input, place, tree, units};
+use super::source::Source;
+use super::{Text, input, place, tree, units};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
@@ -126,6 +127,8 @@ pub struct Settings {
     pub sema: Option<u32>,
     /// Metaparams for all.
     pub defaults: Option<Arc<Defaults>>,
+    /// The file as it was read.
+    pub text: Option<Text>,
 }
 
 /// How much is kept of what is changed, as far as said.
@@ -149,6 +152,20 @@ pub fn settings() -> &'static [FieldSpec] {
 pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
     let mut problems = Problems::default();
     let sources = input::read(&[path.to_owned()], &mut problems);
+    compile(sources, problems, words)
+}
+
+/// Reads the settings of a host from the text of a file as it was read before.
+pub fn parse_settings(text: Text, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
+    let source = Source::new(&text.display, text.path, text.base, text.content);
+    compile(vec![source], Problems::default(), words)
+}
+
+fn compile(
+    sources: Vec<Source>,
+    mut problems: Problems,
+    words: &[(&str, Judge<'_>)],
+) -> Result<Settings, Rejected> {
     let kinds = Kinds::of_this_build();
     let mut settings = Settings::default();
     if let Some(source) = sources.first()
@@ -158,6 +175,13 @@ pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Setting
         settings = reader.settings(words);
     }
     if problems.errors() == 0 {
+        let text = |it: Source| Text {
+            display: it.display,
+            path: it.path,
+            base: it.base,
+            content: it.text,
+        };
+        settings.text = sources.into_iter().next().map(text);
         return Ok(settings);
     }
     let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();

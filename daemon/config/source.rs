@@ -1,8 +1,11 @@
 //! One graph file as text, and where in it things stand.
 
+use super::hidden::hidden;
 use super::problem::Place;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use steadfast_resources::is_deceptive;
 
 /// A part of a file, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,8 @@ pub(super) struct Source {
     pub(super) text: String,
     /// Where each line begins; made when it is first asked for.
     lines: OnceLock<Vec<u32>>,
+    /// Values that are never shown; found when a place is first asked for.
+    hidden: OnceLock<Vec<Range<usize>>>,
 }
 
 impl Source {
@@ -39,7 +44,14 @@ impl Source {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        Self { display: clean(display), path, base, text, lines: OnceLock::new() }
+        Self {
+            display: clean(display),
+            path,
+            base,
+            text,
+            lines: OnceLock::new(),
+            hidden: OnceLock::new(),
+        }
     }
 
     fn lines(&self) -> &[u32] {
@@ -76,7 +88,8 @@ impl Source {
         let before = line.get(..start - from).unwrap_or(line).chars().count();
         let meant = self.text.get(start..(span.end as usize).min(from + line.len()));
         let width = meant.map_or(1, |text| text.trim_end().chars().count()).max(1);
-        let (text, caret) = window(line, before);
+        let (line_shown, caret) = self.masked(line, from, start);
+        let (text, caret) = window(&line_shown, caret);
         let room = text.chars().count().saturating_sub(caret).max(1);
         Place {
             file: self.display.clone(),
@@ -87,6 +100,30 @@ impl Source {
             width: number(width.min(room)),
             label: None,
         }
+    }
+
+    /// A line with `***` for what is hidden, and how many characters of it stand before a byte.
+    fn masked(&self, line: &str, from: usize, start: usize) -> (String, usize) {
+        let hidden = self.hidden.get_or_init(|| hidden(&self.text));
+        let mut shown = String::with_capacity(line.len());
+        let (mut caret, mut before) = (None, None);
+        for (at, character) in line.char_indices().map(|(at, c)| (from + at, c)) {
+            let range = hidden.partition_point(|range| range.end <= at);
+            let range = hidden.get(range).filter(|range| range.contains(&at));
+            if at == start || (caret.is_none() && range.is_some_and(|range| range.contains(&start)))
+            {
+                let is_inside = range.is_some() && before == range;
+                caret = Some(shown.chars().count() - if is_inside { 3 } else { 0 });
+            }
+            match range {
+                Some(range) if before != Some(range) => shown.push_str("***"),
+                Some(_) => {}
+                None => shown.push(character),
+            }
+            before = range;
+        }
+        let caret = caret.unwrap_or_else(|| shown.chars().count());
+        (shown, caret)
     }
 
     /// The file as a whole.
@@ -145,8 +182,6 @@ pub(super) fn clean(text: &str) -> String {
     out
 }
 
-/// Neither a control character nor one that turns the direction of writing.
 fn is_plain(c: char) -> bool {
-    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    !c.is_control() && !turns
+    !is_deceptive(c)
 }

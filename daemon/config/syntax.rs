@@ -58,9 +58,11 @@ fn advice(line: &str) -> Option<&'static str> {
 }
 
 /// The problem behind text that only `serde_yaml` refuses.
+///
+/// Its own words are left out: they may quote a value.
 pub(super) fn disagreement(source: &Source, error: &serde_yaml::Error) -> Problem {
     let at = error.location().map(|location| location.index()).unwrap_or_default();
-    Problem::new(Code::Readers, format!("YAML readers differ about this text: {error}"))
+    Problem::new(Code::Readers, "YAML readers differ about this text")
         .hint("write it more plainly: quote texts, and put one key on each line")
         .at(Some(source.place(Span::new(at, at + 1))))
 }

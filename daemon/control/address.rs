@@ -3,7 +3,7 @@
 use super::rights::Peer;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
@@ -19,6 +19,8 @@ pub struct Address {
     path: PathBuf,
     /// Anybody could have made the directory before us.
     is_public: bool,
+    /// The socket lies in the state directory, which is for us alone and is never made again for the socket.
+    is_in_state: bool,
 }
 
 /// Why nobody can listen there.
@@ -48,8 +50,11 @@ pub enum Beside {
 pub(super) struct Place {
     pub(super) listener: UnixListener,
     inode: Option<u64>,
-    _lock: File,
+    lock: File,
 }
+
+/// The name of the socket in its directory.
+const SOCKET: &str = "control.socket";
 
 /// How often, and how long, to wait for what a daemon that was killed leaves behind: a child that it was starting has the lock open
 /// until its exec.
@@ -59,15 +64,20 @@ impl Address {
     /// A given one.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
-        Self { path, is_public: false }
+        Self { path, is_public: false, is_in_state: false }
+    }
+
+    fn in_state(directory: &Path) -> Self {
+        Self { path: directory.join(SOCKET), is_public: false, is_in_state: true }
     }
 
     /// The usual one: in the unit's runtime directory, or /run/steadfast, or without root in the user's runtime directory. A state
-    /// directory other than the usual one has a socket of its own, in it.
+    /// directory other than the usual one has a socket of its own, in it. `usual_state` is the usual one, for a user without a runtime
+    /// directory whose place in /tmp somebody else has taken.
     #[must_use]
-    pub fn usual(state_directory: Option<&Path>) -> Self {
+    pub fn usual(state_directory: Option<&Path>, usual_state: &Path) -> Self {
         if let Some(directory) = state_directory {
-            return Self::at(directory.join("control.socket"));
+            return Self::in_state(directory);
         }
         let given = |name| std::env::var_os(name).filter(|given| !given.is_empty());
         let directory = if let Some(given) = given("RUNTIME_DIRECTORY") {
@@ -77,10 +87,24 @@ impl Address {
         } else if let Some(given) = given("XDG_RUNTIME_DIR") {
             PathBuf::from(given).join("steadfast")
         } else {
-            let path = format!("/tmp/steadfast-{}/control.socket", geteuid().as_raw());
-            return Self { path: PathBuf::from(path), is_public: true };
+            let shared = format!("/tmp/steadfast-{}", geteuid().as_raw());
+            return Self::public(Path::new(&shared), usual_state);
         };
-        Self::at(directory.join("control.socket"))
+        Self::at(directory.join(SOCKET))
+    }
+
+    /// In a directory that anybody could have made before us; where somebody has, in the state directory. A daemon that started
+    /// then is found there later too.
+    fn public(shared: &Path, usual_state: &Path) -> Self {
+        let is_ours = std::fs::symlink_metadata(shared).ok().map(|found| is_safe(&found));
+        let is_in_state = match is_ours {
+            Some(is_ours) => !is_ours,
+            None => usual_state.join(SOCKET).exists(),
+        };
+        if is_in_state {
+            return Self::in_state(usual_state);
+        }
+        Self { path: shared.join(SOCKET), is_public: true, is_in_state: false }
     }
 
     /// Its path.
@@ -97,17 +121,62 @@ impl Address {
     /// Listens there. A socket that a dead daemon has left is replaced, that of a living one never, nor anything that is no socket.
     pub(super) async fn listen(&self, group: Option<u32>) -> Result<Place, Beside> {
         let system = |why| Beside::System { path: self.path.clone(), why };
-        let directory = match self.path.parent() {
+        let directory = self.directory();
+        self.prepare(directory, group).map_err(system)?;
+        self.judge(directory)?;
+        let lock = self.lock(directory).await?;
+        let listener = self.bind(directory, group).await?;
+        Ok(Place { listener, inode: self.inode(), lock })
+    }
+
+    /// Whether the path no longer leads to this socket: it was removed or replaced.
+    pub(super) fn has_lost(&self, place: &Place) -> bool {
+        self.inode() != place.inode
+    }
+
+    /// Makes a removed socket again. Connections that were accepted before go on.
+    pub(super) async fn listen_again(
+        &self,
+        place: &mut Place,
+        group: Option<u32>,
+    ) -> Result<(), Beside> {
+        let system = |why| Beside::System { path: self.path.clone(), why };
+        let directory = self.directory();
+        if self.is_in_state && !directory.exists() {
+            return Err(system(io::ErrorKind::NotFound.into()));
+        }
+        self.prepare(directory, group).map_err(system)?;
+        self.judge(directory)?;
+        let held = place.lock.metadata().map_err(system)?;
+        let found = std::fs::symlink_metadata(self.lock_path(directory));
+        if !found.is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino())) {
+            place.lock = self.lock(directory).await?;
+        }
+        place.listener = self.bind(directory, group).await?;
+        place.inode = self.inode();
+        Ok(())
+    }
+
+    fn directory(&self) -> &Path {
+        match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
-        };
-        prepare(directory, group).map_err(system)?;
+        }
+    }
+
+    /// Refuses a directory that belongs to somebody else or that others may write.
+    fn judge(&self, directory: &Path) -> Result<(), Beside> {
+        let system = |why| Beside::System { path: self.path.clone(), why };
         let found = std::fs::symlink_metadata(directory).map_err(system)?;
-        let ours = found.uid() == geteuid().as_raw() || found.uid() == 0;
-        if !found.is_dir() || !ours || found.mode() & 0o022 != 0 {
+        if !is_safe(&found) {
             return Err(Beside::Unsafe(directory.to_owned()));
         }
-        let lock = self.lock(directory).await?;
+        Ok(())
+    }
+
+    /// Binds the socket, while the lock is held.
+    async fn bind(&self, directory: &Path, group: Option<u32>) -> Result<UnixListener, Beside> {
+        let system = |why| Beside::System { path: self.path.clone(), why };
         self.clear().await?;
         // Under a hidden name until its rights are right; then it is there at once. The name is the lock's to give: who was
         // killed before the rename has left it to the next who has the lock.
@@ -119,7 +188,11 @@ impl Address {
             let _leftover = std::fs::remove_file(&hidden);
             return Err(system(why));
         }
-        Ok(Place { listener, inode: self.inode(), _lock: lock })
+        Ok(listener)
+    }
+
+    fn lock_path(&self, directory: &Path) -> PathBuf {
+        directory.join(format!(".{}.lock", self.name()))
     }
 
     /// Of two that start at the same moment only one goes on: a lock tells, which the system gives back when a process ends.
@@ -132,7 +205,7 @@ impl Address {
             .truncate(false)
             .mode(0o600)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(directory.join(format!(".{}.lock", self.name())))
+            .open(self.lock_path(directory))
             .map_err(system)?;
         for _ in 0..ORPHANS.0 {
             match file.try_lock() {
@@ -176,6 +249,28 @@ impl Address {
         }
     }
 
+    /// Makes the directory where it is missing: for us alone, or where a group shall come through, to pass for all. A state directory
+    /// is for us alone in any case.
+    fn prepare(&self, directory: &Path, group: Option<u32>) -> io::Result<()> {
+        let mode = if group.is_some() && !self.is_in_state { 0o755 } else { 0o700 };
+        if std::fs::symlink_metadata(directory).is_err() {
+            DirBuilder::new().recursive(true).mode(mode).create(directory)?;
+            // Said again, since the process may hide from others whatever it makes.
+            std::fs::set_permissions(directory, Permissions::from_mode(mode))?;
+        }
+        let found = std::fs::symlink_metadata(directory)?;
+        let passes =
+            found.mode() & 0o001 != 0 || (group == Some(found.gid()) && found.mode() & 0o010 != 0);
+        if group.is_some() && !passes {
+            let directory = directory.display();
+            tracing::warn!(
+                event = "control",
+                "the socket's group cannot pass {directory}: give another place with --socket"
+            );
+        }
+        Ok(())
+    }
+
     fn name(&self) -> std::borrow::Cow<'_, str> {
         self.path.file_name().unwrap_or_default().to_string_lossy()
     }
@@ -185,21 +280,10 @@ impl Address {
     }
 }
 
-/// Makes the directory where it is missing: for us alone, or where a group shall come through, to pass for all.
-fn prepare(directory: &Path, group: Option<u32>) -> io::Result<()> {
-    if let Ok(found) = std::fs::symlink_metadata(directory) {
-        let passes =
-            found.mode() & 0o001 != 0 || (group == Some(found.gid()) && found.mode() & 0o010 != 0);
-        if group.is_some() && !passes {
-            let directory = directory.display();
-            tracing::warn!(event = "control", "the socket's group cannot pass {directory}");
-        }
-        return Ok(());
-    }
-    let mode = if group.is_some() { 0o755 } else { 0o700 };
-    DirBuilder::new().recursive(true).mode(mode).create(directory)?;
-    // Said again, since the process may hide from others whatever it makes.
-    std::fs::set_permissions(directory, Permissions::from_mode(mode))
+/// Whether a directory belongs to us or root, and nobody else can write there.
+fn is_safe(found: &Metadata) -> bool {
+    let is_ours = found.uid() == geteuid().as_raw() || found.uid() == 0;
+    found.is_dir() && is_ours && found.mode() & 0o022 == 0
 }
 
 fn set_rights(path: &Path, group: Option<u32>) -> io::Result<()> {
@@ -208,4 +292,37 @@ fn set_rights(path: &Path, group: Option<u32>) -> io::Result<()> {
     }
     let mode = if group.is_some() { 0o660 } else { 0o600 };
     std::fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, SOCKET};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    /// L8: a place in /tmp that somebody else has taken is not used, by the daemon nor by its clients.
+    #[test]
+    fn a_taken_place_gives_way_to_the_state_directory() {
+        assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+        let place = tempfile::tempdir().expect("a directory");
+        let (shared, state) = (place.path().join("shared"), place.path().join("state"));
+        let address = || Address::public(&shared, &state);
+        let (first, other) = (shared.join(SOCKET), state.join(SOCKET));
+        assert_eq!(address().path(), first, "nothing is there yet");
+        std::fs::create_dir(&shared).expect("made");
+        assert_eq!(address().path(), first, "it is ours");
+        std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("changed");
+        assert_eq!(address().path(), other, "others may write there");
+        std::fs::set_permissions(&shared, Permissions::from_mode(0o755)).expect("changed");
+        chown(&shared, Some(65534), None).expect("given away");
+        assert_eq!(address().path(), other, "it is somebody else's");
+        std::fs::remove_dir(&shared).expect("removed");
+        symlink(place.path(), &shared).expect("linked");
+        assert_eq!(address().path(), other, "it is a link");
+        // The daemon listens in the state directory: there it is found, also when the place is free again.
+        std::fs::create_dir(&state).expect("made");
+        std::fs::write(&other, "").expect("written");
+        std::fs::remove_file(&shared).expect("removed");
+        assert_eq!(address().path(), other);
+    }
 }

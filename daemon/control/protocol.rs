@@ -163,6 +163,45 @@ impl Ask {
         Self::Events { follow: false, resource, from, since, most, debug: false }
     }
 
+    /// The command that makes this request, for the log.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let (verb, rest): (&str, Vec<&str>) = match self {
+            Self::Status { .. } => ("status", Vec::new()),
+            Self::Show { resource } => ("show", vec![resource]),
+            Self::Names { .. } => ("names", Vec::new()),
+            Self::List { .. } => ("list", Vec::new()),
+            Self::Diff { resources } => ("diff", words(resources)),
+            Self::Why { resource } => ("why", vec![resource]),
+            Self::Events { .. } => ("events", Vec::new()),
+            Self::Report => ("report", Vec::new()),
+            Self::Pause { resources, drain: true, .. } => {
+                ("pause", [vec!["--drain"], words(resources)].concat())
+            }
+            Self::Pause { resources, .. } => ("pause", words(resources)),
+            Self::Resume { resources } => ("resume", words(resources)),
+            Self::Reload { allow_empty: true } => ("reload", vec!["--allow-empty"]),
+            Self::Reload { .. } => ("reload", Vec::new()),
+            Self::Retry { resources } => ("retry", words(resources)),
+            Self::Order { order, resources } => (order.command(), words(resources)),
+            Self::Mend { what: Mend::Repair } => ("state repair", Vec::new()),
+            Self::Mend { what: Mend::Import } => ("state import", Vec::new()),
+            Self::Undo { resource, .. } => ("undo", vec![resource]),
+            Self::Check { resources } => ("check", words(resources)),
+            Self::Stop { now: true } => ("stop", vec!["--now"]),
+            Self::Stop { .. } => ("stop", Vec::new()),
+            Self::LogLevel { filter } => ("log-level", vec![filter]),
+            #[cfg(debug_assertions)]
+            Self::Fault { worker, how } => ("fault", vec![worker, how]),
+        };
+        let shown = rest.iter().take(SHOWN).copied();
+        let mut all: Vec<&str> = std::iter::once(verb).chain(shown).collect();
+        if rest.len() > SHOWN {
+            all.push("…");
+        }
+        all.join(" ")
+    }
+
     /// Whether it changes anything: then not everybody may.
     #[must_use]
     pub fn changes(&self) -> bool {
@@ -189,6 +228,13 @@ impl Ask {
             | Self::LogLevel { .. } => true,
         }
     }
+}
+
+/// The number of names that a line of the log shows.
+const SHOWN: usize = 10;
+
+fn words(resources: &[String]) -> Vec<&str> {
+    resources.iter().map(String::as_str).collect()
 }
 
 /// One line of an answer.

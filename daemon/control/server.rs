@@ -19,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 /// How soon it is tried again to let somebody in where the system did not.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
+/// How often the server looks whether its socket is still there.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Whoever knows the answers.
 pub trait Desk: Send + Sync {
     /// Answers one request. The answer is complete when this returns.
@@ -75,6 +78,7 @@ fn open_files() -> u64 {
 pub struct Server {
     place: Place,
     address: Address,
+    group: Option<u32>,
     limits: Limits,
     clients: Arc<Clients>,
 }
@@ -169,13 +173,13 @@ impl Server {
     ) -> Result<Self, Beside> {
         let place = address.listen(group).await?;
         let limits = limits.within(open_files());
-        Ok(Self { place, address, limits, clients: Arc::default() })
+        Ok(Self { place, address, group, limits, clients: Arc::default() })
     }
 
     /// Takes connections until it is stopped; those that are being answered end then. Its loop says so often that it turns; where somebody
     /// waits for as long and is not let in, it fails.
     pub async fn serve(
-        self,
+        mut self,
         desk: Arc<dyn Desk>,
         stopping: CancellationToken,
         (every, turns): (Duration, impl Fn()),
@@ -184,12 +188,19 @@ impl Server {
         let mut beat = tokio::time::interval(every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_waited_for, mut refuses) = (false, Refuses::default());
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut loss = None;
         loop {
             turns();
             let accepted = tokio::select! {
                 biased;
                 () = stopping.cancelled() => break,
                 accepted = self.accept(&refuses) => accepted,
+                _ = look.tick() => {
+                    self.renew(&mut loss).await;
+                    continue;
+                }
                 _ = beat.tick() => {
                     #[cfg(debug_assertions)]
                     suffer(&mut refuses).await;
@@ -225,6 +236,30 @@ impl Server {
         tasks.close();
         tasks.wait().await;
         Ok(())
+    }
+
+    /// Makes the socket again if it was removed. `loss` is the reason that was logged last.
+    async fn renew(&mut self, loss: &mut Option<String>) {
+        if !self.address.has_lost(&self.place) {
+            return;
+        }
+        let path = self.address.path().display().to_string();
+        match self.address.listen_again(&mut self.place, self.group).await {
+            Ok(()) => {
+                *loss = None;
+                tracing::warn!(event = "control", "{path} was removed, and is made again");
+            }
+            Err(why) => {
+                let why = why.to_string();
+                if loss.as_ref() != Some(&why) {
+                    tracing::error!(
+                        event = "control",
+                        "{path} was removed: commands cannot reach this daemon: {why}"
+                    );
+                    *loss = Some(why);
+                }
+            }
+        }
     }
 
     async fn accept(&self, refuses: &Refuses) -> std::io::Result<(UnixStream, SocketAddr)> {
@@ -310,12 +345,14 @@ async fn attend(stream: UnixStream, desk: &dyn Desk, limits: &Limits, clients: &
     let mut read = BufReader::new(read);
     match request(&mut read, limits).await {
         Ok(ask) if peer.may(&ask) => {
+            // A request that changes something is carried out, also when the client has gone by now.
+            let changes = ask.changes();
             let left = tokio::select! {
                 // In this order: what was asked is begun, also where who asked has gone by now.
                 biased;
                 () = desk.answer(ask, peer, &mut replies) => None,
                 // Who follows may leave when nothing happens.
-                left = left(&mut read) => Some(left),
+                left = left(&mut read), if !changes => Some(left),
             };
             match left {
                 None => replies.send(&Reply::Done).await,

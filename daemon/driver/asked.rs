@@ -8,7 +8,7 @@ use super::status::{
     ResourceStatus, Status, Wanted,
 };
 use super::times::Moment;
-use super::{Driver, Undone};
+use super::{Caveat, Driver, Undone};
 use crate::history::Undo;
 use crate::store::{Order, Origin};
 use std::time::Duration;
@@ -150,6 +150,8 @@ impl Driver {
             .collect();
         troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
         let worst = troubled.first().map(|(phase, ..)| *phase);
+        let parked = troubled.iter().filter(|(_, _, standing)| *standing == Standing::Parked);
+        let parked = u32::try_from(parked.count()).unwrap_or(u32::MAX);
         let more = troubled.len().saturating_sub(most);
         troubled.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
@@ -164,11 +166,11 @@ impl Driver {
             counts: Counts {
                 total: counts.total,
                 settled: counts.settled,
-                waiting: counts.waiting,
+                waiting: counts.waiting.saturating_sub(parked),
                 running: counts.running,
                 delayed: counts.delayed,
                 failed: counts.failed,
-                held: counts.held,
+                held: counts.held.saturating_add(parked),
                 stuck: counts.stuck,
                 contended: counts.contended,
             },
@@ -212,11 +214,25 @@ impl Driver {
             (Some(Phase::Delayed), _) => Verdict::Failing,
             (Some(Phase::Contended), _) => Verdict::Contended,
             (_, Mode::Stopping | Mode::Stopped) => Verdict::Stopping,
+            _ if self.is_starting() => Verdict::Starting,
             (_, Mode::Draining | Mode::Pausing | Mode::Paused) => Verdict::Paused,
             (Some(Phase::Held), Mode::Running) => Verdict::Held,
             (_, Mode::Running) if self.engine.is_converged() => Verdict::Converged,
             (_, Mode::Running) => Verdict::Converging,
         }
+    }
+
+    /// Whether this driver has loaded no graph yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.recalled.is_some()
+    }
+
+    /// What the answer to a ping adds to the counts.
+    pub(super) fn caveat(&self) -> Option<Caveat> {
+        let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
+        let starting = self.is_starting().then_some(Caveat::Starting);
+        let rejected = self.refused_since.is_some().then_some(Caveat::GraphRejected);
+        read_only.or(starting).or(rejected)
     }
 
     fn pause_status(&self) -> Option<PauseStatus> {
@@ -278,14 +294,12 @@ impl Driver {
         let says = match standing {
             Standing::Contended { party, repairs, since, .. } => {
                 let who = match party {
-                    Some(Party::Foreign) => " by somebody else".to_owned(),
-                    Some(Party::Itself) => " by what it does itself".to_owned(),
-                    Some(Party::Ours(id)) => format!(" by {}", self.table.name(*id)),
-                    Some(Party::Unknown) | None => String::new(),
+                    Some(Party::Itself) => "its own run",
+                    Some(Party::Ours(id)) => self.table.name(*id),
+                    Some(Party::Foreign | Party::Unknown) | None => "something else",
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));
-                let says =
-                    format!("undone again and again{who}: {repairs} repairs within {time} s");
+                let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");
                 return (says, Vec::new());
             }
             Standing::Settled => "as declared",
@@ -295,9 +309,10 @@ impl Driver {
             Standing::WaitingForBrake(_) => "waits for the brake on repairs",
             Standing::WaitingForSemaphore => return self.semaphores_in_words(id),
             Standing::WaitingForSlot => "waits for a free slot",
-            Standing::Parked => "to be looked at, and paused",
+            Standing::Parked => "paused, to be checked",
             Standing::Suspended => "waits until the daemon goes on",
             Standing::Running(..) => "is being processed",
+            Standing::Asking(_) => "its run failed; its parents are looked at before that counts",
             Standing::Delayed(_) => "failed, and is tried again",
             Standing::Failed => "failed, and has no retries left",
             Standing::Held(Holding::WouldChange) => "would be changed (noop)",
@@ -308,7 +323,7 @@ impl Driver {
             Standing::Stuck(..) => "its run does not return",
         };
         let waits_for = match standing {
-            Standing::WaitingFor(ids) => self.names(ids),
+            Standing::WaitingFor(ids) | Standing::Asking(ids) => self.names(ids),
             Standing::Held(Holding::UnknownUntil(id)) => self.names(&[*id]),
             _ => Vec::new(),
         };
@@ -371,6 +386,7 @@ pub(super) fn phase(standing: &Standing) -> Phase {
         Standing::Contended { .. } => Phase::Contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
+        | Standing::Asking(_)
         | Standing::WaitingForLimit(_)
         | Standing::WaitingForBrake(_)
         | Standing::WaitingForSemaphore

@@ -58,6 +58,8 @@ pub enum Input {
     Stop(Duration),
     /// Whether we may begin anything; why not.
     Lease(Result<Right, String>),
+    /// Settings that hold from now on.
+    Tune(Tuning),
     /// A question that goes once round the loop (watchdog).
     Ping(Answer),
     /// A question of the operator's.
@@ -82,10 +84,21 @@ pub struct Pulse {
     pub mode: Mode,
     /// Whether all is as declared.
     pub converged: bool,
-    /// Whether nothing is changed, whatever the graph says.
-    pub observing: bool,
+    /// A reason why the counts do not tell everything.
+    pub caveat: Option<Caveat>,
     /// For so many there are no events.
     pub unwatched: usize,
+}
+
+/// A reason why the counts of a [`Pulse`] do not tell everything; the first that holds is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caveat {
+    /// The state cannot be used: nothing is changed.
+    ReadOnly,
+    /// No graph is loaded yet.
+    Starting,
+    /// The graph file was rejected; the previous graph is still running.
+    GraphRejected,
 }
 
 /// How a driver is set up.
@@ -109,6 +122,17 @@ pub struct Settings {
     pub clock: fn() -> LocalMinute,
     /// Asked before anything is changed.
     pub guard: Option<Arc<dyn Guard>>,
+}
+
+/// The settings that a running driver can change; see [`Settings`].
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// The time for one sweep.
+    pub sweep: Option<Duration>,
+    /// The length of a pause that nobody ends.
+    pub pause_limit: Duration,
+    /// The bound on repeated repairs in a minute.
+    pub brake: Option<u32>,
 }
 
 /// Whether what a check has found may be done.

@@ -197,7 +197,8 @@ struct Claims {
 impl Claims {
     fn of(loaded: &Loaded) -> Self {
         let (mut exact, mut paths, mut trees) = (HashMap::new(), BTreeMap::new(), Vec::new());
-        for (number, vertex) in loaded.vertices.iter().enumerate() {
+        let creating = loaded.vertices.iter().enumerate().filter(|(_, it)| it.resource.creates());
+        for (number, vertex) in creating {
             for claim in vertex.resource.claims() {
                 if let Claim::Path(path) = &claim {
                     paths.insert(path.clone(), number);

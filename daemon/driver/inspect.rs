@@ -6,6 +6,7 @@ use super::runs::{check, guarded};
 use super::status::{Differing, Inspection, Inspections};
 use super::values::Meal;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Standing, VertexId};
@@ -22,6 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Nor are all together.
 const ALL: Duration = Duration::from_mins(1);
 
+/// Resources that go on resting when the general pause ends.
+#[derive(Debug, Default)]
+struct Resting {
+    /// Those with a pause of their own that must be processed.
+    paused: Vec<VertexId>,
+    /// Those that must be processed and depend on them.
+    waiting: Vec<VertexId>,
+    /// The vertices of the engine that rest for that.
+    blocked: HashSet<VertexId>,
+}
+
+impl Resting {
+    fn has(&self, id: VertexId) -> bool {
+        self.paused.contains(&id) || self.waiting.contains(&id)
+    }
+}
+
 /// One look that is to be done.
 struct Job {
     name: String,
@@ -37,8 +55,11 @@ impl Driver {
         names: &[String],
         to: oneshot::Sender<Result<Inspections, Vec<String>>>,
     ) {
+        let mut resting = Resting::default();
         let ids: Vec<VertexId> = if names.is_empty() {
-            self.table.ids().filter(|id| self.must_be_processed(*id)).collect()
+            resting = self.find_resting();
+            let is_next = |id: &VertexId| !resting.has(*id) && self.must_be_processed(*id);
+            self.table.ids().filter(is_next).collect()
         } else {
             let strangers = self.strangers(names);
             if !strangers.is_empty() {
@@ -49,6 +70,7 @@ impl Driver {
         };
         let asked = ids.len();
         let jobs: Vec<Job> = ids.into_iter().take(MOST).filter_map(|id| self.job(id)).collect();
+        let (paused, waiting) = (self.names(&resting.paused), self.names(&resting.waiting));
         let host = self.host.clone();
         tokio::spawn(async move {
             let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
@@ -57,8 +79,29 @@ impl Driver {
             let left = asked.saturating_sub(of.len());
             let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
             // Who asked may have gone meanwhile.
-            drop(to.send(Ok(Inspections { of, left })));
+            drop(to.send(Ok(Inspections { of, left, paused, waiting })));
         });
+    }
+
+    /// The resources that no end of the general pause lets go on: those with a pause of their own, and what depends on them.
+    fn find_resting(&self) -> Resting {
+        let mut resting = Resting::default();
+        let paused = self.table.ids().filter(|id| self.is_parked(*id));
+        resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
+        let leaders = resting.paused.iter().map(|id| self.table.groups().leader(*id));
+        let mut next: Vec<VertexId> = leaders.collect();
+        resting.blocked.extend(&next);
+        while let Some(id) = next.pop() {
+            let (_, dependents) = self.engine.neighbours(id);
+            next.extend(dependents.into_iter().filter(|id| resting.blocked.insert(*id)));
+        }
+        let waits = |id: &VertexId| {
+            resting.blocked.contains(&self.table.groups().leader(*id))
+                && !resting.paused.contains(id)
+                && self.must_be_processed(*id)
+        };
+        resting.waiting = self.table.ids().filter(waits).collect();
+        resting
     }
 
     fn must_be_processed(&self, id: VertexId) -> bool {

@@ -16,6 +16,7 @@ mod finish;
 mod foresight;
 mod graph_change;
 mod groups;
+mod handed_over;
 mod hindrances;
 mod inbox;
 mod inspect;
@@ -58,7 +59,9 @@ mod windows;
 mod written;
 
 pub use asked::Question;
-pub use face::{Answer, Finished, Guard, Input, Parts, Pulse, Settings, Stand, UNKEPT};
+pub use face::{
+    Answer, Caveat, Finished, Guard, Input, Parts, Pulse, Settings, Stand, Tuning, UNKEPT,
+};
 pub use farewell::removals;
 pub use graph_change::{GraphChange, Sort, Taken};
 use inbox::Batch;
@@ -67,7 +70,7 @@ pub use machinery::{Ear, Hands, Machinery, Work};
 pub use news::{Audience, News, Progress, Ran, Undoer};
 pub use right::{Clock, Right};
 use tokio::time::Instant;
-pub use undo::{NotUndone, Undone, deed, to_undo, undo};
+pub use undo::{NotUndone, PUT_BACK_BEFORE, Undone, deed, to_undo, undo};
 pub use watch::Signal;
 pub use windows::{LocalMinute, local_minute};
 
@@ -319,14 +322,13 @@ impl Driver {
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
             self.keeper.as_ref().and_then(Keeper::retry_at),
             self.sweep.next(),
-            self.watches.due(),
+            self.watches.next_due(),
             self.settling.due(),
             self.rotated.due(),
             self.windows.due(),
             self.parking.due(),
             self.apart.due(),
             self.is_swept_by(),
-            self.watches.sweep.next().filter(|_| !self.watches.without().is_empty()),
             self.hands.is_waiting().then(|| Instant::now() + Duration::from_millis(5)),
         ];
         let progress = self.audience.wants_progress().then(|| Instant::now() + PROGRESS);
@@ -420,13 +422,14 @@ impl Driver {
             Input::Stop(grace) => self.turn(Event::Stop { grace }),
             Input::Ask(question) => self.answer(question),
             Input::Lease(lease) => self.note_lease(lease),
+            Input::Tune(tuning) => self.tune(tuning),
             Input::Ping(answer) => {
                 self.turn(Event::Wake);
                 (answer.0)(Pulse {
                     counts: self.counts(),
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),
-                    observing: self.observing.is_some(),
+                    caveat: self.caveat(),
                     unwatched: self.watches.without().len(),
                 });
             }

@@ -111,6 +111,15 @@ pub enum News<'a> {
         /// Which.
         run: Ran,
     },
+    /// A run failed, and its parents are looked at before the failure counts.
+    Asking {
+        /// The resource.
+        identity: &'a str,
+        /// Those that are looked at: itself needs them, or what it needs does.
+        above: &'a [&'a str],
+    },
+    /// The failure does not count: a resource that it needs differs, and is processed first.
+    Excused(&'a str),
     /// It is tried again after this.
     Retrying {
         /// Whose.
@@ -247,7 +256,12 @@ pub enum News<'a> {
     /// A pause waits for these.
     Pausing(Vec<&'a str>),
     /// At rest.
-    Paused,
+    Paused {
+        /// The reason for the pause.
+        reason: &'a str,
+        /// The time until the pause ends by itself.
+        ends_in: Duration,
+    },
     /// Going on.
     Resumed,
     /// The pause ends by itself after this.

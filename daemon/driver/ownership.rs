@@ -141,7 +141,12 @@ impl Ownership {
 
 impl Vertex {
     /// What is to be kept of it, where this was kept; a thing of which nothing is known is of this origin.
-    fn owned(&self, before: Option<&Owned>, context: &Context<'_>, origin: Origin) -> Owned {
+    pub(super) fn owned(
+        &self,
+        before: Option<&Owned>,
+        context: &Context<'_>,
+        origin: Origin,
+    ) -> Owned {
         let usual = Owned::default();
         let before = before.unwrap_or(&usual);
         let Context { graph, .. } = context;
@@ -175,7 +180,7 @@ impl Vertex {
 }
 
 /// What stands around a resource whose thing is noted.
-struct Context<'a> {
+pub(super) struct Context<'a> {
     graph: Arc<str>,
     table: &'a super::table::Table,
     kept: &'a KeptOwned,
@@ -195,6 +200,24 @@ impl Context<'_> {
         after.dedup();
         after
     }
+}
+
+/// The ways out for resources that are protected and not in a new graph: each protection ends in its own way.
+fn protection_hint(protected: &[Arc<str>], kept: &KeptOwned) -> String {
+    let of = |is: fn(&Owned) -> bool| {
+        let names = protected.iter().filter(|name| kept.get(*name).is_some_and(|owned| is(owned)));
+        names.map(AsRef::as_ref).collect::<Vec<&str>>()
+    };
+    let (by_graph, by_command) = (of(|owned| owned.protect), of(|owned| owned.pinned));
+    let mut ways = Vec::new();
+    if !by_graph.is_empty() {
+        let names = by_graph.join(", ");
+        ways.push(format!("first load a graph that declares {names} with `protect: false`"));
+    }
+    if !by_command.is_empty() {
+        ways.push(format!("`steadfast unprotect {}`", by_command.join(" ")));
+    }
+    format!("declare them again; or {}", ways.join(", and "))
 }
 
 impl Driver {
@@ -223,9 +246,8 @@ impl Driver {
         let farewell = take_leave(loaded, kept, &condemned, terms);
         let mut farewell = farewell.map_err(|protected| {
             let names = protected.join(", ");
-            format!(
-                "protected, and not in the new graph: {names}\nhint: declare them again; or first load them with `protect: false`, or `steadfast unprotect` them"
-            )
+            let hint = protection_hint(&protected, &self.ownership.kept);
+            format!("protected, and not in the new graph: {names}\nhint: {hint}")
         })?;
         let looks_only = loaded.usual.noop;
         let forgets = operator && !looks_only;
@@ -250,6 +272,8 @@ impl Driver {
             self.ownership.graph = self.table.graph().into();
             self.ownership.all_unsettled = true;
         }
+        let forgotten = &self.ownership.farewell.forget;
+        let released = self.released_paths(&installed.differs, forgotten);
         for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
             self.audience.hear(&News::Left { identity: &identity, says: &says });
         }
@@ -278,6 +302,7 @@ impl Driver {
             self.ownership.all_unsettled = true;
             return;
         }
+        self.hand_over_paths(&released);
         let mut suspects = std::mem::take(&mut self.ownership.unsettled);
         if std::mem::take(&mut self.ownership.all_unsettled) {
             suspects.extend(self.table.ids());
@@ -324,12 +349,12 @@ impl Driver {
         }
     }
 
-    fn context(&self) -> Context<'_> {
+    pub(super) fn context(&self) -> Context<'_> {
         let (table, kept) = (&self.table, &self.ownership.kept);
         Context { graph: Arc::clone(&self.ownership.graph), table, kept }
     }
 
-    fn keep_owned(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
+    pub(super) fn keep_owned(&mut self, identity: &Arc<str>, owned: Option<Arc<Owned>>) {
         self.ownership.put(identity, owned.clone());
         if let Some(keeper) = &mut self.keeper {
             keeper.other(Entry::Own { identity: Arc::clone(identity), owned });

@@ -305,6 +305,7 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         Standing::Contended { .. } => &mut counts.contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
+        | Standing::Asking(_)
         | Standing::WaitingForLimit(_)
         | Standing::WaitingForSemaphore
         | Standing::WaitingForSlot

@@ -330,7 +330,11 @@ impl Driver {
     }
 
     /// What sources of events report.
-    pub(super) fn watched(&mut self, signals: Vec<Signal>) {
+    pub(super) fn watched(&mut self, mut signals: Vec<Signal>) {
+        // All of one read: parents first. What breaks the source comes last.
+        signals.sort_by_key(|signal| {
+            signal.vertex().map_or(usize::MAX, |id| self.engine.position(id))
+        });
         for signal in signals {
             if let Signal::Changed(id) | Signal::Supplied(id) | Signal::Suspect(id) = signal {
                 for id in self.table.groups().members(&id) {

@@ -8,7 +8,6 @@ use crate::config::Vertex;
 use crate::store::{Entry, Origin};
 use futures_util::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
@@ -241,6 +240,7 @@ impl Driver {
         let foresees = self.foresees();
         let Some(live) = self.runs.0.get_mut(&run) else { return };
         let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        self.watches.note_verdict(id, &verdict);
         let verdict = match verdict {
             Verdict::Same => {
                 if refreshed {
@@ -488,7 +488,7 @@ fn differences(verdict: Verdict) -> Option<Vec<Difference>> {
 
 /// A panic in a kind is a failed run with the resource's name, and nothing more.
 pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Trouble> {
-    AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
+    std::panic::AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
         let said = panic
             .downcast_ref::<&str>()
             .map(ToString::to_string)

@@ -26,6 +26,8 @@ pub enum Verdict {
     Stopping,
     /// Nothing is started: it was asked to pause.
     Paused,
+    /// No graph is loaded yet.
+    Starting,
     /// On the way to what is declared.
     Converging,
     /// All is as declared.
@@ -416,6 +418,12 @@ pub struct Inspections {
     pub of: Vec<Inspection>,
     /// So many were not looked at.
     pub left: usize,
+    /// Resources with a pause of their own that are left out.
+    #[serde(default)]
+    pub paused: Vec<String>,
+    /// Resources that are left out because they depend on one of those.
+    #[serde(default)]
+    pub waiting: Vec<String>,
 }
 
 /// One resource in full.

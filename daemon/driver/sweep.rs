@@ -1,7 +1,7 @@
 //! The sweep: a look at everything, spread over its interval, whatever events said (DESIGN.md 2.4); and a quicker one over those
-//! for which there are no events (E-1: declared absent, so polled).
+//! for which there are no events (E-1: declared absent, so polled), and those whose trouble may pass without one.
 
-use super::Driver;
+use super::{Driver, Tuning};
 use std::time::Duration;
 use steadfast_engine::{Event, VertexId};
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// How often a part of the sweep is done.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How long a round over those without events takes.
+/// How long a round over those that are polled takes.
 pub(super) const UNWATCHED: Duration = Duration::from_secs(30);
 
 /// Where the sweep stands.
@@ -67,11 +67,21 @@ impl Sweep {
 }
 
 impl Driver {
+    /// Changes settings of a driver that runs.
+    pub(super) fn tune(&mut self, Tuning { sweep, pause_limit, brake }: Tuning) {
+        if self.settings.sweep != sweep {
+            self.sweep = Sweep::new(sweep);
+        }
+        self.engine.set_brake(brake);
+        let settings = &mut self.settings;
+        (settings.sweep, settings.pause_limit, settings.brake) = (sweep, pause_limit, brake);
+    }
+
     /// Looks at the part of the graph whose turn it is.
     pub(super) fn sweep_some(&mut self, now: Instant) {
-        if !self.watches.without().is_empty() {
-            let all = self.watches.without().iter().copied().collect();
-            for id in self.watches.sweep.due(now, || all).into_iter().rev() {
+        if self.watches.next_look().is_some_and(|at| at <= now) {
+            let polled = self.watches.polled();
+            for id in self.watches.sweep.due(now, || polled).into_iter().rev() {
                 self.turn(Event::Look(id));
             }
         }

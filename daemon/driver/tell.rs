@@ -35,6 +35,8 @@ impl Driver {
                 let cause = self.runs.0.get(&run).map_or("", |live| live.cause);
                 self.tell_trouble(id, Ran { number: run.0, cause });
             }
+            Notice::Asking(id, _) => self.tell_asking(id),
+            Notice::Excused(id, _) => self.tell_excused(id),
             Notice::Retrying(id, at) => self.tell_retrying(id, at),
             Notice::Failed(id) => self.tell_failed(id),
             Notice::Recovered(id) => self.tell_recovered(id),
@@ -60,7 +62,10 @@ impl Driver {
                 let ids = self.all_concerned(&ids);
                 self.audience.hear(&News::Pausing(names(&self.table, &ids)));
             }
-            Notice::Paused => self.audience.hear(&News::Paused),
+            Notice::Paused => {
+                let ends_in = self.until(self.pause_until);
+                self.audience.hear(&News::Paused { reason: &self.pause_reason, ends_in });
+            }
             Notice::Resumed => self.audience.hear(&News::Resumed),
             Notice::PauseEnds(at) => {
                 let left = self.until(at);
@@ -149,6 +154,24 @@ impl Driver {
         for id in self.table.groups().members(&id) {
             self.troubles.remove(id);
             self.audience.hear(&News::Recovered { identity: self.table.name(*id), in_fight });
+        }
+    }
+
+    fn tell_asking(&mut self, id: VertexId) {
+        let above = match self.engine.standing(id) {
+            Some(Standing::Asking(above)) => above,
+            // The answer was there at once, or came before the end was durable.
+            _ => Vec::new(),
+        };
+        let above = names(&self.table, &above);
+        for id in self.concerned(id) {
+            self.audience.hear(&News::Asking { identity: self.table.name(id), above: &above });
+        }
+    }
+
+    fn tell_excused(&mut self, id: VertexId) {
+        for id in self.concerned(id) {
+            self.audience.hear(&News::Excused(self.table.name(id)));
         }
     }
 
@@ -267,7 +290,7 @@ impl Driver {
         let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
         let mut waiting = Vec::new();
         for id in self.table.ids().take(SCANNED) {
-            if let Some(Standing::WaitingFor(whom)) = self.standing(id)
+            if let Some(Standing::WaitingFor(whom) | Standing::Asking(whom)) = self.standing(id)
                 && let Some(first) = whom.first()
             {
                 waiting.push((self.table.name(id), self.table.name(*first)));

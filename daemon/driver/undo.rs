@@ -6,12 +6,17 @@ use super::{Driver, Input};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::Deed;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Standing;
+use steadfast_resources::host::Files;
 use steadfast_resources::host::files::printable;
-use steadfast_resources::{Host, MintKey, Trouble};
+use steadfast_resources::{Former, FormerShape, Host, MintKey, Trouble};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+/// The words in front of each path that an undo put back before it failed.
+pub const PUT_BACK_BEFORE: &str = "put back before that:";
 
 /// What was put back, a line for each path; or why not.
 pub type Undone = Result<Vec<String>, NotUndone>;
@@ -64,6 +69,7 @@ pub fn undo(
     // Also where it was an undo that was cut off.
     sweep(key, host, history);
     let Undoable { steps, left, again, run, undoing } = to_undo(history, what)?;
+    check_directories(host, &steps)?;
     history.begin_undo(undoing);
     // Both halves are one: they are undone together.
     let keeper = history.keeper_of(&what.resource, UNDO, run);
@@ -96,12 +102,34 @@ pub fn undo(
         return Ok(before);
     };
     for line in &before {
-        trouble.what.push_str(&format!("\nput back before that: {line}"));
+        trouble.what.push_str(&format!("\n{PUT_BACK_BEFORE} {line}"));
     }
     if !before.is_empty() || again {
         trouble.what.push_str("\nthe next undo without --to goes on with it");
     }
     Err(NotUndone { trouble, before })
+}
+
+/// Refuses an undo before its first step where something is to come back into a directory that neither exists nor comes back.
+fn check_directories(host: &Host, steps: &[(PathBuf, Former)]) -> Result<(), Trouble> {
+    let mut directories = BTreeSet::new();
+    for (path, former) in steps {
+        let Former::Thing(thing) = former else { continue };
+        let comes_back = path.ancestors().skip(1).any(|above| directories.contains(above));
+        match host.files().spot(path) {
+            _ if comes_back => {}
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let hint = "make the directory first; nothing was changed";
+                return Err(Files::no_directory(path).hint(hint));
+            }
+            Err(fault) => return Err(host.files().trouble(fault, path)),
+        }
+        if thing.shape == FormerShape::Directory {
+            directories.insert(path.as_path());
+        }
+    }
+    Ok(())
 }
 
 /// What is being undone beside the engine. The driver ends after it, and asks it to end.

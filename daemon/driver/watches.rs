@@ -4,6 +4,7 @@ use super::sweep::{Sweep, UNWATCHED};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_engine::VertexId;
+use steadfast_resources::Verdict;
 use tokio::time::Instant;
 
 /// How long the hub may do nothing before those who wait for it go on without.
@@ -18,11 +19,13 @@ pub(super) struct Watches {
     asked: BTreeSet<VertexId>,
     /// There are no events for these.
     unwatched: BTreeSet<VertexId>,
+    /// The trouble of these may pass without an event.
+    passing: BTreeSet<VertexId>,
     /// Closed and opened again: an answer may be that of an earlier opening.
     reopened: BTreeSet<VertexId>,
     /// How far the hub had come, and when that was seen first.
     progress: (u64, Instant),
-    /// The looks at those for which there are no events.
+    /// The looks at those that are polled.
     pub(super) sweep: Sweep,
 }
 
@@ -32,6 +35,7 @@ impl Watches {
             open: BTreeSet::new(),
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
+            passing: BTreeSet::new(),
             reopened: BTreeSet::new(),
             progress: (0, Instant::now()),
             sweep: Sweep::new(Some(UNWATCHED)),
@@ -59,6 +63,7 @@ impl Watches {
     pub(super) fn forget(&mut self, id: VertexId) {
         self.close(id);
         self.reopened.remove(&id);
+        self.passing.remove(&id);
     }
 
     /// It stands. True where its vertex may have moved since it was last looked at.
@@ -78,6 +83,26 @@ impl Watches {
         &self.unwatched
     }
 
+    /// Notes after each check whether it has found trouble that may pass without an event.
+    pub(super) fn note_verdict(&mut self, id: VertexId, verdict: &Verdict) {
+        if matches!(verdict, Verdict::Unknown(trouble) if trouble.passes) {
+            self.passing.insert(id);
+        } else {
+            self.passing.remove(&id);
+        }
+    }
+
+    /// Those that are looked at often, whether there are events or not.
+    pub(super) fn polled(&self) -> Vec<VertexId> {
+        self.unwatched.union(&self.passing).copied().collect()
+    }
+
+    /// When to look at some of them next.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let any = !self.unwatched.is_empty() || !self.passing.is_empty();
+        self.sweep.next().filter(|_| any)
+    }
+
     /// Those whose wait has been too long: the hub has come no further since.
     pub(super) fn late(&mut self, now: Instant, progress: u64) -> Vec<VertexId> {
         if self.asked.is_empty() {
@@ -90,6 +115,11 @@ impl Watches {
         if late { self.asked.iter().copied().collect() } else { Vec::new() }
     }
 
+    /// When something is due next, of all that is seen to here.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due().into_iter().chain(self.next_look()).min()
+    }
+
     /// When to look for those next.
     pub(super) fn due(&self) -> Option<Instant> {
         (!self.asked.is_empty()).then(|| self.progress.1 + ANSWER)
@@ -99,6 +129,7 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steadfast_resources::Trouble;
 
     #[test]
     fn a_hub_that_works_is_waited_for_and_one_that_hangs_is_not() {
@@ -118,5 +149,21 @@ mod tests {
         assert!(watches.due().is_none() && watches.without().is_empty());
         assert!(!watches.fails(id), "what was under way when it was closed");
         assert!(watches.without().is_empty());
+    }
+
+    /// F4: a flapping service is quiet one day, and no event says so.
+    #[test]
+    fn trouble_that_may_pass_is_looked_at() {
+        let (mut watches, id) = (Watches::new(), VertexId(1));
+        let trouble = Trouble::new("flapping");
+        watches.note_verdict(id, &Verdict::Unknown(trouble.clone()));
+        assert!(watches.polled().is_empty() && watches.next_look().is_none());
+        watches.note_verdict(id, &Verdict::Unknown(trouble.clone().passing()));
+        assert!(watches.polled() == [id] && watches.next_look().is_some());
+        watches.note_verdict(id, &Verdict::Same);
+        assert!(watches.polled().is_empty());
+        watches.note_verdict(id, &Verdict::Unknown(trouble.passing()));
+        watches.forget(id);
+        assert!(watches.polled().is_empty() && watches.next_look().is_none());
     }
 }

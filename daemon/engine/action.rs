@@ -140,6 +140,10 @@ pub enum Notice {
     Ran(VertexId, RunId, Outcome),
     /// A check could not be made.
     CheckFailed(VertexId, RunId),
+    /// A run failed, and its failure does not count yet: its ancestors are asked (E-3). Told before the failed run is.
+    Asking(VertexId, RunId),
+    /// The failure of that run does not count: an ancestor differs, and the vertex is processed after it.
+    Excused(VertexId, RunId),
     /// A failed vertex will be tried again at that time.
     Retrying(VertexId, Tick),
     /// No retries are left: those below wait for it.

@@ -49,6 +49,11 @@ impl Engine {
         self
     }
 
+    /// Changes the bound on repeated repairs in a minute; none for no brake. A brake that holds goes on to its end.
+    pub fn set_brake(&mut self, limit: Option<u32>) {
+        self.brake.limit = limit;
+    }
+
     /// Until when nothing is repaired, if the brake holds.
     #[must_use]
     pub fn braked_until(&self) -> Option<Tick> {

@@ -2,7 +2,7 @@
 
 use crate::action::{Action, Notice};
 use crate::engine::Engine;
-use crate::ids::{Tick, VertexId};
+use crate::ids::{Stamp, Tick, VertexId};
 use crate::meta::Poll;
 use crate::meta::SlotClass;
 use crate::runs::{RETURN, RETURN_OF_COMMAND};
@@ -60,12 +60,16 @@ impl Engine {
                 self.timers.set(until, id, Timer::Retry);
                 self.mark(id, Causes::AGAIN);
             }
-            Phase::Resting | Phase::Held(_) | Phase::Running(_) if checkable => {
+            Phase::Resting | Phase::Held(_) | Phase::Running(_) | Phase::Asking(_) if checkable => {
                 vertex.look = true;
                 self.touch(id);
                 self.witness(id, false);
             }
-            Phase::Delayed(_) | Phase::Resting | Phase::Held(_) | Phase::Running(_) => {}
+            Phase::Delayed(_)
+            | Phase::Resting
+            | Phase::Held(_)
+            | Phase::Running(_)
+            | Phase::Asking(_) => {}
         }
     }
 
@@ -201,5 +205,6 @@ impl Engine {
         self.diverge(id);
         self.tell(Notice::Stuck(id, run));
         self.touch(id);
+        self.answer_askers(id, Stamp::CLEAR);
     }
 }

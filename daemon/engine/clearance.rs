@@ -169,6 +169,10 @@ impl Engine {
         if vertex.run().is_some() {
             return;
         }
+        if matches!(&vertex.phase, Phase::Asking(asking) if asking.awaited.is_empty()) {
+            self.unjudged.push(id);
+            return;
+        }
         let may = !vertex.frozen && vertex.watch != Watch::Asked;
         let may = may && !self.parked.contains(&id);
         let run = may && vertex.wants_run() && vertex.gate.least > vertex.dirty_since;
@@ -179,6 +183,11 @@ impl Engine {
             Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,
         };
         match vertex.place {
+            // It was set aside for a look, or before a drain owed it a refresh.
+            Place::Shelf if run && open => {
+                self.withdraw(id);
+                self.enter(id, run, look, open);
+            }
             Place::Shelf => {}
             Place::Nowhere => self.enter(id, run, look, open),
             Place::Look(_) if look && open => {}
@@ -231,14 +240,14 @@ impl Engine {
     }
 
     /// E-3: the ancestors that block and had failed for good get one attempt each; all others are on their way already. Dropped
-    /// unless the engine runs.
+    /// unless the engine runs: a resume makes up for it.
     pub(crate) fn back_poke(&mut self, id: VertexId) {
         self.back_poke_all(vec![id]);
     }
 
     /// The same for many, in one walk: the one that became dirty last is blocked by all that block any other.
     pub(crate) fn back_poke_all(&mut self, mut ids: Vec<VertexId>) {
-        if self.mode != Mode::Running || self.counts.failed == 0 {
+        if self.mode != Mode::Running || self.counts.failed == 0 || self.rewires {
             return;
         }
         let since = |engine: &Self, id| engine.vertex(id).map_or(Stamp::NEVER, |v| v.dirty_since);

@@ -13,10 +13,10 @@ use crate::parties::Wrote;
 use crate::pause::{PauseState, StopState};
 use crate::queues::{Lane, Lanes, Semaphores};
 use crate::status::{Counts, Mode};
-use crate::swap::Pending;
 use crate::timers::Timers;
 use crate::topology::Topology;
 use crate::vertex::Vertex;
+use crate::waits::Pending;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ pub struct Engine {
     pub(crate) disturbing: u32,
     pub(crate) said_converged: bool,
     pub(crate) pending: Option<Pending>,
+    /// A swap is being taken: its edges are not in place yet.
+    pub(crate) rewires: bool,
     pub(crate) pause: PauseState,
     pub(crate) stop: Option<StopState>,
     /// Vertices that were repaired lately, or are fought over (E-20).
@@ -78,6 +80,10 @@ pub struct Engine {
     pub(crate) brake: Brake,
     /// The windows that are open.
     pub(crate) open: BTreeSet<WindowId>,
+    /// The vertices whose failure does not count yet.
+    pub(crate) asking: BTreeSet<VertexId>,
+    /// Those of them to be judged before this turn ends.
+    pub(crate) unjudged: Vec<VertexId>,
     /// The vertices that are paused one by one.
     pub(crate) parked: BTreeSet<VertexId>,
     pub(crate) out: Actions,
@@ -118,12 +124,15 @@ impl Engine {
             disturbing: 0,
             said_converged: true,
             pending: None,
+            rewires: false,
             pause: PauseState::default(),
             stop: None,
             fights: BTreeMap::new(),
             wrote: VecDeque::new(),
             brake: Brake::default(),
             open: BTreeSet::new(),
+            asking: BTreeSet::new(),
+            unjudged: Vec::new(),
             parked: BTreeSet::new(),
             out: Vec::new(),
         }
@@ -143,7 +152,7 @@ impl Engine {
         }
         loop {
             self.settle();
-            if !self.dispatch() && !self.conclude() {
+            if !self.judge_failures() && !self.dispatch() && !self.conclude() {
                 break;
             }
         }
@@ -180,11 +189,10 @@ impl Engine {
     /// When [`Event::Wake`] is wanted next, if ever.
     #[must_use]
     pub fn next_wakeup(&self) -> Option<Tick> {
-        let patience = self.patience.front().map(|(at, _, _)| *at);
         let swap = self.pending.as_ref().and_then(|p| p.cancel_at);
-        let stop = self.stop.as_ref().and_then(StopState::next);
+        let stop = self.stop.as_ref().and_then(|stop| stop.cancel_at);
         let brake = self.brake.until;
-        [self.timers.next(), patience, self.pause.next(self.mode), swap, stop, brake]
+        [self.timers.next(), self.next_write_off(), self.pause.next(self.mode), swap, stop, brake]
             .into_iter()
             .flatten()
             .min()
@@ -219,7 +227,7 @@ impl Engine {
         let stuck = self.one_shot
             && self.in_flight.len() == self.counts.stuck as usize
             && !self.in_flight.is_empty()
-            && (self.queued == 0 || self.patience.is_empty());
+            && (self.queued == 0 || self.next_write_off().is_none());
         (idle || stuck)
             && self.closing.is_empty()
             && self.pending.is_none()

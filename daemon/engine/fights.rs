@@ -148,6 +148,24 @@ impl Engine {
         brake.max(fight.map(|fight| fight.not_before)).filter(|at| *at > self.now)
     }
 
+    /// A vertex that gives way is let in by the end of its listening alone (see `backoff_over`). A pause, a parent or a swap may have
+    /// outlasted its wait meanwhile: that was no listening.
+    pub(crate) fn must_listen(&mut self, id: VertexId) {
+        let until = self.now.after(Meta::REVERSAL_WINDOW);
+        let wanted = ASKED.and(Causes::OWED);
+        let yields = |vertex: &Vertex| {
+            let gives_way = vertex.contended && vertex.meta.on_conflict == Conflict::Yield;
+            gives_way && !vertex.causes.has(wanted)
+        };
+        if !self.vertex(id).is_some_and(yields) || self.held_back(id).is_some() {
+            return;
+        }
+        if let Some(fight) = self.fights.get_mut(&id) {
+            fight.not_before = until;
+            self.listen(id);
+        }
+    }
+
     /// The time of a vertex that was held back is over. One that gives way is let in only after it has listened, and heard nothing.
     pub(crate) fn backoff_over(&mut self, id: VertexId, at: Tick) {
         let now = self.now;

@@ -18,6 +18,7 @@ impl Engine {
     /// First gate: fights and the brake, then the limiter. Nothing is taken from it before the start.
     pub(crate) fn enqueue(&mut self, id: VertexId) {
         let now = self.now;
+        self.must_listen(id);
         let held_back = self.held_back(id);
         if let Some((at, vertex)) = held_back.zip(self.vertex_mut(id)) {
             vertex.place = Place::Backoff(at);
@@ -202,25 +203,30 @@ impl Engine {
             self.patience.pop_front();
         }
         let meta = Arc::clone(&vertex.meta);
+        if run.written_off {
+            // There is a spare one again, for a run that has held its slot too long at the cap.
+            self.write_off();
+        }
         if run.kind == RunKind::Process && !meta.semaphores.is_empty() {
             self.semaphores.release(&meta.semaphores);
             self.admit_waiting(&meta.semaphores);
         }
         self.touch(id);
+        self.answer_askers(id, run.stamp);
         Some(*run)
     }
 
-    /// Writes off the slots of runs that do not come back, as long as there are spare ones (E-6).
+    /// The moment at which the next slot is written off; none while there is no spare one.
+    pub(crate) fn next_write_off(&self) -> Option<Tick> {
+        let is_spare = self.lanes.threads.written_off < self.spare;
+        self.patience.front().map(|(at, ..)| *at).filter(|_| is_spare)
+    }
+
+    /// Writes off the slots of runs that do not come back, as long as there are spare ones (E-6). Those at the cap keep their turn.
     pub(crate) fn write_off(&mut self) {
-        while let Some((at, run, id)) = self.patience.front().copied() {
-            if at > self.now {
-                return;
-            }
-            self.patience.pop_front();
+        while self.next_write_off().is_some_and(|at| at <= self.now) {
+            let Some((_, run, id)) = self.patience.pop_front() else { return };
             let lane = &mut self.lanes.threads;
-            if lane.written_off >= self.spare {
-                continue;
-            }
             let slot = self.vertices.get_mut(id.0 as usize).and_then(Option::as_mut);
             if let Some(mine) = slot.and_then(Vertex::run_mut).filter(|r| r.id == run) {
                 mine.written_off = true;
@@ -241,7 +247,11 @@ fn new_run(
     let kind = if look {
         RunKind::Look(match vertex.phase {
             Phase::Held(holding) => Some(holding),
-            Phase::Resting | Phase::Running(_) | Phase::Delayed(_) | Phase::Failed { .. } => None,
+            Phase::Resting
+            | Phase::Running(_)
+            | Phase::Delayed(_)
+            | Phase::Failed { .. }
+            | Phase::Asking(_) => None,
         })
     } else {
         RunKind::Process
@@ -261,6 +271,7 @@ fn new_run(
     Run {
         id,
         since: now,
+        definition: vertex.definition,
         stamp,
         pays,
         station: Station::Checking,

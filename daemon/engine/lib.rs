@@ -14,6 +14,7 @@ mod ids;
 mod meta;
 mod status;
 
+mod asking;
 mod brake;
 mod causes;
 mod clearance;
@@ -27,12 +28,14 @@ mod pause;
 mod planned;
 mod queues;
 mod ranked;
+mod recall;
 mod runs;
 mod standing;
 mod swap;
 mod timers;
 mod topology;
 mod vertex;
+mod waits;
 mod windows;
 
 pub use action::{Action, Actions, Class, Holding, Intent, Notice, Party, Record, Start};

@@ -4,7 +4,7 @@
 //! When it ends is not known here: as with windows, the engine is told.
 
 use crate::engine::Engine;
-use crate::ids::VertexId;
+use crate::ids::{Stamp, VertexId};
 
 impl Engine {
     /// Of a vertex that is in no graph yet it holds from its beginning.
@@ -12,6 +12,7 @@ impl Engine {
         let changed = if parked { self.parked.insert(id) } else { self.parked.remove(&id) };
         if changed {
             self.touch(id);
+            self.answer_askers(id, Stamp::CLEAR);
         }
     }
 }

@@ -3,10 +3,9 @@
 use crate::action::{Action, Notice};
 use crate::engine::Engine;
 use crate::event::Pause;
-use crate::ids::{Tick, VertexId};
-use crate::runs::RETURN;
+use crate::ids::{Stamp, Tick, VertexId};
 use crate::status::Mode;
-use crate::vertex::{Cancelled, Place, Watch};
+use crate::vertex::{Cancelled, Place, Run, Watch};
 use std::time::Duration;
 
 /// How long before its end a pause says that it will end.
@@ -17,6 +16,8 @@ const WARNING: Duration = Duration::from_hours(1);
 pub(crate) struct PauseState {
     /// When it ends by itself.
     until: Tick,
+    /// The engine's counter at its beginning: whoever became dirty later has back-poked nobody.
+    pub(crate) since: Stamp,
     /// When that is said.
     warn_at: Option<Tick>,
     /// Records asked for and not durable yet.
@@ -47,26 +48,24 @@ impl PauseState {
 pub(crate) struct StopState {
     /// When runs are cancelled.
     pub(crate) cancel_at: Option<Tick>,
-    /// When those that have not returned are left behind.
-    pub(crate) leave_at: Option<Tick>,
-    /// That moment is over: whoever may be left behind is.
-    pub(crate) over: bool,
     /// Runs that were cut off.
     pub(crate) cut_off: Vec<VertexId>,
-}
-
-impl StopState {
-    pub(crate) fn next(&self) -> Option<Tick> {
-        self.cancel_at.or(self.leave_at)
-    }
 }
 
 impl Engine {
     pub(crate) fn pause(&mut self, pause: Pause) {
         match self.mode {
             Mode::Stopping | Mode::Stopped => return,
-            Mode::Running if pause.drain => self.drain(),
+            Mode::Running if pause.drain => {
+                self.pause.since = self.stamp;
+                self.drain();
+            }
+            // Said again: its end may have moved, and what was dirty at the request is let end still.
+            Mode::Draining if pause.drain => {}
             Mode::Running | Mode::Draining => {
+                if self.mode == Mode::Running {
+                    self.pause.since = self.stamp;
+                }
                 self.mode = Mode::Pausing;
                 self.shelve_queues();
             }
@@ -91,7 +90,7 @@ impl Engine {
     fn drain(&mut self) {
         self.mode = Mode::Draining;
         for slot in self.vertices.iter_mut().flatten() {
-            slot.drains = slot.causes.any() || slot.run().is_some();
+            slot.drains = slot.causes.any();
         }
         self.shelve_queues();
         self.unshelve();
@@ -133,7 +132,8 @@ impl Engine {
         }
     }
 
-    /// E-15: one step. What could not start while the engine rested stands on the shelf; that is all there is to do.
+    /// E-15: one step. What could not start while the engine rested stands on the shelf. Who had failed for good above what became
+    /// dirty meanwhile gets the attempt that a back-poke would have given it (E-3).
     pub(crate) fn resume(&mut self) {
         match self.mode {
             Mode::Running | Mode::Stopping | Mode::Stopped => return,
@@ -143,6 +143,12 @@ impl Engine {
         self.pause.unsaved += 1;
         self.out.push(Action::SavePause(None));
         self.unshelve();
+        if self.counts.failed > 0 {
+            let since = self.pause.since;
+            let late = self.all(|vertex| vertex.causes.any() && vertex.dirty_since > since);
+            self.back_poke_all(late);
+        }
+        self.pause.since = Stamp::NEVER;
     }
 
     fn unshelve(&mut self) {
@@ -177,8 +183,7 @@ impl Engine {
             }
             None if self.mode != Mode::Stopped => {
                 self.mode = Mode::Stopping;
-                let (leave_at, cut_off) = (None, Vec::new());
-                self.stop = Some(StopState { cancel_at: Some(at), leave_at, over: false, cut_off });
+                self.stop = Some(StopState { cancel_at: Some(at), cut_off: Vec::new() });
                 self.drop_pending();
                 self.shelve_queues();
                 let running = self.running();
@@ -192,13 +197,8 @@ impl Engine {
     pub(crate) fn fire_stop(&mut self) {
         let now = self.now;
         let Some(stop) = &mut self.stop else { return };
-        if stop.leave_at.is_some_and(|at| at <= now) {
-            stop.leave_at = None;
-            stop.over = true;
-        }
         if stop.cancel_at.is_some_and(|at| at <= now) {
             stop.cancel_at = None;
-            stop.leave_at = Some(now.after(RETURN));
             for id in self.running() {
                 self.cancel(id, Cancelled::Withdrawn);
             }
@@ -230,12 +230,14 @@ impl Engine {
         false
     }
 
-    /// The time is over for the runs that were cancelled, and no others are left.
+    /// The grace is over, each run was cancelled, and none has returned in the time that it has for that.
     fn is_left_behind(&self) -> bool {
-        let over = self.stop.as_ref().is_some_and(|stop| stop.over);
-        over && self.in_flight.values().all(|id| {
-            self.vertex(*id).is_some_and(|v| v.run().is_some_and(|run| run.cancelled.is_some()))
-        })
+        let over = self.stop.as_ref().is_some_and(|stop| stop.cancel_at.is_none());
+        let is_late = |run: &Run| run.returns.is_some_and(|at| at <= self.now);
+        over && self
+            .in_flight
+            .values()
+            .all(|id| self.vertex(*id).is_some_and(|vertex| vertex.run().is_some_and(is_late)))
     }
 
     /// E-16: watches close in topological order, then it is over.

@@ -4,7 +4,7 @@ use crate::action::{Holding, Notice};
 use crate::engine::Engine;
 use crate::ids::{Stamp, VertexId};
 use crate::meta::Check;
-use crate::vertex::{Causes, Phase};
+use crate::vertex::{Causes, Phase, Vertex};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -13,6 +13,8 @@ impl Engine {
         let planned = self.vertex(id).is_some_and(|vertex| vertex.meta.planned);
         for child in self.notified(id) {
             if self.vertex(child).is_some_and(|c| c.meta.noop && (planned || !c.meta.planned)) {
+                // Also one that has failed: as if it were refreshed (E-10).
+                self.attempt(child);
                 self.mark(child, Causes::SUPPOSED);
             }
         }
@@ -24,8 +26,8 @@ impl Engine {
         let mut next = vec![id];
         while let Some(at) = next.pop() {
             for parent in self.topology.parents(at) {
-                match self.vertex(*parent).map(|p| &p.phase) {
-                    Some(Phase::Held(Holding::WouldChange | Holding::UnknownUntil(_))) => {
+                match self.vertex(*parent).map(Vertex::held_by) {
+                    Some(Some(Holding::WouldChange | Holding::UnknownUntil(_))) => {
                         return Some(*parent);
                     }
                     Some(_) if seen.insert(*parent) => next.push(*parent),
@@ -53,7 +55,7 @@ impl Engine {
                 Phase::Held(holding) => {
                     matches!(holding, Holding::WouldChange | Holding::WouldRefresh)
                 }
-                Phase::Running(_) | Phase::Delayed(_) => false,
+                Phase::Running(_) | Phase::Delayed(_) | Phase::Asking(_) => false,
             };
         if !vertex.meta.noop || !is_told {
             return;
@@ -84,7 +86,7 @@ impl Engine {
         })
     }
 
-    fn all_after(&self, id: VertexId) -> BTreeSet<VertexId> {
+    pub(crate) fn all_after(&self, id: VertexId) -> BTreeSet<VertexId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(at) = next.pop() {
             let children = self.topology.children(at).iter().map(|child| child.id);
@@ -121,7 +123,43 @@ impl Engine {
         })
     }
 
-    fn is_held(&self, id: VertexId, how: impl Fn(Holding) -> bool) -> bool {
-        matches!(self.vertex(id).map(|v| &v.phase), Some(Phase::Held(holding)) if how(*holding))
+    fn is_held(&self, id: VertexId, how: impl FnOnce(Holding) -> bool) -> bool {
+        self.vertex(id).and_then(Vertex::held_by).is_some_and(how)
+    }
+
+    /// Nobody knows what it would do before the other is changed: when that one is right, it is asked again.
+    pub(crate) fn hold_until(&mut self, id: VertexId, above: VertexId) {
+        let one_shot = self.one_shot;
+        if let Some(above) = self.vertex_mut(above) {
+            // In a plan nothing is changed, and who doubts asks again.
+            above.awaited = !one_shot;
+        }
+        self.hold(id, Holding::UnknownUntil(above));
+    }
+
+    /// A vertex is right: whoever was unknown until then is asked again.
+    pub(crate) fn ask_those_below(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        if std::mem::take(&mut vertex.awaited) {
+            for below in self.all_after(id) {
+                if self.is_held(below, |holding| holding == Holding::UnknownUntil(id)) {
+                    self.mark(below, Causes::AGAIN);
+                }
+            }
+        }
+    }
+
+    /// A swap has taken vertices or edges away: what was unknown until one that is above no more, or would change no more, is asked again.
+    pub(crate) fn ask_what_is_known(&mut self) {
+        let unknown = |vertex: &Vertex| matches!(vertex.held_by(), Some(Holding::UnknownUntil(_)));
+        for id in self.all(unknown) {
+            let is_gone = self.is_held(id, |holding| {
+                matches!(holding, Holding::UnknownUntil(other)
+                    if self.vertex(other).is_none_or(|vertex| vertex.leaving))
+            });
+            if is_gone || self.would_change_above(id).is_none() {
+                self.mark(id, Causes::AGAIN);
+            }
+        }
     }
 }

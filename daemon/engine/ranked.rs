@@ -3,10 +3,10 @@
 use crate::brake::MINUTE;
 use crate::engine::Engine;
 use crate::fights::SUMMARY;
-use crate::ids::{RunId, Stamp, Tick};
+use crate::ids::{RunId, Stamp, Tick, VertexId};
 use crate::meta::Meta;
 use crate::parties::{ECHO, Wrote};
-use crate::vertex::{Phase, Place};
+use crate::vertex::{Phase, Place, RunKind, Vertex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ impl Engine {
         let mut same = self.clone();
         same.purge_lanes();
         let now = same.now;
+        same.round_checks();
         same.wrote.retain(|wrote| wrote.at.after(ECHO) > now);
         let mut stamps = BTreeSet::from([Stamp::NEVER, same.stamp]);
         same.each_stamp(&mut |stamp| {
@@ -41,6 +42,32 @@ impl Engine {
         all.into_iter().collect()
     }
 
+    /// A check matters to the failures of runs below that are in progress or ask, and only as earlier or later than
+    /// their start.
+    fn round_checks(&mut self) {
+        let start = |vertex: &Vertex| match &vertex.phase {
+            Phase::Running(run) if run.kind == RunKind::Process => Some(run.stamp),
+            Phase::Asking(asking) => Some(asking.run.stamp),
+            Phase::Running(_)
+            | Phase::Resting
+            | Phase::Delayed(_)
+            | Phase::Failed { .. }
+            | Phase::Held(_) => None,
+        };
+        for number in 0..u32::try_from(self.vertices.len()).unwrap_or(u32::MAX) {
+            let below = self.all_after(VertexId(number));
+            let starts: Vec<Stamp> =
+                below.into_iter().filter_map(|id| self.vertex(id).and_then(start)).collect();
+            let round = |at: Stamp| {
+                let earlier = starts.iter().filter(|start| **start < at);
+                earlier.max().copied().unwrap_or(Stamp::NEVER)
+            };
+            if let Some(vertex) = self.vertex_mut(VertexId(number)) {
+                (vertex.seen, vertex.moved) = (round(vertex.seen), round(vertex.moved));
+            }
+        }
+    }
+
     fn each_stamp(&mut self, f: &mut dyn FnMut(&mut Stamp)) {
         for vertex in self.vertices.iter_mut().flatten() {
             if !vertex.causes.any() {
@@ -48,6 +75,8 @@ impl Engine {
             }
             f(&mut vertex.dirty_since);
             f(&mut vertex.right);
+            f(&mut vertex.seen);
+            f(&mut vertex.moved);
             f(&mut vertex.clearance);
             f(&mut vertex.gate.least);
             f(&mut vertex.owed);
@@ -67,6 +96,10 @@ impl Engine {
                     f(begun);
                 }
             }
+            if let Phase::Asking(asking) = &mut vertex.phase {
+                f(&mut asking.run.stamp);
+                asking.run.begun.iter_mut().for_each(&mut *f);
+            }
         }
         for fight in self.fights.values_mut() {
             f(&mut fight.begun);
@@ -74,6 +107,7 @@ impl Engine {
         for wrote in &mut self.wrote {
             f(&mut wrote.begun);
         }
+        f(&mut self.pause.since);
     }
 
     fn rank_numbers(&mut self) {
@@ -119,6 +153,9 @@ impl Engine {
             if let Phase::Running(run) = &mut vertex.phase {
                 run.id = rank(run.id);
             }
+            if let Phase::Asking(asking) = &mut vertex.phase {
+                asking.run.id = rank(asking.run.id);
+            }
         }
     }
 
@@ -162,7 +199,7 @@ impl Engine {
                     run.deadline = run.deadline.map(f);
                     run.returns = run.returns.map(f);
                 }
-                Phase::Resting | Phase::Held(_) => {}
+                Phase::Resting | Phase::Asking(_) | Phase::Held(_) => {}
             }
         }
         if let Some(pending) = &mut self.pending {
@@ -170,7 +207,6 @@ impl Engine {
         }
         if let Some(stop) = &mut self.stop {
             stop.cancel_at = stop.cancel_at.map(f);
-            stop.leave_at = stop.leave_at.map(f);
         }
     }
 }

@@ -66,6 +66,7 @@ impl Engine {
         let Some(vertex) = self.vertex(id) else { return };
         if vertex.meta.noop && vertex.owed > Stamp::NEVER {
             self.hold(id, Holding::WouldRefresh);
+            self.ask_those_below(id);
         } else {
             self.well(id, Outcome::Unchanged);
         }
@@ -74,8 +75,9 @@ impl Engine {
     fn differs(&mut self, id: VertexId) {
         self.diverge(id);
         let stamp = self.tick_stamp();
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        vertex.moved = stamp;
         let Some(vertex) = self.vertex(id) else { return };
-        let definition = vertex.definition;
         if vertex.meta.noop && (!vertex.meta.planned || self.is_allowed(id)) {
             let perhaps = self.refreshed_perhaps(id).map(Holding::UnknownUntil);
             self.hold(id, perhaps.unwrap_or(Holding::WouldChange));
@@ -99,7 +101,7 @@ impl Engine {
         run.quiet = false;
         run.owes.clone_from(&owes);
         run.begun = Some(stamp);
-        let run = run.id;
+        let (run, definition) = (run.id, run.definition);
         self.out.push(Action::Begin(Intent { run, vertex: id, definition, stamp, class, owes }));
         self.touch(id);
     }
@@ -110,32 +112,71 @@ impl Engine {
         if vertex.meta.noop
             && let Some(above) = self.would_change_above(id)
         {
-            self.hold(id, Holding::UnknownUntil(above));
+            self.hold_until(id, above);
             self.suppose_perhaps(id);
             return;
         }
         self.diverge(id);
-        self.tell(Notice::CheckFailed(id, run));
-        self.release(id);
+        self.note_moved(id);
+        let Some(released) = self.release(id) else { return };
+        if self.must_ask(id, released.stamp) {
+            let asking = self.ask(id, &released);
+            self.tell_in_turn(id, asking);
+            self.tell_in_turn(id, Notice::CheckFailed(id, run));
+            return;
+        }
+        self.tell_in_turn(id, Notice::CheckFailed(id, run));
         let later = self.fail(id);
-        self.tell(later);
+        self.tell_in_turn(id, later);
     }
 
     fn looked(&mut self, id: VertexId, verdict: Verdict, held: Option<Holding>) {
-        self.release(id);
+        let start = self.release(id).map_or(Stamp::NEVER, |run| run.stamp);
         let owed = self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER);
+        if verdict == Verdict::Same
+            && let Some(vertex) = self.vertex_mut(id)
+        {
+            vertex.seen = start;
+        }
         match (verdict, held) {
             // In noop nothing is ever paid: what is owed keeps it held.
-            (Verdict::Same, held) if held.is_none() || !owed => self.calm_down(id),
+            (Verdict::Same, held) if held.is_none() || !owed => self.found_right(id),
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, Some(holding)) => {
                 if let Some(vertex) = self.vertex_mut(id) {
                     vertex.phase = Phase::Held(holding);
                 }
+                if verdict == Verdict::Differs && matches!(holding, Holding::UnknownUntil(_)) {
+                    // It can be told now.
+                    self.mark(id, Causes::LOOK);
+                }
             }
             (Verdict::Same | Verdict::Differs | Verdict::Unknown, None) => {
                 self.diverge(id);
+                self.note_moved(id);
                 self.mark(id, Causes::LOOK);
             }
+        }
+    }
+
+    /// A look has found a vertex right: also one that had failed, and that its window held since.
+    fn found_right(&mut self, id: VertexId) {
+        let Some(vertex) = self.vertex_mut(id) else { return };
+        if std::mem::take(&mut vertex.failing) {
+            vertex.doublings = 0;
+            if vertex.meta.retryreset {
+                vertex.retries = 0;
+            }
+            self.tell_in_turn(id, Notice::Recovered(id));
+        }
+        self.ask_those_below(id);
+        self.calm_down(id);
+    }
+
+    /// A check found that it differs, or could not tell.
+    fn note_moved(&mut self, id: VertexId) {
+        let stamp = self.tick_stamp();
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.moved = stamp;
         }
     }
 
@@ -157,14 +198,15 @@ impl Engine {
         if now.station != Station::Beginning {
             return;
         }
+        // Nothing was recorded, so there is nothing to end.
         if now.obsolete {
-            self.ended(run, Outcome::Failed { touched: false });
+            self.cut_off(id, Station::Checking, false);
+            self.leave(id);
             return;
         }
-        // Nothing was recorded, so there is nothing to end.
         self.release(id);
         let later = self.fail(id);
-        self.tell(later);
+        self.tell_in_turn(id, later);
     }
 
     pub(crate) fn ended(&mut self, run: RunId, outcome: Outcome) {
@@ -203,6 +245,7 @@ impl Engine {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         let Some(vertex) = self.vertex_mut(id) else { return };
+        (vertex.seen, vertex.excused) = (run.stamp, 0);
         vertex.right = run.stamp;
         vertex.doublings = 0;
         if vertex.meta.retryreset {
@@ -214,11 +257,9 @@ impl Engine {
             vertex.owed = Stamp::NEVER;
             vertex.owed_by = None;
         }
-        let definition = vertex.definition;
         let changed = outcome == Outcome::Changed;
         let owes = if changed { self.debts(id, &run) } else { Vec::new() };
-        let record =
-            Record { owes: owes.clone(), paid, ..record(id, definition, &run, (outcome, stamp)) };
+        let record = Record { owes: owes.clone(), paid, ..record(id, &run, (outcome, stamp)) };
         let mut notices = Vec::new();
         if run.station != Station::Checking {
             notices.push(Notice::Ran(id, run.id, outcome));
@@ -232,6 +273,7 @@ impl Engine {
         }
         self.close(record, run.station, notices);
         self.owe(id, &owes, stamp, run.station);
+        self.ask_those_below(id);
         if changed {
             self.encourage_children(id);
         }
@@ -242,40 +284,42 @@ impl Engine {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
         self.diverge(id);
-        let Some(vertex) = self.vertex(id) else { return };
-        let definition = vertex.definition;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = Outcome::Failed { touched };
         // Before it counts as failed: what it owes must not back-poke the one that has just failed.
         self.owe(id, &owes, stamp, run.station);
-        let permitted = run.station == Station::Applying;
+        let (permitted, station) = (run.station == Station::Applying, run.station);
         let mut notices: Vec<Notice> =
             permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
-        if permitted {
-            // Undone while it was being done: that it came to nothing makes it no less a fight.
-            notices.extend(self.fought(id, &run, true));
+        let record = Record { owes, ..record(id, &run, (outcome, stamp)) };
+        if self.must_ask(id, run.stamp) {
+            notices.insert(0, self.ask(id, &run));
+        } else {
+            if permitted {
+                // Undone while it was being done: that it came to nothing makes it no less a fight.
+                notices.extend(self.fought(id, &run, true));
+            }
+            notices.push(self.fail(id));
         }
-        notices.push(self.fail(id));
-        let record = Record { owes, ..record(id, definition, &run, (outcome, stamp)) };
-        self.close(record, run.station, notices);
+        self.close(record, station, notices);
     }
 
     /// A run was cut off by a stop or a swap: it is done again, here or after the next start.
     fn cut_off(&mut self, id: VertexId, station: Station, unproven: bool) {
         let Some(run) = self.release(id) else { return };
         let stamp = self.tick_stamp();
-        let Some(vertex) = self.vertex(id) else { return };
-        let definition = vertex.definition;
         let applied = station == Station::Applying;
         let touched = applied && unproven;
         let owes = if touched { self.debts(id, &run) } else { Vec::new() };
         let outcome = if touched { Outcome::Interrupted } else { Outcome::Failed { touched } };
-        let record =
-            Record { owes: owes.clone(), ..record(id, definition, &run, (outcome, stamp)) };
+        let record = Record { owes: owes.clone(), ..record(id, &run, (outcome, stamp)) };
         let notices = applied.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();
         self.close(record, station, notices);
         self.owe(id, &owes, stamp, station);
-        self.mark(id, Causes::AGAIN);
+        if !run.obsolete || self.vertex(id).is_some_and(Vertex::is_checkable) {
+            // A deed is not done because what its vertex was before did not return.
+            self.mark(id, Causes::AGAIN);
+        }
         if touched && let Some(stop) = &mut self.stop {
             stop.cut_off.push(id);
         }
@@ -285,12 +329,7 @@ impl Engine {
     fn close(&mut self, record: Record, station: Station, notices: Vec<Notice>) {
         if station == Station::Checking && record.paid.is_none() {
             for notice in notices {
-                if let Notice::Recovered(id) = notice {
-                    // Not before the failure that it recovers from.
-                    self.tell_in_turn(id, notice);
-                } else {
-                    self.tell(notice);
-                }
+                self.tell_in_turn(record.vertex, notice);
             }
             return;
         }
@@ -360,6 +399,7 @@ impl Engine {
         let (now, stamp, one_shot) = (self.now, self.tick_stamp(), self.one_shot);
         let Some(vertex) = self.vertex_mut(id) else { return Notice::Failed(id) };
         let until = now.after(back_off(vertex));
+        vertex.excused = 0;
         vertex.failing = true;
         vertex.doublings = vertex.doublings.saturating_add(1);
         // Retries are for applies: a plan that cannot tell says so at once.
@@ -391,13 +431,14 @@ impl Engine {
     }
 
     /// E-11: rests, although not as declared.
-    fn hold(&mut self, id: VertexId, holding: Holding) {
+    pub(crate) fn hold(&mut self, id: VertexId, holding: Holding) {
         let Some(run) = self.release(id) else { return };
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.phase = Phase::Held(holding);
         // For order it counts as settled, also for those that became dirty before it did so again.
         vertex.right = run.stamp;
         vertex.failing = false;
+        vertex.excused = 0;
         vertex.retries = 0;
         vertex.doublings = 0;
         self.diverge(id);
@@ -425,13 +466,8 @@ impl Engine {
 }
 
 /// The record of a run that owes and pays nothing.
-fn record(
-    vertex: VertexId,
-    definition: u64,
-    run: &Run,
-    (outcome, stamp): (Outcome, Stamp),
-) -> Record {
-    let (owes, paid) = (Vec::new(), None);
+fn record(vertex: VertexId, run: &Run, (outcome, stamp): (Outcome, Stamp)) -> Record {
+    let (owes, paid, definition) = (Vec::new(), None, run.definition);
     Record { run: run.id, vertex, definition, outcome, begun: run.begun, stamp, owes, paid }
 }
 

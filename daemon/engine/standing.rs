@@ -1,10 +1,13 @@
 //! The answer to *how does it stand with this vertex, and whom does it wait for?*
 
 use crate::engine::Engine;
-use crate::ids::{SemaphoreId, VertexId};
+use crate::ids::{SemaphoreId, Stamp, VertexId};
 use crate::status::{Standing, TakenSemaphore, Why};
 use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use std::collections::BTreeSet;
+
+/// Later than any stamp: only who is out of the way of everything is out of the way of this.
+const UNBLOCKED: Stamp = Stamp(u64::MAX - 1);
 
 impl Engine {
     /// How it stands with one vertex; `None` if it is not in the graph.
@@ -22,6 +25,11 @@ impl Engine {
             },
             Phase::Delayed(until) => Standing::Delayed(*until),
             Phase::Failed { .. } => Standing::Failed,
+            Phase::Asking(asking) if asking.awaited.is_empty() => {
+                Standing::Asking(self.blockers(id, UNBLOCKED))
+            }
+            Phase::Asking(asking) => Standing::Asking(asking.awaited.clone()),
+            Phase::Held(holding) if vertex.awaits_operator() => Standing::Held(*holding),
             Phase::Resting | Phase::Held(_) if vertex.causes.any() => self.waiting(id, vertex),
             Phase::Held(holding) => Standing::Held(*holding),
             Phase::Resting if vertex.contended => self.contended(id, vertex),
@@ -58,6 +66,13 @@ impl Engine {
     #[must_use]
     pub fn is_contended(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| vertex.contended)
+    }
+
+    /// The position of a vertex among all: parents come before their children. Events that were read together are
+    /// given in this order, so that no child starts before the event of its parent is known (E-3).
+    #[must_use]
+    pub fn position(&self, id: VertexId) -> usize {
+        self.topology.place(id)
     }
 
     /// What a vertex needs, and what needs it.
@@ -102,7 +117,8 @@ impl Engine {
                 }
                 next.push(child.id);
                 let standing = self.standing(child.id);
-                if matches!(standing, Some(Standing::WaitingFor(all)) if all.contains(&id)) {
+                if matches!(standing, Some(Standing::WaitingFor(all) | Standing::Asking(all)) if all.contains(&id))
+                {
                     found.insert(child.id);
                 }
             }
@@ -154,16 +170,15 @@ impl Engine {
             Place::Shelf => Standing::Suspended,
             Place::Nowhere if self.parked.contains(&id) => Standing::Parked,
             Place::Nowhere if vertex.gate.least <= vertex.dirty_since => {
-                Standing::WaitingFor(self.blockers(id, vertex))
+                Standing::WaitingFor(self.blockers(id, vertex.dirty_since))
             }
             Place::Nowhere if vertex.watch == Watch::Asked => Standing::WaitingForWatch,
             Place::Nowhere => Standing::Suspended,
         }
     }
 
-    /// The nearest ancestors that block: those that are in the way themselves, not through others.
-    fn blockers(&self, id: VertexId, vertex: &Vertex) -> Vec<VertexId> {
-        let since = vertex.dirty_since;
+    /// The nearest ancestors that block what became dirty then: in the way themselves, not through others.
+    fn blockers(&self, id: VertexId, since: Stamp) -> Vec<VertexId> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
         let mut next = vec![id];

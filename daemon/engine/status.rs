@@ -37,6 +37,8 @@ pub enum Standing {
     },
     /// A run is in progress since then.
     Running(RunId, Tick),
+    /// A run of it failed, and these ancestors are looked at before the failure counts.
+    Asking(Vec<VertexId>),
     /// It has failed and is tried again then.
     Delayed(Tick),
     /// It has failed and has no retries left.

@@ -4,31 +4,18 @@ use crate::action::{Action, Holding, Notice};
 use crate::engine::Engine;
 use crate::event::Swap;
 use crate::graph::{Declared, Graph, Recall};
-use crate::ids::{SemaphoreId, Stamp, Tick, VertexId};
+use crate::ids::{SemaphoreId, Stamp, VertexId};
 use crate::meta::Poll;
+use crate::recall::AtLoad;
 use crate::status::Mode;
 use crate::timers::Timer;
 use crate::topology::Topology;
-use crate::vertex::{AtLoad, Cancelled, Causes, Phase, Place, RunKind, Vertex, Watch};
-use std::collections::BTreeSet;
+use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
+use crate::waits::{GRACE, Pending};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// How long a swap waits for what runs before it cancels it, where the kind allows.
-const GRACE: Duration = Duration::from_secs(30);
-
-/// A graph that was taken and waits for what it changes to come to rest.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pending {
-    swap: Swap,
-    changed: Vec<VertexId>,
-    removed: Vec<VertexId>,
-    /// What is new, changed, or has other metaparams: all that the swap looks at.
-    differs: Vec<VertexId>,
-    pub(crate) cancel_at: Option<Tick>,
-    /// Something of it must be right once before it goes.
-    pub(crate) realizes: bool,
-}
+/// When a vertex was right that a load finds settled: before all that this engine does.
+const SETTLED: Stamp = Stamp(1);
 
 /// What a new graph means for the running one.
 #[derive(Default)]
@@ -44,7 +31,8 @@ impl Engine {
             self.tell(Notice::SwapRefused);
             return;
         }
-        let (waited, until) = (self.waits_for(), self.pending.as_ref().and_then(|p| p.cancel_at));
+        let until = self.pending.as_ref().map(|p| p.cancel_at.unwrap_or(self.now));
+        let waited = self.waited_for();
         self.thaw();
         let Difference { changed, removed, differs } = self.difference(&swap.graph);
         let cancel_at = Some(self.now.after(GRACE));
@@ -52,13 +40,13 @@ impl Engine {
             removed.iter().any(|id| self.vertex(*id).is_some_and(|vertex| vertex.meta.realize));
         self.pending = Some(Pending { swap, changed, removed, differs, cancel_at, realizes });
         self.freeze();
-        let waits = self.waits_for();
         // A newer graph does not give those more time for whom the older one has waited already.
-        if let (Some(pending), Some(until)) = (&mut self.pending, until)
-            && waits.iter().any(|id| waited.contains(id))
-        {
+        let again = self.waits_for().iter().any(|id| waited.contains(id));
+        if let (Some(pending), Some(until), true) = (&mut self.pending, until, again) {
             pending.cancel_at = pending.cancel_at.min(Some(until));
         }
+        self.fire_swap();
+        let waits = self.waits_for();
         if !waits.is_empty() {
             self.tell(Notice::SwapWaits(waits));
         }
@@ -88,82 +76,6 @@ impl Engine {
         found
     }
 
-    /// Vertices that the waiting graph changes or removes and that still run, or that must be right once before they go. A stuck run
-    /// holds nobody up: to remove what hangs is the way out of it.
-    fn waits_for(&self) -> Vec<VertexId> {
-        let Some(pending) = &self.pending else { return Vec::new() };
-        let all = pending.changed.iter().chain(&pending.removed);
-        let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| !r.stuck);
-        let gone = |id: VertexId| pending.removed.binary_search(&id).is_ok();
-        all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id)).copied().collect()
-    }
-
-    /// `realize`: a vertex that is about to be removed has never been right, and still can be, before the swap has waited too long.
-    fn is_to_realize(&self, id: VertexId) -> bool {
-        let waits = self.pending.as_ref().is_some_and(|pending| pending.cancel_at.is_some());
-        let goes_on = waits && self.mode == Mode::Running;
-        goes_on
-            && self.vertex(id).is_some_and(|v| {
-                let can = match v.phase {
-                    Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => true,
-                    Phase::Failed { .. } | Phase::Held(_) => false,
-                };
-                v.meta.realize && !v.meta.noop && !v.done && can && v.causes_or_runs()
-            })
-    }
-
-    /// What the waiting graph changes or removes starts nothing, but what must be right once, and what that waits for.
-    pub(crate) fn freeze(&mut self) {
-        let Some(pending) = &self.pending else { return };
-        let all: Vec<VertexId> = pending.changed.iter().chain(&pending.removed).copied().collect();
-        let removed = pending.removed.iter().copied();
-        let mut next: Vec<VertexId> = removed.filter(|id| self.is_to_realize(*id)).collect();
-        let mut needed = BTreeSet::new();
-        while let Some(id) = next.pop() {
-            if needed.insert(id) {
-                next.extend(self.topology.parents(id));
-            }
-        }
-        for id in all {
-            let frozen = !needed.contains(&id);
-            if let Some(vertex) = self.vertex_mut(id)
-                && std::mem::replace(&mut vertex.frozen, frozen) != frozen
-            {
-                self.touch(id);
-            }
-        }
-    }
-
-    /// Gives up a waiting graph: what it had frozen goes on.
-    fn thaw(&mut self) -> bool {
-        let Some(pending) = self.pending.take() else { return false };
-        for id in pending.changed.into_iter().chain(pending.removed) {
-            if let Some(vertex) = self.vertex_mut(id) {
-                vertex.frozen = false;
-                self.touch(id);
-            }
-        }
-        true
-    }
-
-    pub(crate) fn drop_pending(&mut self) {
-        if self.thaw() {
-            self.tell(Notice::SwapRefused);
-        }
-    }
-
-    pub(crate) fn fire_swap(&mut self) {
-        let now = self.now;
-        let Some(pending) = &mut self.pending else { return };
-        if pending.cancel_at.is_some_and(|at| at <= now) {
-            pending.cancel_at = None;
-            self.freeze();
-            for id in self.waits_for() {
-                self.cancel(id, Cancelled::Withdrawn);
-            }
-        }
-    }
-
     /// Replaces the graph as soon as nothing that it changes runs. Answers whether it did.
     pub(crate) fn commit_when_quiet(&mut self) -> bool {
         if self.pending.is_none() || !self.waits_for().is_empty() {
@@ -172,6 +84,8 @@ impl Engine {
         let Some(pending) = self.pending.take() else { return false };
         let Pending { swap, changed, removed, differs, .. } = pending;
         let stamp = self.stamp;
+        // What is marked here back-pokes by the new edges.
+        self.rewires = true;
         for id in &removed {
             self.remove(*id);
         }
@@ -188,6 +102,7 @@ impl Engine {
         let differ = u32::try_from(still).unwrap_or(u32::MAX);
         let added = self.adopt(&swap, &differs);
         self.rewire(&swap.graph, stamp);
+        self.judge_all();
         if swap.operator {
             self.encourage_all();
         }
@@ -214,6 +129,7 @@ impl Engine {
     fn remove(&mut self, id: VertexId) {
         self.parked.remove(&id);
         self.withdraw(id);
+        self.stop_asking(id);
         self.forget_timers(id);
         self.forget_fight(id);
         if self.vertex(id).is_some_and(|v| v.run().is_some()) {
@@ -260,10 +176,7 @@ impl Engine {
     fn forget_timers(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex_mut(id) else { return };
         let poll = vertex.poll_at.take();
-        let retry = match vertex.phase {
-            Phase::Delayed(at) => Some(at),
-            Phase::Resting | Phase::Running(_) | Phase::Failed { .. } | Phase::Held(_) => None,
-        };
+        let retry = if let Phase::Delayed(at) = vertex.phase { Some(at) } else { None };
         for (at, timer) in
             poll.map(|at| (at, Timer::Poll)).into_iter().chain(retry.map(|at| (at, Timer::Retry)))
         {
@@ -283,6 +196,7 @@ impl Engine {
     /// recalled as done, it is the old one under another name: what was done is done.
     fn redefine(&mut self, id: VertexId, new: &Declared, recall: Option<&Recall>) {
         self.forget_fight(id);
+        self.stop_asking(id);
         let before = self.vertex(id).map(|v| Arc::clone(&v.meta));
         let Some(vertex) = self.vertex_mut(id) else { return };
         vertex.done &= recall.is_some_and(|recall| recall.done == Some(new.definition));
@@ -292,10 +206,11 @@ impl Engine {
         // A deed is not repeated for a look at what it was before.
         vertex.look &= vertex.is_checkable();
         vertex.frozen = false;
-        vertex.leaving = false;
+        let came_back = std::mem::take(&mut vertex.leaving);
         if let Some(run) = vertex.run_mut() {
             run.obsolete = true;
         }
+        vertex.excused = 0;
         vertex.right = Stamp::NEVER;
         vertex.retries = 0;
         if new.meta.reset {
@@ -307,21 +222,38 @@ impl Engine {
                 self.timers.clear(at, id, Timer::Retry);
             }
             Phase::Failed { .. } | Phase::Held(_) => vertex.phase = Phase::Resting,
-            Phase::Resting | Phase::Running(_) | Phase::Delayed(_) => {}
+            Phase::Resting | Phase::Running(_) | Phase::Delayed(_) | Phase::Asking(_) => {}
         }
         let settled = self.vertex(id).map(|v| v.at_load(done, false)) == Some(AtLoad::Settled);
         if settled && was != new.nature.check {
             self.forget_what_it_was(id);
         }
+        if settled && let Some(vertex) = self.vertex_mut(id) {
+            // As one that a load finds settled.
+            (vertex.right, vertex.done, vertex.failing) = (SETTLED, true, false);
+        }
         if let Some(before) = before {
             self.change_meta(id, &before, new);
+        }
+        if came_back {
+            // Its poll went with it, and its metaparams may be what they were.
+            self.set_poll(id);
         }
         self.rewatch(id);
         if !settled {
             self.mark(id, Causes::LOAD);
+            self.renew_dirt(id);
         }
         if self.vertex(id).is_some_and(|v| v.owed > Stamp::NEVER) {
             self.mark(id, Causes::OWED);
+        }
+    }
+
+    /// A new definition counts as dirty from its load on: an ancestor that was right for the old one may be in its way.
+    fn renew_dirt(&mut self, id: VertexId) {
+        let stamp = self.tick_stamp();
+        if let Some(vertex) = self.vertex_mut(id) {
+            vertex.dirty_since = stamp;
         }
     }
 
@@ -362,9 +294,12 @@ impl Engine {
             }
         }
         if freed && (held || vertex.owed > Stamp::NEVER) {
+            // What is owed is a reason to run from now on, also where the check has failed for good.
+            self.attempt(id);
             self.mark(id, Causes::LOAD);
         }
-        if waits && before.window != new.meta.window {
+        // In noop it is checked as what would change.
+        if waits && (before.window != new.meta.window || new.meta.noop) {
             self.let_in(id);
         }
         if fights_otherwise {
@@ -426,7 +361,7 @@ impl Engine {
         match load {
             AtLoad::Process => {}
             // It has been right, before this daemon began.
-            AtLoad::Settled => (vertex.right, vertex.done) = (Stamp(1), true),
+            AtLoad::Settled => (vertex.right, vertex.done) = (SETTLED, true),
             AtLoad::WaitForOperator => vertex.phase = Phase::Held(Holding::Operator),
         }
         let owed = vertex.owed > Stamp::NEVER;
@@ -456,6 +391,7 @@ impl Engine {
     /// Takes the new edges.
     fn rewire(&mut self, graph: &Graph, before: Stamp) {
         let edges = Arc::clone(&self.topology);
+        self.rewires = false;
         // Mostly a graph differs in a few resources and in no edge.
         if !edges.is_of(graph) {
             self.topology = Arc::new(Topology::new(graph, self.vertices.len()));
@@ -468,10 +404,13 @@ impl Engine {
         self.admit_waiting(&semaphores);
         if self.counts.failed > 0 {
             // What was dirty before has back-poked before: a swap alone is no attempt (E-10).
-            let newly = |v: &Vertex| v.causes.has(Causes::LOAD) && v.dirty_since > before;
+            let newly = |v: &Vertex| v.causes.any() && v.dirty_since > before;
             let touched = self.stale.iter();
             let all = touched.filter(|id| self.vertex(**id).is_some_and(newly)).copied().collect();
             self.back_poke_all(all);
+        }
+        if self.counts.held > 0 && !self.one_shot {
+            self.ask_what_is_known();
         }
     }
 

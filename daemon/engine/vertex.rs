@@ -1,9 +1,9 @@
 //! One vertex as the engine keeps it: what was declared, what it is doing, and why it must be processed.
 
 use crate::action::{Class as ChangeClass, Holding};
-use crate::graph::{Declared, Recall};
+use crate::graph::Declared;
 use crate::ids::{RunId, Stamp, Tick, VertexId};
-use crate::meta::{Check, Interrupted, Meta, Nature, Poll, SlotClass};
+use crate::meta::{Check, Meta, Nature, Poll, SlotClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,8 +78,18 @@ pub(crate) enum Phase {
     Delayed(Tick),
     /// It failed, and no retries are left. `until` is when a look may try it once more.
     Failed { until: Tick },
+    /// Its run failed, and the failure does not count before its ancestors have answered.
+    Asking(Box<Asking>),
     /// It rests although it is not as declared.
     Held(Holding),
+}
+
+/// A failed run whose ancestors are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Asking {
+    pub(crate) run: Run,
+    /// The ancestors whose checks are awaited.
+    pub(crate) awaited: Vec<VertexId>,
 }
 
 /// A run in progress.
@@ -88,6 +98,8 @@ pub(crate) enum Phase {
 pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) since: Tick,
+    /// The definition of its vertex when it started: a swap may give that another one while the run is stuck.
+    pub(crate) definition: u64,
     pub(crate) stamp: Stamp,
     /// What was owed when it started: that, and no more, is paid if it ends well.
     pub(crate) pays: Stamp,
@@ -203,6 +215,10 @@ pub(crate) struct Vertex {
     pub(crate) dirty_since: Stamp,
     /// The start of its last good run under its present definition.
     pub(crate) right: Stamp,
+    /// The start of the last check, looks included, that found it as declared or made it so.
+    pub(crate) seen: Stamp,
+    /// When a check found last that it differs, or could not tell.
+    pub(crate) moved: Stamp,
     pub(crate) causes: Causes,
     /// A look is wanted.
     pub(crate) look: bool,
@@ -216,6 +232,8 @@ pub(crate) struct Vertex {
     pub(crate) drains: bool,
     /// It has failed and has not been right since.
     pub(crate) failing: bool,
+    /// Somebody below it is held as unknown until it is changed.
+    pub(crate) awaited: bool,
     /// It is fought over (E-20).
     pub(crate) contended: bool,
     /// It has been right under its present definition, in this life of the daemon or before.
@@ -237,6 +255,8 @@ pub(crate) struct Vertex {
     pub(crate) pace: Option<u64>,
     /// Retries used of the budget.
     pub(crate) retries: u32,
+    /// The failures in a row that ancestors have excused.
+    pub(crate) excused: u8,
     /// How often the delay has doubled.
     pub(crate) doublings: u8,
     pub(crate) poll_at: Option<Tick>,
@@ -265,6 +285,8 @@ impl Vertex {
             clearance: Stamp::CLEAR,
             dirty_since: Stamp::NEVER,
             right: Stamp::NEVER,
+            seen: Stamp::NEVER,
+            moved: Stamp::NEVER,
             causes: Causes::default(),
             look: false,
             stale: false,
@@ -272,6 +294,7 @@ impl Vertex {
             leaving: false,
             drains: false,
             failing: false,
+            awaited: false,
             contended: false,
             done: false,
             intended: false,
@@ -285,6 +308,7 @@ impl Vertex {
             owed_by: None,
             pace: None,
             retries: 0,
+            excused: 0,
             doublings: 0,
             poll_at: None,
             definition: declared.definition,
@@ -299,7 +323,7 @@ impl Vertex {
             Phase::Resting => !self.causes.any(),
             // A look leaves a settled vertex settled, unless something came meanwhile.
             Phase::Running(run) => run.kind == RunKind::Look(None) && !self.causes.any(),
-            Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => false,
+            Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) | Phase::Held(_) => false,
         }
     }
 
@@ -324,7 +348,7 @@ impl Vertex {
                 RunKind::Look(holding) => holding,
                 RunKind::Process => None,
             },
-            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } => None,
+            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) => None,
         }
     }
 
@@ -344,7 +368,11 @@ impl Vertex {
     pub(crate) fn run(&self) -> Option<&Run> {
         match &self.phase {
             Phase::Running(run) => Some(run),
-            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => None,
+            Phase::Resting
+            | Phase::Delayed(_)
+            | Phase::Failed { .. }
+            | Phase::Asking(_)
+            | Phase::Held(_) => None,
         }
     }
 
@@ -352,18 +380,28 @@ impl Vertex {
     pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
         match &mut self.phase {
             Phase::Running(run) => Some(run),
-            Phase::Resting | Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => None,
+            Phase::Resting
+            | Phase::Delayed(_)
+            | Phase::Failed { .. }
+            | Phase::Asking(_)
+            | Phase::Held(_) => None,
         }
     }
 
     /// It must be processed, or is.
     pub(crate) fn causes_or_runs(&self) -> bool {
-        self.causes.any() || self.run().is_some()
+        self.causes.any() || self.run().is_some() || matches!(self.phase, Phase::Asking(_))
     }
 
     /// It must be processed, and is neither in progress nor put off.
     pub(crate) fn wants_run(&self) -> bool {
-        self.causes.any() && matches!(self.phase, Phase::Resting | Phase::Held(_))
+        let rests = matches!(self.phase, Phase::Resting | Phase::Held(_));
+        self.causes.any() && rests && !self.awaits_operator()
+    }
+
+    /// A run was cut off, and nothing but the operator's word starts the next one: no refresh and no event does.
+    pub(crate) fn awaits_operator(&self) -> bool {
+        self.phase == Phase::Held(Holding::Operator) && !self.causes.has(Causes::OPERATOR)
     }
 
     /// A look is wanted, and nothing better is due.
@@ -385,7 +423,9 @@ impl Vertex {
                     RunKind::Process => !run.quiet || run.stuck,
                     RunKind::Look(holding) => run.stuck || holding.is_some(),
                 },
-                Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => true,
+                Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) | Phase::Held(_) => {
+                    true
+                }
             }
     }
 
@@ -407,6 +447,8 @@ impl Vertex {
             },
             Phase::Delayed(_) => Class::Delayed,
             Phase::Failed { .. } => Class::Failed,
+            Phase::Asking(_) => Class::Waiting,
+            Phase::Held(_) if self.awaits_operator() => Class::Held,
             Phase::Resting | Phase::Held(_) if self.is_put_off() => Class::Contended,
             Phase::Resting | Phase::Held(_) if self.causes.any() => Class::Waiting,
             Phase::Held(_) => Class::Held,
@@ -424,41 +466,4 @@ impl Vertex {
     pub(crate) fn wants_watch(&self) -> bool {
         self.meta.poll == Poll::Never
     }
-
-    /// What is to be remembered of it, should it come back.
-    pub(crate) fn recall(&self) -> Recall {
-        Recall {
-            owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
-            interrupted: self.held_by() == Some(Holding::Operator),
-            done: self.done.then_some(self.definition),
-        }
-    }
-
-    /// What a load means for it, given the definition it last ran well under and whether a run was cut off.
-    pub(crate) fn at_load(&self, done: Option<u64>, interrupted: bool) -> AtLoad {
-        let done = done == Some(self.definition);
-        match (self.nature.check, interrupted, self.nature.interrupted) {
-            (Check::State, _, _) => AtLoad::Process,
-            (Check::Once | Check::EachStart, true, Interrupted::Skip) => AtLoad::Settled,
-            (Check::Once | Check::EachStart, true, Interrupted::Wait) => AtLoad::WaitForOperator,
-            (Check::Once | Check::EachStart, true, Interrupted::Again)
-            | (Check::EachStart, false, _) => AtLoad::Process,
-            (Check::Once, false, _) => {
-                if done {
-                    AtLoad::Settled
-                } else {
-                    AtLoad::Process
-                }
-            }
-            (Check::Events, _, _) => AtLoad::Settled,
-        }
-    }
-}
-
-/// What a load means for a vertex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AtLoad {
-    Process,
-    Settled,
-    WaitForOperator,
 }

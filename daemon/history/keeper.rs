@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use steadfast_resources::{
-    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, printable,
+    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Trouble, Unkept, printable,
 };
 
 /// Keeps for one run.
@@ -23,7 +23,8 @@ pub(super) struct OfRun {
 impl Keeper for OfRun {
     fn largest(&self) -> u64 {
         // Nothing takes all the room there is.
-        self.history.limits.file.min(self.history.limits.total / 4)
+        let limits = self.history.limits.get();
+        limits.file.min(limits.total / 4)
     }
 
     fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble> {
@@ -41,7 +42,34 @@ impl Keeper for OfRun {
             former,
             content: None,
         };
-        match self.history.hand_in(Kept::new(stored, losing), &self.run, wait) {
+        let without_content = losing.purged.then(|| without_content(&stored));
+        let kept = self.history.hand_in(Kept::new(stored, losing), &self.run, wait);
+        match (kept, without_content) {
+            // A purge is not delayed by whoever fills the tree: the entry says that the content is gone.
+            (Err(why @ HistoryError::Beyond(_)), Some(stored)) => {
+                self.history.warn(&why);
+                let kept = self.history.hand_in(Kept::new(stored, losing), &self.run, wait);
+                Ok(kept.unwrap_or_default())
+            }
+            (kept, _) => self.answer(path, kept, loses),
+        }
+    }
+
+    fn settle(&self, number: u64, made: bool) {
+        if number > 0 {
+            self.history.settle(number, made);
+        }
+    }
+}
+
+impl OfRun {
+    fn answer(
+        &self,
+        path: &Path,
+        kept: Result<u64, HistoryError>,
+        loses: bool,
+    ) -> Result<u64, Trouble> {
+        match kept {
             Ok(number) => Ok(number),
             // What is only a mode, or nothing, is no reason to leave a host as it should not be.
             Err(why) if !loses => {
@@ -51,12 +79,17 @@ impl Keeper for OfRun {
             Err(why) => Err(refused(path, &why)),
         }
     }
+}
 
-    fn settle(&self, number: u64, made: bool) {
-        if number > 0 {
-            self.history.settle(number, made);
-        }
+/// The same state, with the content left out for want of room.
+fn without_content(stored: &Stored) -> Stored {
+    let mut stored = Stored { content: None, ..stored.clone() };
+    if let Former::Thing(thing) = &mut stored.former
+        && let FormerShape::File(_, content @ FormerContent::Bytes(_)) = &mut thing.shape
+    {
+        *content = FormerContent::Unkept(Unkept::Large);
     }
+    stored
 }
 
 impl Drop for OfRun {

@@ -12,6 +12,7 @@ mod names;
 mod pack;
 mod reader;
 mod row;
+mod shared_limits;
 mod undoing;
 mod writer;
 

@@ -211,7 +211,7 @@ impl History {
     /// What is kept under former names moves, after all that runs have handed in until now. Waits for nothing; it is done when this
     /// is closed, at the latest.
     pub fn rename(&self, names: Names) {
-        if self.limits.total > 0 && database(&self.state_directory).exists() {
+        if self.limits.get().total > 0 && database(&self.state_directory).exists() {
             self.said.note(names);
             self.nudge();
         }
@@ -222,7 +222,7 @@ impl History {
         let Some(names) = self.said.get().filter(|names| !names.is_nothing()) else { return false };
         match Reader::open(&self.state_directory) {
             Ok(Some(reader)) => {
-                let terms = Terms::new((self.clock)(), self.limits.age);
+                let terms = Terms::new((self.clock)(), self.limits.get().age);
                 !is_done(&reader.connection, &names, terms).unwrap_or_default()
             }
             Ok(None) => false,

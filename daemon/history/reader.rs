@@ -231,6 +231,12 @@ impl Reader {
             };
             to.push((path.to_owned(), former));
         }
+        // A thing that comes back had its directory: that one stays, although it was made again since.
+        let is_needed = |path: &Path| {
+            let mut back = directories.iter().chain(&others);
+            back.any(|(other, _): &(PathBuf, Former)| other != path && other.starts_with(path))
+        };
+        gone.retain(|(path, _)| !is_needed(path));
         // What is below goes first; what is above comes first.
         gone.reverse();
         let steps: Vec<_> = gone.into_iter().chain(directories).chain(others).collect();
@@ -363,8 +369,12 @@ fn why_not(former: &Former, entries: &[&Entry]) -> Option<String> {
 pub fn unkept(why: Unkept) -> &'static str {
     match why {
         Unkept::Same => "its content was left as it was",
-        Unkept::Secret => "its content was not kept: it is sensitive",
-        Unkept::Large => "its content was not kept: it was too large",
+        Unkept::Secret => {
+            "its content was not kept: it is sensitive, or its mode denies others to read it"
+        }
+        Unkept::Large => {
+            "its content was not kept: it was too large for the history, or for the room left in it"
+        }
         Unkept::Unreadable => "its content was not kept: it could not be read",
     }
 }

@@ -132,7 +132,7 @@ impl Reader {
 impl History {
     /// Notes what an undo is asked before its first step. That it cannot be noted is no reason to put nothing back.
     pub(crate) fn begin_undo(&self, undoing: Undoing) {
-        if self.limits.total > 0
+        if self.limits.get().total > 0
             && let Err(why) = self.hand_in_and_wait(Job::Undoing(undoing))
         {
             self.warn(&why);

@@ -3,6 +3,7 @@
 use super::book::{Book, Job, Kept, Unwritten};
 use super::keeper::OfRun;
 use super::names::{Names, Said};
+use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
 use std::collections::BTreeSet;
@@ -31,7 +32,7 @@ const TIDY: Duration = Duration::from_hours(1);
 /// The history of a state directory, as far as it is written. Nothing is opened before there is something to keep.
 pub struct History {
     pub(super) state_directory: PathBuf,
-    pub(super) limits: Limits,
+    pub(super) limits: SharedLimits,
     pub(super) clock: Clock,
     front: Mutex<Front>,
     /// Why the last attempt to write it failed, if it did.
@@ -109,7 +110,7 @@ impl History {
         Arc::new(Self {
             was_cut_off: AtomicBool::new(was_cut_off),
             state_directory,
-            limits,
+            limits: SharedLimits::new(limits),
             clock,
             front: Mutex::default(),
             trouble: Unkept::default(),
@@ -132,7 +133,7 @@ impl History {
         cause: &str,
         run: u64,
     ) -> Option<Arc<dyn Keeper>> {
-        (self.limits.total > 0).then(|| {
+        (self.limits.get().total > 0).then(|| {
             Arc::new(OfRun {
                 history: Arc::clone(self),
                 resource: resource.to_owned(),
@@ -274,7 +275,7 @@ impl History {
         let (told, opened) = sync_channel(1);
         let mut writer = Writer {
             state_directory: self.state_directory.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
             book: None,
             trouble: self.trouble.clone(),
@@ -284,7 +285,7 @@ impl History {
         let broken = Arc::clone(&self.broken);
         let thread = std::thread::Builder::new().name("history".to_owned());
         let thread =
-            thread.spawn(move || match Book::open(&writer.state_directory, writer.limits) {
+            thread.spawn(move || match Book::open(&writer.state_directory, writer.limits.get()) {
                 Ok(book) => {
                     told.send(Ok(book.next)).unwrap_or_default();
                     writer.book = Some(book);
@@ -391,7 +392,7 @@ impl Drop for Ends {
 /// The thread.
 struct Writer {
     state_directory: PathBuf,
-    limits: Limits,
+    limits: SharedLimits,
     clock: Clock,
     /// None after it has failed.
     book: Option<Book>,
@@ -471,10 +472,12 @@ impl Writer {
     fn write(&mut self, jobs: &[Job]) -> Written {
         let now = (self.clock)();
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let limits = self.limits.get();
         if let Some(book) = &mut self.book {
+            book.limits = limits;
             match book.commit(jobs, now, &live) {
                 Ok(()) => return Ok(()),
-                Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(self.limits.total)),
+                Err(Unwritten::Beyond) => return Err(HistoryError::Beyond(limits.total)),
                 Err(Unwritten::Fault(error)) => {
                     tracing::debug!(%error, "the history is opened anew");
                 }
@@ -482,9 +485,9 @@ impl Writer {
         }
         // After a failed sync nothing is asked of the old handle again; a damaged one is moved aside.
         self.book = None;
-        let mut book = Book::open(&self.state_directory, self.limits)?;
+        let mut book = Book::open(&self.state_directory, limits)?;
         let written = book.commit(jobs, now, &live).map_err(|why| match why {
-            Unwritten::Beyond => HistoryError::Beyond(self.limits.total),
+            Unwritten::Beyond => HistoryError::Beyond(limits.total),
             Unwritten::Fault(error) => {
                 let path = database(&self.state_directory).display().to_string();
                 HistoryError::Database { path, why: error.to_string() }

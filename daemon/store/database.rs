@@ -44,6 +44,10 @@ impl From<rusqlite::Error> for Fault {
             // Beside the log stands a file that readers and writers share; it could not be made.
             return Self::Refused("no room beside it: its file system is full".to_owned());
         }
+        if code == Some(ErrorCode::ConstraintViolation) {
+            // No row of ours is in the way of another one of ours.
+            return Self::Refused("another steadfast writes into it too".to_owned());
+        }
         let shape = matches!(
             error,
             rusqlite::Error::QueryReturnedNoRows

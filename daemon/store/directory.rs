@@ -1,7 +1,8 @@
 //! The state directory: ours alone (0700), and held by one process at a time.
 
 use super::holder::{self, Holder};
-use super::{Key, StoreError, regular};
+use super::placement::Placement;
+use super::{Key, StoreError, modes, regular};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{
@@ -43,7 +44,7 @@ fn prepare(directory: &Path) -> Result<(), StoreError> {
     // Somebody may have named a directory that is not for us alone, such as /tmp: that one is never narrowed.
     if !is_ours(directory) {
         let mode = found.mode() & 0o7777;
-        return Err(refuse(format!("others may enter it (mode {mode:04o}); use one of its own")));
+        return Err(StoreError::OpenToOthers { dir: directory.display().to_string(), mode });
     }
     std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
 }
@@ -100,6 +101,7 @@ pub struct Hold {
     taken: AtomicBool,
     /// Cancelled when somebody has come after us who has it now; with the epoch of that one.
     fenced: (CancellationToken, AtomicU64),
+    placement: Placement,
 }
 
 impl Hold {
@@ -113,7 +115,9 @@ impl Hold {
     /// The same of one who may find nothing to write: it stands in the lock file when the state is written for the first time.
     pub fn take_unsaid(directory: &Path) -> Result<Self, StoreError> {
         prepare(directory)?;
-        lock(directory)
+        let hold = lock(directory)?;
+        modes::narrow_all(directory);
+        Ok(hold)
     }
 
     /// Says in the lock file who has it. A full disk stops nobody: the lock holds, only its holder is unknown.
@@ -188,18 +192,42 @@ impl Hold {
         Ok(())
     }
 
-    /// Looks whether the lock is still at its place; where it is not, whether somebody else has taken the state. Where nobody has, who
-    /// comes next will: that is said.
+    /// Cancelled when the directory was removed or replaced: nothing is kept any more by this holder.
+    #[must_use]
+    pub fn lost(&self) -> &CancellationToken {
+        self.placement.seen()
+    }
+
+    /// Whether the state directory is still the one that we hold. A loss that was seen once lasts.
+    pub fn check_place(&self) -> Result<(), StoreError> {
+        let (lock, database) = (self.directory.join(LOCK), self.directory.join(DATABASE));
+        if !self.lost().is_cancelled() {
+            self.placement.look((&self.file, &lock), &database);
+        }
+        let Some(what) = self.placement.lost() else { return Ok(()) };
+        let dir = self.directory.display().to_string();
+        Err(StoreError::Replaced { dir, what: what.to_owned() })
+    }
+
+    /// The files in whose places others may lie: the open database is known from now on, or replaced by ourselves.
+    pub(super) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Narrows the modes of our files, and looks whether they are still in their places; where they are not, whether somebody else
+    /// has taken the state.
     pub fn look(&self) {
-        let path = self.directory.join(LOCK);
-        let own = self.file.metadata().map(|found| (found.dev(), found.ino()));
-        let there = std::fs::metadata(&path).map(|found| (found.dev(), found.ino()));
-        if own.is_ok() && own.ok() == there.ok() {
+        if self.check_place().is_ok() {
+            modes::narrow(&self.directory);
             return;
         }
-        match super::SqliteStore::standing(&self.directory) {
-            Some(epoch) if !self.admits(epoch) => drop(self.fence(epoch)),
-            _ => tracing::debug!("{} is not the file that we hold any more", path.display()),
+        if Placement::has_lock(&self.file, &self.directory.join(LOCK)) {
+            return;
+        }
+        if let Some(epoch) = super::SqliteStore::standing(&self.directory)
+            && !self.admits(epoch)
+        {
+            drop(self.fence(epoch));
         }
     }
 }
@@ -250,7 +278,13 @@ fn lock(directory: &Path) -> Result<Hold, StoreError> {
         named: AtomicBool::new(false),
         taken: AtomicBool::new(false),
         fenced: (CancellationToken::new(), AtomicU64::new(0)),
+        placement: Placement::default(),
     })
+}
+
+/// The process that holds a state directory, as the kernel knows it; none where nobody holds it.
+pub(super) fn holder(directory: &Path) -> Option<String> {
+    holder::locker(&File::open(directory.join(LOCK)).ok()?)
 }
 
 /// Whether there is a file of the key, whatever is in it.

@@ -1,7 +1,7 @@
 //! The meaning of each entry, in one place: both stores keep what this says.
 
 use super::{Ended, Entry, Hidden, Owned, PauseRecord, Recalled, Remembered, StoreError, Verb};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is kept of one identity, also what is in flight. What few have stands in a box: a start reads a hundred thousand of these.
@@ -102,6 +102,13 @@ impl Kept {
     pub(super) fn in_flight(&self) -> Vec<String> {
         let flying = |(name, kept): (&String, &Record)| kept.flight.is_some().then(|| name.clone());
         self.records.iter().filter_map(flying).collect()
+    }
+
+    /// The identities with a run that was begun under this epoch and has not ended.
+    pub(super) fn begun_under(&self, epoch: u64) -> BTreeSet<String> {
+        let is_begun = |kept: &Record| kept.flight.as_ref().is_some_and(|it| it.epoch == epoch);
+        let begun = self.records.iter().filter(|(_, kept)| is_begun(kept));
+        begun.map(|(name, _)| name.clone()).collect()
     }
 }
 

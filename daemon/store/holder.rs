@@ -50,7 +50,7 @@ impl Holder {
 
 /// Who has locked a file (`proc_locks(5)`). Its device is not told there as everywhere else (btrfs, overlayfs): who has this very file
 /// open, and a file of that number locked, is the one.
-fn locker(file: &File) -> Option<String> {
+pub(super) fn locker(file: &File) -> Option<String> {
     let found = file.metadata().ok()?;
     let number = found.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -13,8 +13,10 @@ mod holder;
 mod journal;
 mod memory;
 mod mend;
+mod modes;
 mod order;
 mod owned;
+mod placement;
 pub(crate) mod regular;
 mod rules;
 mod sqlite;
@@ -28,7 +30,7 @@ pub use mend::{Mend, inbox, mend};
 pub use order::{Deed, Judged, Order};
 pub use owned::{Origin, Owned};
 pub use rules::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
-pub use sqlite::{Imported, Mended, SqliteStore, Verified};
+pub use sqlite::{Imported, Mended, Overview, SqliteStore, Verified};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -334,6 +336,14 @@ pub enum StoreError {
         /// Ours.
         ours: u64,
     },
+    /// The state directory was removed or replaced while we held it.
+    #[error("the state directory {dir} was removed or replaced: {what}")]
+    Replaced {
+        /// The state directory.
+        dir: String,
+        /// The first file that is not in its place.
+        what: String,
+    },
     /// The state directory cannot be made or used.
     #[error("cannot use the state directory {dir}: {why}")]
     Directory {
@@ -343,6 +353,14 @@ pub enum StoreError {
         why: String,
         /// It is a permission that is missing.
         denied: bool,
+    },
+    /// Others than the owner have rights on the state directory.
+    #[error("cannot use the state directory {dir}: others may enter it (mode {mode:04o})")]
+    OpenToOthers {
+        /// The state directory.
+        dir: String,
+        /// Its mode.
+        mode: u32,
     },
     /// The database refused.
     #[error("cannot keep state in {path}: {why}")]

@@ -74,9 +74,10 @@ pub(super) struct Accepted {
     pub(super) texts: Vec<Text>,
 }
 
-/// What was kept of the graph with these names; none where nothing was, or it cannot be read.
-pub(super) fn read(state_directory: &Path, paths: &[PathBuf]) -> Option<Accepted> {
-    of_any(state_directory).filter(|kept| kept.paths == absolute(paths))
+/// The stored graph, read under these names where some are given; none where there is none, or it cannot be read.
+pub(super) fn read(state_directory: &Path, paths: Option<&[PathBuf]>) -> Option<Accepted> {
+    let is_it = |kept: &Accepted| paths.is_none_or(|paths| kept.paths == absolute(paths));
+    of_any(state_directory).filter(is_it)
 }
 
 /// The same under whichever names.

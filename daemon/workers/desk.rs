@@ -2,6 +2,7 @@
 
 use super::graph::Asker;
 use super::mending::NOT_PAUSED;
+use super::settings::Reloaded;
 use super::telling::Telling;
 use super::{Shared, health, surroundings};
 use crate::config::with_nearest;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_resources::LONGEST_SPAN;
+use steadfast_resources::{LONGEST_SPAN, printable};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -54,8 +55,11 @@ fn span(seconds: u64) -> Result<Duration, Reply> {
 /// All who know answers.
 pub(super) struct Clerk {
     pub(super) shared: Arc<Shared>,
-    pub(super) set_log: SetLog,
 }
+
+/// The most rows that one answer has, however many are asked for: answers are made in memory, and many may ask at once. A list says
+/// how many there are in all, and goes on from any of them.
+const ROWS: usize = 1000;
 
 impl Desk for Clerk {
     fn answer<'a>(
@@ -65,7 +69,11 @@ impl Desk for Clerk {
         replies: &'a mut Replies,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
-            if let Err(other) = self.attend(ask, peer, replies).await {
+            let answered = match self.check_directory(&ask).await {
+                Ok(()) => self.attend(ask, peer, replies).await,
+                lost => lost,
+            };
+            if let Err(other) = answered {
                 replies.send(&other).await;
             }
         })
@@ -75,11 +83,12 @@ impl Desk for Clerk {
 impl Clerk {
     async fn attend(&self, ask: Ask, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
         if ask.changes() {
-            tracing::info!(event = "asked", uid = peer.uid, "{ask:?}");
+            let command = printable(&ask.command()).into_owned();
+            tracing::info!(event = "asked", uid = peer.uid, "command `{command}` received");
         }
         match ask {
             Ask::Status { most } => {
-                replies.data(&self.status(most).await?).await;
+                replies.data(&self.status(most.min(ROWS)).await?).await;
             }
             Ask::Show { resource } => {
                 replies.data(&self.details(&resource).await?).await;
@@ -87,6 +96,7 @@ impl Clerk {
             Ask::List { filter, order, from, most } => {
                 let order = serde_json::from_value(order.into());
                 let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
+                let most = most.min(ROWS);
                 let wanted = status::Wanted { filter, order, from, most };
                 replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
             }
@@ -95,7 +105,8 @@ impl Clerk {
                 replies.data(&found.map_err(Reply::Unknown)?).await;
             }
             Ask::Names { prefix, most } => {
-                replies.data(&self.of_driver(|to| Question::Names(prefix, most, to)).await?).await;
+                let names = |to| Question::Names(prefix, most.min(ROWS), to);
+                replies.data(&self.of_driver(names).await?).await;
             }
             Ask::Why { resource } => {
                 replies.data(&self.why(resource).await?).await;
@@ -131,7 +142,7 @@ impl Clerk {
             Ask::Check { resources } => self.order(resources, Question::Look).await?,
             Ask::Stop { now: true } => self.shared.ending.now(),
             Ask::Stop { now: false } => self.shared.ending.begin(),
-            Ask::LogLevel { filter } => (self.set_log)(&filter).map_err(Reply::Refused)?,
+            Ask::LogLevel { filter } => (self.shared.set_log)(&filter).map_err(Reply::Refused)?,
             #[cfg(debug_assertions)]
             Ask::Fault { worker, how } => {
                 self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
@@ -140,10 +151,31 @@ impl Clerk {
         Ok(())
     }
 
+    /// A command that changes the state is refused where the directory is not ours any more: the next start could not know of it.
+    async fn check_directory(&self, ask: &Ask) -> Result<(), Reply> {
+        if !matches!(
+            ask,
+            Ask::Pause { .. }
+                | Ask::Resume { .. }
+                | Ask::Undo { .. }
+                | Ask::Mend { .. }
+                | Ask::Order { .. }
+        ) {
+            return Ok(());
+        }
+        let Some(hold) = self.shared.held.borrow().clone() else { return Ok(()) };
+        let looked = tokio::task::spawn_blocking(move || hold.check_place());
+        match timeout(PATIENCE, looked).await {
+            Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
+            // A disk that does not answer is told by who writes.
+            Ok(Ok(Ok(())) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+
     /// How the host stands, and with it the daemon.
     async fn status(&self, most: usize) -> Result<Status, Reply> {
         let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
-        let graph = self.shared.graph.paths().first().cloned();
+        let graph = self.shared.graph.first_path();
         found.instead = self.shared.graph.instead();
         (found.reboot, found.checkout) = surroundings::look(graph).await;
         found.daemon = health::look(&self.shared);
@@ -387,7 +419,8 @@ impl Clerk {
         self.shared.graph.ask(asker, Some(to));
         match timeout(RELOAD, answer).await {
             Ok(Ok(Ok(taken))) => {
-                replies.data(&taken).await;
+                let settings = self.shared.graph.settings_change();
+                replies.data(&Reloaded { taken, settings }).await;
                 Ok(())
             }
             Ok(Ok(Err(why))) => {

@@ -205,7 +205,7 @@ fn drive(
     let recalled = kept.recall().map_err(Failure::again)?;
     runtime.block_on(async {
         let parts = Parts {
-            host: Host::default(),
+            host: Host::default().with_command_records(&shared.state_directory),
             key: Arc::clone(&shared.key),
             journal: Some(kept.journal.clone()),
             recalled,
@@ -213,7 +213,7 @@ fn drive(
             observing: kept.observing.clone(),
             audience: (shared.audience)(),
         };
-        let driver = Driver::new(shared.settings.clone(), parts);
+        let driver = Driver::new(shared.host().driver, parts);
         if let Some(lease) = super::lease::right(&shared.lease.borrow()) {
             driver.inbox().put(Input::Lease(lease));
         }

@@ -3,6 +3,7 @@
 use super::Shared;
 use crate::driver::status::{Ill, PartStatus};
 use crate::supervisor::{Report, State, WorkerReport};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// What is wrong, worst first.
@@ -15,12 +16,25 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
     };
     let trouble = shared.stream.standing().borrow().trouble.clone();
     ill.extend(trouble.map(|why| unkept("event log", why)));
+    ill.extend((shared.log_trouble)().map(|says| PartStatus {
+        part: "log".to_owned(),
+        ill: Ill::Unkept,
+        says,
+    }));
     ill.extend(shared.history.trouble().map(|why| unkept("history", why)));
     ill.extend(shared.stream.aside().all().into_iter().map(|(recorder, aside)| PartStatus {
         part: format!("recorder:{recorder}"),
         ill: Ill::Unkept,
         says: aside.says(),
     }));
+    let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+    if !pending.is_empty() {
+        ill.push(PartStatus {
+            part: "settings".to_owned(),
+            ill: Ill::Unsteady,
+            says: format!("changed since the start, and applied by a restart: {pending}"),
+        });
+    }
     // Stable: by name among those that are as ill.
     ill.sort_by_key(|part| part.ill);
     ill

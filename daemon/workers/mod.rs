@@ -16,10 +16,12 @@ mod faults;
 mod graph;
 mod health;
 mod judging;
+mod last_good_settings;
 mod lease;
 mod mending;
 mod recorders;
 mod requests;
+mod settings;
 mod signals;
 mod store;
 mod surroundings;
@@ -32,21 +34,24 @@ pub use accepted::{Generation, generation};
 pub use desk::SetLog;
 pub use graph::{FirstRefused, GraphSource};
 pub use judging::readers;
+pub use last_good_settings::last_good_settings;
+pub(crate) use recorders::sink;
+pub use settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
+pub(crate) use store::tell_orphans;
 
-use crate::config::Recorder;
 use crate::control::Address;
-use crate::driver::{Audience, Settings};
+use crate::driver::Audience;
 use crate::events::{Happening, Level, Retention, Scribe, Stream, Teller, what};
-use crate::history::{History, Limits};
+use crate::history::History;
 use crate::lease::{Local, Standing};
 use crate::signals::Signals;
 use crate::store::Hold;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Life, Manifold, Supervisor};
 use ending::Ending;
-use graph::Reloader;
+use graph::{Reloader, SettingsFile};
 use requests::Requests;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use steadfast_resources::MintKey;
 use tokio::sync::watch;
@@ -56,16 +61,18 @@ pub type MakeAudience = Box<dyn Fn() -> Box<dyn Audience> + Send + Sync>;
 
 /// What a daemon is made of.
 pub struct Setup {
-    /// How it drives.
-    pub settings: Settings,
+    /// What its settings and its command line say.
+    pub host: HostSettings,
+    /// Reads that again; none where the command line says all.
+    pub read_settings: Option<ReadSettings>,
+    /// The settings file.
+    pub settings_file: Option<PathBuf>,
+    /// The reason why other settings apply than those of that file, where that is so.
+    pub settings_instead: Option<String>,
     /// The one key for permits.
     pub key: MintKey,
     /// Where state is kept.
     pub state_directory: PathBuf,
-    /// How much is kept of what is changed.
-    pub history: Limits,
-    /// Which graph.
-    pub graph: GraphSource,
     /// What it is asked by signals.
     pub signals: Signals,
     /// Who hears what happens.
@@ -74,21 +81,19 @@ pub struct Setup {
     pub events: (Teller, Stream),
     /// How many of them are kept.
     pub retention: Retention,
-    /// Who is told all that is recorded.
-    pub recorders: Vec<Recorder>,
     /// How its log is changed.
     pub set_log: SetLog,
+    /// What is wrong with its log at this moment.
+    pub log_trouble: fn() -> Option<String>,
     /// Where it listens, and for which group too.
     pub socket: (Address, Option<u32>),
-    /// How long runs may still take after a stop.
-    pub grace: Duration,
     /// It ends when all has been as declared for so long; the channel says whether it is.
     pub until_converged: Option<(watch::Receiver<bool>, Duration)>,
 }
 
 impl std::fmt::Debug for Setup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup").field("graph", &self.graph).finish_non_exhaustive()
+        f.debug_struct("Setup").field("graph", &self.host.graph).finish_non_exhaustive()
     }
 }
 
@@ -104,7 +109,13 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// What workers share.
 struct Shared {
-    settings: Settings,
+    /// The settings that apply.
+    host: Mutex<HostSettings>,
+    /// Those of the start that only a start applies.
+    fixed: Vec<(&'static str, String)>,
+    /// The names of settings that a restart would change.
+    pending: Mutex<Vec<String>>,
+    set_log: SetLog,
     key: Arc<MintKey>,
     state_directory: PathBuf,
     history: Arc<History>,
@@ -112,9 +123,9 @@ struct Shared {
     requests: Requests,
     graph: Reloader,
     ending: Ending,
-    grace: Duration,
     teller: Teller,
     stream: Stream,
+    log_trouble: fn() -> Option<String>,
     press: Arc<events::Press>,
     /// How the lease stands, and what is held by it.
     lease: watch::Sender<Standing>,
@@ -130,7 +141,12 @@ struct Shared {
 impl Shared {
     /// How long runs may take to end now.
     fn grace(&self) -> Duration {
-        if self.ending.is_now() { Duration::ZERO } else { self.grace }
+        if self.ending.is_now() { Duration::ZERO } else { self.host().grace }
+    }
+
+    /// The settings that apply.
+    fn host(&self) -> HostSettings {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A worker. Where the program was built for tests, faults can be put into it.
@@ -157,27 +173,50 @@ fn silence() -> Duration {
     SILENCE
 }
 
+/// Records the start of the daemon, and that the last good settings are used where the settings file was rejected.
+fn tell_start(teller: &Teller, settings_instead: Option<&str>) {
+    let message =
+        format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
+    let start = Happening::new(what::RUN_START, message, Level::Info);
+    teller.tell(Happening { class: Some("run"), ..start });
+    if let Some(why) = settings_instead {
+        tracing::error!(event = "last_good_settings", "{why}");
+        teller.tell(Happening::new("last_good_settings", why, Level::Error));
+    }
+}
+
 /// Holds the host until it is asked to stop, or something fatal happens.
 pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     let supervisor = Supervisor::start(Delays::default())?;
     let requests = Requests::default();
     let local = Local::new(setup.state_directory.clone());
     let (teller, stream) = setup.events;
-    let begins = format!("steadfast {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id());
-    teller.tell(Happening::new(what::RUN_START, begins, Level::Info));
+    tell_start(&teller, setup.settings_instead.as_deref());
     let scribe = Scribe::new(&stream, setup.state_directory.clone(), setup.retention);
+    let file = SettingsFile {
+        read: setup.read_settings,
+        path: setup.settings_file,
+        text: Mutex::new(setup.host.text.clone()),
+        instead: Mutex::new(setup.settings_instead),
+        ..SettingsFile::default()
+    };
+    let host = setup.host;
+    let declared = host.recorders.clone();
     let shared = Arc::new(Shared {
-        settings: setup.settings,
+        fixed: host.fixed.clone(),
+        pending: Mutex::default(),
+        set_log: setup.set_log,
         key: Arc::new(setup.key),
-        history: History::new(setup.state_directory.clone(), setup.history),
+        history: History::new(setup.state_directory.clone(), host.history),
         state_directory: setup.state_directory,
         audience: setup.audience,
-        graph: Reloader::new(setup.graph, requests.clone(), teller.clone()),
+        graph: Reloader::new((host.graph.clone(), file), requests.clone(), teller.clone()),
+        host: Mutex::new(host),
         ending: Ending::new(supervisor.clone(), requests.clone(), stream.clone()),
         requests,
-        grace: setup.grace,
         teller,
         stream,
+        log_trouble: setup.log_trouble,
         press: Arc::new(events::Press::new(scribe)),
         lease: watch::Sender::default(),
         held: local.held(),
@@ -191,7 +230,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
     tokio::spawn(async move { beaten.beat(telling::TOGETHER).await });
     #[cfg(debug_assertions)]
     let local = shared.faults.losable(local);
-    let clerk = desk::Clerk { shared: Arc::clone(&shared), set_log: setup.set_log };
+    let clerk = desk::Clerk { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
         signals::signals(&shared, setup.signals),
@@ -203,7 +242,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         graph::graph(&shared, stops),
         watchdog::watchdog(&shared),
     ];
-    workers.extend(setup.recorders.into_iter().map(|each| recorders::recorder(&shared, each)));
+    workers.extend(declared.into_iter().map(|each| recorders::recorder(&shared, each)));
     workers.extend(setup.until_converged.map(|until| ending::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // They do not name each other wrongly: a test holds that.

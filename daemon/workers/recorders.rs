@@ -9,11 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// The name of the worker of a recorder.
+pub(super) fn worker_name(declared: &Declared) -> String {
+    format!("recorder:{}", declared.name())
+}
+
 /// One that is declared in the settings.
 pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
-    let (own, name) = (Arc::clone(shared), declared.name());
+    let (own, worker, name) = (Arc::clone(shared), worker_name(&declared), declared.name());
     let said = Arc::new(Mutex::new(String::new()));
-    let worker = shared.worker(&format!("recorder:{name}"), move |_, life: Life| {
+    let worker = shared.worker(&worker, move |_, life: Life| {
         let (shared, declared, name) = (Arc::clone(&own), declared.clone(), name.clone());
         let said = Arc::clone(&said);
         async move {
@@ -38,7 +43,7 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
                 ended = recorder.run(life.stopping(), says) => ended.map_err(Failure::again),
                 () = shared.ending.at_once() => {
                     let name = &recorder.name;
-                    tracing::warn!(event = "recorder", "{name}: what is not sent yet will be after a restart");
+                    tracing::warn!(event = "recorder", "{name}: some events are not sent yet; the next start sends them");
                     Ok(())
                 }
             }
@@ -47,7 +52,8 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
     worker.handles("events").last(TELLS).grace(TAIL * 2)
 }
 
-fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
+/// Opens the destination of a declared recorder.
+pub(crate) fn sink(declared: &Declared) -> Result<Box<dyn Sink>, String> {
     Ok(match declared.clone() {
         Declared::File { path } => Box::new(ToFile::new(path)),
         Declared::Journald { socket } => Box::new(ToJournald::new(socket)),

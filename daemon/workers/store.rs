@@ -14,8 +14,9 @@ use crate::store::{
 use crate::supervisor::{Failure, Kind, Life, Manifold, Outputs};
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
+use steadfast_resources::host::end_orphaned_commands;
 use tokio::sync::oneshot;
 
 /// How much it matters that another one has taken the state, beside other fatal failures.
@@ -99,9 +100,9 @@ fn open(
 
 /// Keeps state. Where that cannot be had, the daemon only looks until it can.
 pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
-    let own = Arc::clone(shared);
+    let (own, first) = (Arc::clone(shared), Arc::new(Once::new()));
     let worker = shared.worker("store", move |_, life: Life| {
-        let shared = Arc::clone(&own);
+        let (shared, first) = (Arc::clone(&own), Arc::clone(&first));
         async move {
             life.say("waits for the lease");
             let mut lease = shared.held.clone();
@@ -110,6 +111,7 @@ pub(super) fn store(shared: &Arc<Shared>) -> Manifold {
                 () = life.stopping().cancelled() => return Ok(()),
             };
             let Some(hold) = hold else { return Err(Failure::again("the lease is gone")) };
+            end_orphans(&shared, &first).await?;
             let opened = try_open(&shared, Arc::clone(&hold)).await?;
             drop(lease);
             match opened {
@@ -128,6 +130,27 @@ fn telling(shared: &Arc<Shared>) -> Readers {
         tracing::warn!(event, "{line}");
         teller.tell(Happening::new(event, line, Level::Warn));
     })
+}
+
+/// Ends the commands that a killed daemon has left running, before the first run of this one.
+async fn end_orphans(shared: &Shared, first: &Arc<Once>) -> Result<(), Failure> {
+    let (directory, first) = (shared.state_directory.clone(), Arc::clone(first));
+    let ended = tokio::task::spawn_blocking(move || {
+        first.call_once(|| tell_orphans(&end_orphaned_commands(&directory)));
+    });
+    ended.await.map_err(Failure::again)
+}
+
+/// Logs which commands of a killed daemon were ended.
+pub(crate) fn tell_orphans(groups: &[i32]) {
+    if !groups.is_empty() {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            event = "orphans",
+            "ended commands that a killed steadfast left running; process groups: {}",
+            groups.join(", ")
+        );
+    }
 }
 
 async fn try_open(
@@ -158,6 +181,7 @@ async fn keep(
     let wanted = tokio::select! {
         () = life.stopping().cancelled() => None,
         () = hold.fenced().cancelled() => return Err(fenced(&hold)),
+        () = hold.lost().cancelled() => return Err(lost(&hold)),
         () = journal.ended().cancelled() => return Err(Failure::again(StoreError::Ended)),
         never = tend_history(shared) => match never {},
         wanted = shared.mending.next() => Some(wanted),
@@ -235,6 +259,8 @@ async fn observe(
             never = life.tend(|| journal.ping()) => match never {},
             () = tokio::time::sleep(AGAIN) => {}
         }
+        let own = Arc::clone(&hold);
+        tokio::task::spawn_blocking(move || own.look()).await.map_err(Failure::again)?;
         if let Ok(kept) = life.during(try_open(shared, Arc::clone(&hold))).await? {
             let closed = tokio::task::spawn_blocking(move || drop(Closing(kept.journal))).await;
             closed.map_err(Failure::again)?;
@@ -249,6 +275,13 @@ fn fenced(hold: &Hold) -> Failure {
     let why = hold.fault();
     tracing::error!(event = "fenced", "{why}: nothing more is begun, and this daemon ends");
     Failure::fatal(RANK, why)
+}
+
+/// The state directory was removed or replaced: what is begun from now on could not be kept.
+fn lost(hold: &Hold) -> Failure {
+    let why = hold.check_place().err().map(|why| why.to_string()).unwrap_or_default();
+    tracing::error!(event = "state_lost", "{why}: nothing more is begun");
+    Failure::again(why)
 }
 
 /// Does it, answers, and says why the worker must be started anew. Between the question and now somebody may have resumed the daemon,
@@ -289,8 +322,12 @@ fn advice(error: &StoreError) -> &'static str {
         StoreError::Newer { .. } => {
             "hint: nothing was changed; install the steadfast that made it; it is tried again every 15 s"
         }
+        StoreError::Replaced { .. } => {
+            "hint: nothing more is changed; `systemctl restart steadfast` goes on with what is there now"
+        }
         StoreError::Database { .. }
         | StoreError::Directory { .. }
+        | StoreError::OpenToOthers { .. }
         | StoreError::Locked { .. }
         | StoreError::Fenced { .. }
         | StoreError::Behind(_)

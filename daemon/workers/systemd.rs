@@ -1,6 +1,6 @@
 //! What systemd is told: ready, reloading, how it stands, that the loop is alive, stopping. Silent without systemd.
 
-use crate::driver::{Audience, News, Pulse};
+use crate::driver::{Audience, Caveat, News, Pulse};
 use sd_notify::NotifyState;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
@@ -10,6 +10,8 @@ use steadfast_engine::Mode;
 #[derive(Debug, Default)]
 pub struct Notifier {
     status: String,
+    /// The status of a converged host, while it is converged.
+    converged: Option<String>,
 }
 
 impl Notifier {
@@ -33,20 +35,37 @@ impl Audience for Notifier {
             // Ready only now: a graph runs.
             News::Loaded { graph, .. } => {
                 say(Said::Ready);
+                self.converged = None;
                 self.status(format!("{graph}: loaded"));
             }
-            // A reload that was refused is over, too: the old graph goes on.
-            News::Refused(_) => say(Said::Ready),
-            News::Converged { counts, .. } => {
-                self.status(format!("as declared: {} resources", counts.total));
+            // The reload has ended, too: the previous graph is still running.
+            News::Refused(_) => {
+                say(Said::Ready);
+                self.status(REJECTED.to_owned());
             }
+            News::Converged { counts, .. } => {
+                let converged = format!("as declared: {} resources", counts.total);
+                self.status(converged.clone());
+                self.converged = Some(converged);
+            }
+            News::Diverged { .. } => self.converged = None,
             News::Failed { identity, .. } => self.status(format!("failed: {identity}")),
-            News::Paused => self.status("paused".to_owned()),
-            News::Resumed => self.status("running".to_owned()),
+            News::Paused { .. } => {
+                self.converged = None;
+                self.status("paused".to_owned());
+            }
+            // The convergence may have been reported a moment before.
+            News::Resumed => {
+                self.status(self.converged.clone().unwrap_or_else(|| "working".to_owned()));
+            }
             _ => {}
         }
     }
 }
+
+/// The status after a rejected reload.
+const REJECTED: &str =
+    "the graph file was rejected; the previous graph is still running, see `steadfast status`";
 
 /// Something that systemd is told.
 #[derive(Debug)]
@@ -114,13 +133,15 @@ pub(super) fn alive(status: &str) {
 /// How it stands, in one line with counts.
 pub(super) fn status(pulse: &Pulse) -> String {
     let c = pulse.counts;
-    let what = match pulse.mode {
-        Mode::Running if pulse.observing => "observing only, see `steadfast status`",
-        Mode::Running if pulse.converged => "as declared",
-        Mode::Running => "working",
-        Mode::Draining | Mode::Pausing => "pausing",
-        Mode::Paused => "paused",
-        Mode::Stopping | Mode::Stopped => "stopping",
+    let what = match (pulse.mode, pulse.caveat) {
+        (Mode::Running, Some(Caveat::ReadOnly)) => "observing only, see `steadfast status`",
+        (Mode::Running, Some(Caveat::Starting)) => "starting: no graph is loaded yet",
+        (Mode::Running, Some(Caveat::GraphRejected)) => REJECTED,
+        (Mode::Running, None) if pulse.converged => "as declared",
+        (Mode::Running, None) => "working",
+        (Mode::Draining | Mode::Pausing, _) => "pausing",
+        (Mode::Paused, _) => "paused",
+        (Mode::Stopping | Mode::Stopped, _) => "stopping",
     };
     format!(
         "{what}: {} resources, {} as declared, {} waiting, {} running, {} failed, {} held, {} stuck, {} contended",

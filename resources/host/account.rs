@@ -15,7 +15,7 @@ pub(super) struct Account {
     pub(super) switch: Option<Switch>,
 }
 
-/// Another identity, taken on by `setpriv`.
+/// Another identity, taken on by `setpriv` in a session of its own.
 #[derive(Debug)]
 pub(super) struct Switch {
     uid: u32,
@@ -30,8 +30,8 @@ impl Switch {
         self.uid
     }
 
-    /// The words before the program.
-    pub(super) fn prefix(&self) -> Vec<String> {
+    /// The options of `setpriv`.
+    pub(super) fn options(&self) -> Vec<String> {
         let number = self.uid.to_string();
         let named = self.groups_of.as_ref().filter(|name| name.parse::<u32>().is_err());
         let groups = if self.groups_of.is_some() { "--init-groups" } else { "--clear-groups" };
@@ -39,7 +39,6 @@ impl Switch {
             format!("--reuid={}", named.unwrap_or(&number)),
             format!("--regid={}", self.gid),
             groups.to_owned(),
-            "--".to_owned(),
         ]
     }
 }

@@ -1,12 +1,16 @@
 //! A process group of one child: signalled only while its number cannot have gone to somebody else.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use super::command_records::CommandRecords;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared by the task that looks after the child and the one who asked for it.
 #[derive(Debug)]
-pub(super) struct Group(Mutex<State>);
+pub(super) struct Group {
+    state: Mutex<State>,
+    records: Option<Arc<CommandRecords>>,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -20,11 +24,16 @@ enum State {
 
 impl Group {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(State::Unborn))
+        Self::recorded(None)
+    }
+
+    /// A group with a record while it runs.
+    pub(super) fn recorded(records: Option<Arc<CommandRecords>>) -> Self {
+        Self { state: Mutex::new(State::Unborn), records }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is still worth a start.
@@ -37,6 +46,9 @@ impl Group {
         let mut state = self.state();
         if matches!(*state, State::Abandoned) {
             send(leader, Signal::KILL);
+        }
+        if let Some(records) = &self.records {
+            records.add(leader);
         }
         *state = State::Running(leader);
     }
@@ -60,13 +72,19 @@ impl Group {
 
     /// The leader is about to be reaped: from now on its number may be another's.
     pub(super) fn reaped(&self) {
-        *self.state() = State::Gone;
+        let before = std::mem::replace(&mut *self.state(), State::Gone);
+        if let (State::Running(leader), Some(records)) = (before, &self.records) {
+            records.remove(leader);
+        }
     }
 }
 
-/// A group without a living process refuses the signal, which is what was wanted.
+/// A group without a living process refuses the signal, which is what was wanted. So does one that is not there yet: a child that
+/// becomes another user is alone, and in our group, until `setsid` has run in it; it may run between the two signals.
 fn send(leader: Pid, signal: Signal) {
-    if kill_process_group(leader, signal).is_err() {}
+    if kill_process_group(leader, signal).is_err() && kill_process(leader, signal).is_ok() {
+        let _has_group_now = kill_process_group(leader, signal);
+    }
 }
 
 /// Whether a process of that group still lives; one that is only not yet reaped does not. Where it cannot be told, it does.

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
-const SOCKET: &str = "/run/systemd/journal/socket";
+/// The socket at which the journal listens.
+pub const SOCKET: &str = "/run/systemd/journal/socket";
 /// A journal that does not read holds the sender no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -61,7 +61,7 @@ impl Host {
         command: &Command,
         cancel: &CancellationToken,
     ) -> Result<Lines, Trouble> {
-        let group = Arc::new(Group::new());
+        let group = Arc::new(Group::recorded(self.command_records.clone()));
         let owner = Owner(Arc::clone(&group));
         let stop = cancel.child_token();
         let (sender, received) = mpsc::channel(Lines::WAITING);

@@ -3,6 +3,7 @@
 mod account;
 mod capture;
 mod command;
+mod command_records;
 mod cores;
 mod descriptors;
 pub mod files;
@@ -22,7 +23,8 @@ pub mod systemd;
 pub mod trust;
 
 pub use capture::Captured;
-pub use command::Command;
+pub use command::{Command, MAX_TASKS};
+pub use command_records::end_orphaned_commands;
 pub use cores::leave_no_core;
 pub use descriptors::close_inherited;
 pub use files::Files;
@@ -41,4 +43,14 @@ pub struct Host {
     files: std::sync::Arc<Files>,
     systemd: std::sync::Arc<Systemd>,
     packages: std::sync::Arc<packages::Shared>,
+    command_records: Option<std::sync::Arc<command_records::CommandRecords>>,
+}
+
+impl Host {
+    /// Records the commands that run in this state directory, for [`end_orphaned_commands`].
+    #[must_use]
+    pub fn with_command_records(self, state_directory: &std::path::Path) -> Self {
+        let records = command_records::CommandRecords::new(state_directory);
+        Self { command_records: Some(std::sync::Arc::new(records)), ..self }
+    }
 }

@@ -1,10 +1,14 @@
 //! Turns a declared command into what is really started: program, arguments, surroundings. Nothing is inherited (S-9).
+//!
+//! A command that runs as another user starts through `prlimit`, `setsid` and `setpriv` of util-linux, which each replace
+//! themselves by the next: its pid stays the same, and is the number of its session and of its process group.
 
-use super::Command;
 use super::account::{Account, Switch, account};
 use super::trust::Reader;
+use super::{Command, MAX_TASKS};
 use crate::printable::short;
 use crate::trouble::Trouble;
+use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -21,15 +25,23 @@ pub(super) fn umask(command: &Command) -> u32 {
     command.umask.unwrap_or(UMASK)
 }
 
+/// A command that can be started.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) process: Process,
+    /// It becomes another user: it needs a session keyring of its own.
+    pub(super) switches: bool,
+}
+
 /// Everything is looked up here, so that what is missing is named; may block on a file system or a directory service.
 ///
 /// With `umask_in_shell` the umask is set by a shell in front: for hosts where no thread may have one of its own.
-pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process, Trouble> {
+pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Prepared, Trouble> {
     let [name, arguments @ ..] = command.argv.as_slice() else {
         return Err(Trouble::new("a command is expected, found an empty argument vector"));
     };
     let account = account(command)?;
-    let path = variable(command, "PATH").unwrap_or(PATH);
+    let path = variable(command, "PATH");
     let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
     directory(cwd)?;
     let program = find(name, path, cwd)?;
@@ -44,11 +56,18 @@ pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process
         words.extend(["/bin/sh".into(), "-c".into(), script.into()]);
         words.push(format!("{:04o}", umask(command)).into());
     }
-    if let Some(switch) = &account.switch {
-        let setpriv = find("setpriv", PATH, Path::new("/"))
-            .map_err(|trouble| trouble.hint("`user` and `group` need setpriv, of util-linux"))?;
-        words.push(setpriv);
-        words.extend(switch.prefix().into_iter().map(PathBuf::from));
+    let switches = account.switch.is_some();
+    if switches {
+        words.push(helper("prlimit")?);
+        words.push(nproc(command.max_tasks.unwrap_or(MAX_TASKS)).into());
+        words.extend(["--".into(), helper("setsid")?]);
+    }
+    if switches || command.no_new_privs {
+        words.push(helper("setpriv")?);
+        words.extend(command.no_new_privs.then(|| "--no-new-privs".into()));
+        let options = account.switch.as_ref().map(Switch::options).unwrap_or_default();
+        words.extend(options.into_iter().map(PathBuf::from));
+        words.push("--".into());
     }
     let is_direct = words.is_empty();
     words.push(program);
@@ -59,10 +78,27 @@ pub(super) fn prepare(command: &Command, umask_in_shell: bool) -> Result<Process
         process.arg0(name);
     }
     surround(&mut process, command, &account);
-    process.current_dir(cwd).process_group(0);
+    process.current_dir(cwd);
+    if !switches {
+        // The others get a group with their session: whoever leads a group already cannot begin one.
+        process.process_group(0);
+    }
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
     process.stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-    Ok(process)
+    Ok(Prepared { process, switches })
+}
+
+/// A program of util-linux that stands before the declared one.
+fn helper(name: &str) -> Result<PathBuf, Trouble> {
+    let hint = format!("`user`, `group` and `no_new_privs` need {name}, of util-linux");
+    find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
+}
+
+/// The option of `prlimit` for so many tasks; never more than this process may have, which could refuse the child its start.
+fn nproc(tasks: u32) -> String {
+    let most = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
+    let tasks = u64::from(tasks).min(most);
+    format!("--nproc={tasks}:{tasks}")
 }
 
 fn surround(process: &mut Process, command: &Command, account: &Account) {
@@ -91,8 +127,9 @@ fn directory(cwd: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// A name without a slash is looked for in PATH; one with a slash is taken from the working directory.
-fn find(name: &str, path: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
+/// A name without a slash is looked for in PATH; one with a slash is taken from the working directory. A declared PATH is never
+/// shown: it may be a secret.
+fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Trouble> {
     if name.is_empty() {
         return Err(Trouble::new("a program is expected, found an empty name"));
     }
@@ -104,15 +141,18 @@ fn find(name: &str, path: &str, cwd: &Path) -> Result<PathBuf, Trouble> {
             Err(why) => Err(Trouble::new(format!("program {}: {why}", shown(&program)))),
         };
     }
-    let found = path
+    let found = declared
+        .unwrap_or(PATH)
         .split(':')
         .map(Path::new)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
         .find(|program| program.metadata().is_ok_and(|metadata| is_program(&metadata)));
     found.ok_or_else(|| {
-        let mut trouble =
-            Trouble::new(format!("program {name:?} not found in PATH\nPATH is {path}"));
+        let mut trouble = Trouble::new(match declared {
+            Some(_) => format!("program {name:?} not found in the PATH of its `env`"),
+            None => format!("program {name:?} not found in PATH\nPATH is {PATH}"),
+        });
         if name.contains(char::is_whitespace) {
             trouble = trouble.hint("the first element of the vector is the program alone");
         }
@@ -149,7 +189,7 @@ mod tests {
         let argv = ["/bin/sh", "-c", script, "x", "$(id)", "", "-n a"].map(str::to_owned).into();
         let mut command = Command { argv, umask: Some(0o027), ..Command::default() };
         let printed = |command: &Command, umask_in_shell| {
-            let output = prepare(command, umask_in_shell).unwrap().output().unwrap();
+            let output = prepare(command, umask_in_shell).unwrap().process.output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         let seen = printed(&command, true);

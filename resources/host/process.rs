@@ -1,5 +1,6 @@
 //! Runs commands: queries, which need no permit, and runs, which do.
 
+use super::command_records::CommandRecords;
 use super::group::Group;
 use super::supervise::{Job, Leftover, supervise};
 use super::{Captured, Command, Host, spawner};
@@ -63,7 +64,7 @@ impl Host {
         command: &Command,
         cancel: &CancellationToken,
     ) -> Result<Finished, Trouble> {
-        let (_owner, running) = begin(command, cancel.child_token(), Leftover::Kill)?;
+        let (_owner, running) = begin(command, cancel.child_token(), Leftover::Kill, None)?;
         running.await
     }
 
@@ -75,7 +76,7 @@ impl Host {
             return Ok(Finished::never());
         }
         let stop = CancellationToken::new();
-        let (_owner, mut running) = begin(command, stop.clone(), Leftover::Kill)?;
+        let (_owner, mut running) = begin(command, stop.clone(), Leftover::Kill, None)?;
         wait_here(async {
             tokio::select! {
             biased;
@@ -95,7 +96,8 @@ impl Host {
             return Ok(Finished::never());
         }
         let stop = CancellationToken::new();
-        let (_owner, mut running) = begin(command, stop.clone(), Leftover::Spare)?;
+        let (_owner, mut running) =
+            begin(command, stop.clone(), Leftover::Spare, self.command_records.clone())?;
         tokio::select! {
             biased;
             result = &mut running => result,
@@ -143,8 +145,9 @@ fn begin(
     command: &Command,
     stop: CancellationToken,
     leftover: Leftover,
+    records: Option<Arc<CommandRecords>>,
 ) -> Result<(Owner, Running), Trouble> {
-    let group = Arc::new(Group::new());
+    let group = Arc::new(Group::recorded(records));
     let owner = Owner(Arc::clone(&group));
     #[cfg(feature = "twin")]
     if let Some(running) = super::twin::run_here(command, &stop) {

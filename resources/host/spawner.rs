@@ -3,13 +3,18 @@
 //! A umask belongs to the whole process, and the daemon's is 077 while that of commands is 022. So children are started from
 //! threads that have taken a umask of their own (`unshare(CLONE_FS)`), which keeps the quick `posix_spawn`. Starting blocks
 //! until the program is loaded: what hangs on a dead file system holds only its own thread.
+//!
+//! A session keyring belongs to a thread too, and a child gets that of the thread which starts it. So a child that becomes another
+//! user is started from a thread of its own, which has left the keyring of the daemon.
 
 use super::Command;
 use super::group::Group;
 use super::kept::Kept;
-use super::prepare::{prepare, umask};
+use super::prepare::{Prepared, prepare, umask};
 use crate::printable::printable;
 use crate::trouble::Trouble;
+use keyutils_raw::keyctl_join_session_keyring;
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::fs::Mode;
@@ -59,7 +64,7 @@ pub(super) fn spawn(
     kept: Option<&Kept>,
 ) -> Result<Option<Child>, Trouble> {
     let alone = ALONE.with(|alone| *alone);
-    let mut process = prepare(command, !alone)?;
+    let Prepared { mut process, switches } = prepare(command, !alone)?;
     if let Some(kept) = kept {
         kept.attach(&mut process)
             .map_err(|why| Trouble::new(format!("the output of a command: {why}")))?;
@@ -67,16 +72,49 @@ pub(super) fn spawn(
     if stop.is_cancelled() || !group.is_wanted() {
         return Ok(None);
     }
-    if alone {
-        rustix::process::umask(Mode::from_raw_mode(umask(command)));
-    }
-    let child = with_open_ears(|| start_process(&mut process)).map_err(|why| {
+    let mut start = || {
+        if alone {
+            rustix::process::umask(Mode::from_raw_mode(umask(command)));
+        }
+        with_open_ears(|| start_process(&mut process))
+    };
+    let started = if switches { with_own_keyring(alone, start)? } else { start() };
+    let child = started.map_err(|why| {
         let name = command.argv.first().map_or("", String::as_str);
         Trouble::new(format!("{} cannot be started: {why}", printable(name)))
     })?;
     super::cores::give_back(Pid::from_child(&child));
     group.started(Pid::from_child(&child));
     Ok(Some(child))
+}
+
+/// Calls this on a new thread that has a session keyring of its own, and a umask of its own where that is asked for.
+fn with_own_keyring<T: Send>(alone: bool, start: impl FnOnce() -> T + Send) -> Result<T, Trouble> {
+    let on_its_thread = || {
+        if alone && !ALONE.with(|alone| *alone) {
+            return Err(Trouble::new("the thread that starts a command cannot have its own umask"));
+        }
+        leave_keyring()?;
+        Ok(start())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("spawn-user".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, on_its_thread)
+            .map_err(|why| Trouble::new(format!("no thread to start a command: {why}")))?;
+        let panicked = |_| Err(Trouble::new("the thread that starts a command panicked"));
+        thread.join().unwrap_or_else(panicked)
+    })
+}
+
+/// Gives this thread a new session keyring. Where the kernel has no keyrings, or a filter of system calls refuses them to us, a
+/// child cannot use any either.
+fn leave_keyring() -> Result<(), Trouble> {
+    match keyctl_join_session_keyring(None) {
+        Ok(_) => Ok(()),
+        Err(why) if matches!(Errno::from_raw(why.0), Errno::ENOSYS | Errno::EPERM) => Ok(()),
+        Err(why) => Err(Trouble::new(format!("no session keyring for another user: {why}"))),
+    }
 }
 
 /// Blocks no signal meanwhile: a child inherits what is blocked.

@@ -22,6 +22,8 @@ pub struct Reader {
     through_sudo: Option<u32>,
     /// For whom it is read or run: what comes of it is that user's to change anyway.
     beneficiary: Option<u32>,
+    /// Files that only root may read may go to that user, wherever they lie.
+    lends: bool,
 }
 
 impl Reader {
@@ -30,13 +32,24 @@ impl Reader {
     pub fn here() -> Self {
         let own = rustix::process::geteuid().as_raw();
         let sudo = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
-        Self { own, through_sudo: sudo.filter(|_| own == 0), beneficiary: None }
+        Self { own, through_sudo: sudo.filter(|_| own == 0), beneficiary: None, lends: false }
     }
 
     /// The same on behalf of a user, who is believed too.
     #[must_use]
     pub fn on_behalf_of(self, uid: Option<u32>) -> Self {
         Self { beneficiary: uid, ..self }
+    }
+
+    /// With the consent of the graph, files that only root may read go to that user.
+    #[must_use]
+    pub fn with_consent(self, lends: bool) -> Self {
+        Self { lends, ..self }
+    }
+
+    /// Tells a reader for another user who has no consent to copy files that only root may read.
+    pub(super) fn reads_for_another(self) -> bool {
+        !self.lends && self.beneficiary.is_some_and(|uid| uid != 0 && uid != self.own)
     }
 
     /// Whether what is wrong is refused, or only told.

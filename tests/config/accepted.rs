@@ -279,7 +279,7 @@ resources:
 ",
     );
     let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
-    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     let expected =
         "graph.yaml:4:20: warning: exec[a]: no shell reads `cmd`: `>` is passed on as it is [C902]
    4 |   - {name: a, cmd: 'echo x > /tmp/x'}
@@ -298,7 +298,7 @@ fn an_automatic_edge_never_makes_a_cycle() {
     let path = [files.path("graph.yaml")];
     let loaded = config::load(&path, &Options::default()).unwrap();
     assert_eq!(loaded.edges.len(), 1);
-    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(
         said[0].contains("`file[b]` waits for `file[a]`: no automatic edge the other way [C903]"),
@@ -319,8 +319,22 @@ fn thousands_of_edges_left_out_are_a_few_warnings() {
     let files = Files::new().with("graph.yaml", &text);
     let loaded = config::load(&[files.path("graph.yaml")], &Options::default()).unwrap();
     assert_eq!(loaded.edges.len(), 3000, "those that are written, and no other");
-    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = loaded.warnings.iter().map(config::Problem::with_source).collect();
     assert_eq!(said.len(), 21, "{said:?}");
     let more = said.iter().filter(|s| s.contains("2980 more automatic edges are left out")).count();
     assert_eq!(more, 1, "{said:?}");
+}
+
+/// The ends of an edge are texts, as in `after`, or maps.
+#[test]
+fn the_ends_of_an_edge_are_texts_or_maps() {
+    let text = |from: &str, to: &str| {
+        format!(
+            "graph: g\nresources:\n  noop: [{{name: a}}, {{name: 'b]c'}}]\nedges:\n- {{from: {from}, to: {to}, notify: true}}\n"
+        )
+    };
+    let maps = edges(&good(&text("{kind: noop, name: a}", "{kind: noop, name: 'b]c'}")));
+    assert_eq!(maps.len(), 1);
+    assert_eq!(edges(&good(&text("'noop[a]'", "'noop[b]c]'"))), maps);
+    assert_eq!(edges(&good(&text("'noop[a]'", "{kind: noop, name: 'b]c'}"))), maps);
 }

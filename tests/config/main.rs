@@ -12,7 +12,7 @@ mod values;
 
 use kinds::KINDS;
 use std::path::PathBuf;
-use steadfast::config::{Kinds, Loaded, Options, Rejected, load_with};
+use steadfast::config::{Kinds, Loaded, Options, Problem, Rejected, load_with};
 
 /// Graph files in a folder of their own.
 struct Files {
@@ -41,8 +41,8 @@ impl Files {
     /// What is said about a graph, with the folder's name left out.
     fn words(&self, names: &[&str]) -> String {
         let said = match self.load(names, &Options::default()) {
-            Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect(),
-            Err(rejected) => rejected.to_string(),
+            Ok(loaded) => loaded.warnings.iter().map(Problem::with_source).collect(),
+            Err(rejected) => rejected.with_source(),
         };
         let folder = self.folder.path().display().to_string();
         said.replace(&format!("{folder}/"), "").replace(&folder, "FOLDER")

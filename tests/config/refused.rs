@@ -191,3 +191,30 @@ fn every_code_is_explained_by_examples_that_are_true() {
         assert_eq!(said(right), [], "{code}");
     }
 }
+
+/// A resource below a regular file is rejected, with both places and the right form (operator B7); a link and a directory may have some.
+#[test]
+fn nothing_lies_below_a_regular_file() {
+    let load = |shape: &str| {
+        let text = format!(
+            "graph: g\nresources:\n  file:\n  - {{name: dir, {shape}}}\n  - {{name: f, path: /srv/a/b/f, content: x}}\n"
+        );
+        let files = Files::new().with("graph.yaml", &text);
+        let loaded = config::load(&[files.path("graph.yaml")], &Options::default());
+        loaded.map(drop).map_err(|rejected| rejected.to_string())
+    };
+    for shape in ["path: /srv/a", "path: /srv/a/b, content: y"] {
+        let said = load(shape).unwrap_err();
+        assert!(said.contains("`file[dir]` is a file: nothing can lie below it"), "{said}");
+        assert!(said.contains("graph.yaml:5:") && said.contains("graph.yaml:4:"), "{said}");
+        assert!(said.contains("if a directory is meant, write path: /srv/a"), "{said}");
+    }
+    for shape in [
+        "path: /srv/a/",
+        "path: /srv/a, symlink: /srv/c",
+        "path: /srv/ab",
+        "path: /srv/a/b, state: undefined",
+    ] {
+        load(shape).expect(shape);
+    }
+}

@@ -53,7 +53,7 @@ fn recorders_are_read() {
         matches!(journal, Recorder::Journald { socket } if socket.ends_with("run/systemd/journal/socket"))
     );
     assert!(matches!(hook, Recorder::Webhook { timeout: 10, headers, .. } if headers.len() == 1));
-    assert_eq!(hook.name(), "webhook:https://host:8443/x");
+    assert!(hook.name().starts_with("webhook:https://host:8443#"), "{}", hook.name());
     assert!(!format!("{settings:?}").contains("t0ken"));
 }
 

@@ -61,6 +61,23 @@ fn what_cannot_be_received_is_refused_at_once() {
     );
 }
 
+/// B4: a text would be one word, and the name of a program with spaces in it.
+#[test]
+fn a_text_is_no_list_of_arguments() {
+    let file = "  file:\n  - {name: /f, content: x}\n";
+    refused(
+        &format!("{file}  exec:\n  - {{name: a, args: touch /tmp/x}}\n"),
+        &[
+            "`args` of exec[a] should be a list, found a text [C",
+            "hint: write `args: [touch, /tmp/x]`",
+        ],
+    );
+    refused(
+        &format!("{file}  exec:\n  - {{name: a, args: \"echo 'a b', c\"}}\n"),
+        &["hint: write each word as an item: `args: [touch, /tmp/x]`"],
+    );
+}
+
 /// S-18: load error for a value in the text of a command.
 #[test]
 fn values_never_go_into_the_text_of_a_command() {

@@ -241,7 +241,8 @@ fn one_resource_is_paused() {
     });
     host.ask_daemon(&["status"])
         .exits(2)
-        .prints("file[bad]: to be looked at, and paused; paused: somebody looks")
+        .prints("asked: paused or held: 1 of 3 resources")
+        .prints("file[bad]: paused, to be checked: somebody looks; ends by itself in 1 h 59 min")
         .prints("file[below]: waits for others: file[bad]");
     host.ask_daemon(&["show", "file[bad]"]).prints("somebody looks").prints("content");
     host.ask_daemon(&["retry", "file[bad]"]).exits(0);
@@ -299,6 +300,45 @@ fn what_will_change_is_shown_before_it_goes_on() {
     assert_ne!(host.read("c"), "x", "only shown");
     host.ask_daemon(&["resume"]).exits(0).prints_in_order(&["file[below]", "going on"]);
     host.wait_until("it is put back", || host.read("c") == "x");
+}
+
+/// B6: a resource with a pause of its own, and its dependents, are left out of what a resume changes, and named. B14: the event of the
+/// general pause has its reason and its end.
+#[test]
+fn a_resume_lists_only_its_own_changes() {
+    let host = Host::with(&GRAPH.replace("later/b", "b"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause", "file[bad]", "--for", "10m", "--reason", "mine"]).exits(0);
+    host.ask_daemon(&["pause", "--for", "2h", "--reason", "kernel update"]).exits(0);
+    let paused = daemon.wait_for_of("paused", "");
+    assert!(paused.message.contains("kernel update; ends by itself in 1"), "{paused:?}");
+    host.ask_daemon(&["status"]).exits(2).prints("asked: paused: no check is due, 3 resources");
+    host.write("a", "edited").remove("b").write("c", "edited");
+    host.wait_until("all three are noticed", || {
+        let shown = host.ask_daemon(&["resume", "--plan"]).stdout;
+        shown.contains("  file[a]\n")
+            && shown.contains("file[bad]\n")
+            && shown.contains("file[below]")
+    });
+    let due = "asked: paused: 3 of 3 resources to be checked";
+    host.wait_until(due, || host.ask_daemon(&["status"]).exits(2).stdout.contains(due));
+    host.ask_daemon(&["resume", "file[bad]", "--plan"])
+        .exits(0)
+        .prints("0 resources will be changed: the daemon itself is paused");
+    host.ask_daemon(&["resume"])
+        .exits(0)
+        .prints_in_order(&[
+            "1 resource will be changed\n",
+            "  file[a]\n",
+            "still paused by themselves: file[bad]\n",
+            "waiting for them: file[below]\n",
+            "going on",
+        ])
+        .prints_nothing_of("  file[bad]")
+        .prints_nothing_of("  file[below]");
+    host.wait_until("it is put back", || host.read("a") == "x");
+    assert!(!host.exists("b") && host.read("c") == "edited");
 }
 
 /// The commit of the graph's checkout is told, and again when it has moved; a daemon that is gone and back is watched on.
@@ -399,11 +439,20 @@ fn events_can_be_followed() {
         Some(true)
     );
     daemon.has_not_said("same");
-    host.ask_daemon(&["log-level", "debug"]).exits(0);
+    host.ask_daemon(&["log-level", "debug"])
+        .exits(0)
+        .prints("log level: debug, until the next start");
     host.write("a", "edited");
     until("changed", "file[a]");
     daemon.wait_for_of("started", "file[a]");
-    host.ask_daemon(&["log-level", "a=b=c"]).exits(1).says("is no filter");
+    for (words, level) in [("inof", "inof"), ("a=b=c", "c"), ("info,steadfast=many", "many")] {
+        let says = format!("unknown log level `{level}`; the levels are off, error, warn, info");
+        host.ask_daemon(&["log-level", words]).exits(1).says(&says);
+    }
+    // The level before goes on.
+    host.write("a", "edited again");
+    until("changed", "file[a]");
+    daemon.wait_for_of("started", "file[a]");
     host.ask_daemon(&["stop", "--now"]).exits(0);
     assert!(follower.wait().expect("ends").success(), "the end of the daemon is its end");
 }

@@ -83,7 +83,7 @@ fn what_supplies_a_secret_comes_first() {
 secrets: {held: {file: $DIR/deep/secret}, told: {command: [$DIR/deep/tell]}}
 resources:
   exec:
-  - {name: held, cmd: 'test "$S" = held', shell: true, env: {S: {secret: held}}}
+  - {name: held, cmd: 'test "$S" = held', shell: /bin/sh, env: {S: {secret: held}}}
   file:
   - {name: got, path: $DIR/got, content: {secret: told}}
   - {name: secret, path: $DIR/deep/secret, content: held, mode: 0600}

@@ -25,7 +25,10 @@ fn made_on(host: &Host, machine: &str) {
     assert_eq!(before.as_deref(), Some(own.trim()), "the program names its machine");
     let sum = Sum::new().text(Some(&program)).text(Some(machine)).text(unsound.as_deref());
     connection
-        .execute("UPDATE manifest SET machine = ?1, sum = ?2", (machine, sum.0.cast_signed()))
+        .execute(
+            "UPDATE manifest SET machine = ?1, sum = ?2, written_at = NULL",
+            (machine, sum.0.cast_signed()),
+        )
         .expect("written");
 }
 

@@ -147,3 +147,23 @@ fn it_works_without_root() {
     wait_for_socket(&host);
     assert_eq!(found(&doctor(&host, &[]), "daemon", "version").0, "ok");
 }
+
+/// B3: the settings are parsed, and the graph that they name is checked.
+#[test]
+fn settings_and_their_graph_are_checked() {
+    let host = Host::with(GRAPH);
+    host.write("steadfast.yaml", "graph: graph.yaml\n");
+    let config = ["--config", "$DIR/steadfast.yaml"];
+    let output = doctor(&host, &config);
+    assert_eq!(found(&output, "settings", "settings").0, "ok");
+    let (grade, says) = found(&output, "settings", "graph");
+    assert_eq!((grade.as_str(), says.as_str()), ("ok", "graph well is valid: 1 resources"));
+    host.graph(&GRAPH.replace("noop:", "nop:"));
+    let (grade, says) = found(&doctor(&host, &config), "settings", "graph");
+    assert!(grade == "problem" && says.contains("graph.yaml:3:"), "{says}");
+    host.write("steadfast.yaml", "graph: graph.yaml\nwacth: true\n");
+    let output = doctor(&host, &config);
+    output.exits(1);
+    let (grade, says) = found(&output, "settings", "settings");
+    assert!(grade == "problem" && says.contains("steadfast.yaml:2:1"), "{says}");
+}

@@ -91,6 +91,11 @@ fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
         host.wait_until("the adversary is named", || {
             of(&daemon, "contended", "file[a]").iter().any(|l| l.message.contains("another party"))
         });
+        host.wait_until("the status names the next try", || {
+            let status = host.ask_daemon(&["status"]).stdout;
+            status.contains("something else keeps changing it: ")
+                && status.contains(" s; next try in ")
+        });
         wait_a_while(&host, began);
         let all = changes(&host);
         assert!(RARE.contains(&(all.contended - before)), "{before} before, {all:?}");

@@ -120,7 +120,7 @@ fn the_socket_outlives_who_flushes() {
         .says("recorder:webhook");
     assert_eq!(daemon.ends(), 0);
     let log = daemon.log();
-    let late = log.iter().find(|line| line.message.contains("will be after a restart"));
+    let late = log.iter().find(|line| line.message.contains("not sent yet"));
     assert!(late.is_some_and(|line| line.message.contains("webhook")), "{log:?}");
 }
 

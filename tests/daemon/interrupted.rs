@@ -48,6 +48,51 @@ fn a_begin_without_an_end_is_unknown() {
     }
 }
 
+/// `state show` tells a run in progress from an interrupted one, in text and JSON (audit, surprises).
+#[test]
+fn state_show_tells_a_run_in_progress_from_an_interrupted_one() {
+    const WAITING: &str = r#"
+graph: g
+resources:
+  exec: [{name: waits, shell: /bin/sh, cmd: "touch $DIR/began; while ! test -e $DIR/go; do sleep 0.02; done"}]
+"#;
+    let host = Host::with(WAITING);
+    let daemon = host.run(&[]);
+    host.wait_until("the command runs", || host.exists("began"));
+    let show = ["state", "show", "exec[waits]"];
+    host.ask_daemon(&show).exits(0).prints("is in progress");
+    let json = [&show[..], &["--json"]].concat();
+    host.ask_daemon(&json).exits(0).prints(r#""in_progress":true"#);
+    daemon.kill_with_children();
+    host.ask_daemon(&show).exits(0).prints("was begun and interrupted");
+    host.ask_daemon(&json).exits(0).prints(r#""in_progress":false"#);
+}
+
+/// A command that a killed daemon left running is ended before its rerun starts (audit, surprises).
+#[test]
+fn an_orphaned_command_ends_before_its_rerun() {
+    const SLOW: &str = r#"
+graph: g
+resources:
+  exec:
+  - {name: slow, shell: /bin/sh, cmd: "echo start >> $DIR/log; while ! test -e $DIR/go; do sleep 0.02; done; echo end >> $DIR/log"}
+"#;
+    let host = Host::with(SLOW);
+    let daemon = host.run(&[]);
+    host.wait_for_lines("log", 1);
+    daemon.kill();
+    let daemon = host.run(&[]);
+    host.wait_for_lines("log", 2);
+    host.write("go", "");
+    daemon.wait_for("converged");
+    assert_eq!(
+        host.lines("log"),
+        ["start", "start", "end"],
+        "the first one has not ended by itself"
+    );
+    assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
+}
+
 /// B-9: a command whose check cannot tell is run again, skipped, or left to the operator, as it declares; how long the last one waits is
 /// shown; it waits at each start until the operator decides.
 #[test]

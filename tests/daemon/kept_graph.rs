@@ -194,6 +194,8 @@ fn a_graph_that_a_new_driver_refuses_leaves_no_host_alone() {
     holds(&daemon);
     host.graph(&protected.replace("graph: good", "graph: better"));
     daemon.signal(SIGHUP).wait_for("loaded");
+    let is_over = || !host.ask_daemon(&["status"]).stdout.contains("running the graph `good`");
+    host.wait_until("the one before is no longer named", is_over);
     host.ask_daemon(&["status"]).exits(0).prints_nothing_of("protected");
     daemon.signal(SIGTERM);
     assert_eq!(daemon.ends(), 0);

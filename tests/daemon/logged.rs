@@ -117,3 +117,43 @@ fn what_is_not_as_declared_says_which_run_found_it() {
     assert!(failed["cause"].as_str().is_some_and(|cause| !cause.is_empty()), "{failed}");
     assert_eq!(daemon.lines("loaded")[0].get("run"), None);
 }
+
+/// B16: a request is logged as its command, without debug text; the event name is not glued to the end of several lines; beside the
+/// time of the journal there is no second one.
+#[test]
+fn the_log_for_people_has_no_debug_text_and_one_time() {
+    let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
+    host.apply().exits(0);
+    for in_journal in [false, true] {
+        let log = std::fs::File::create(host.path("log")).expect("a log");
+        let found = rustix::fs::fstat(&log).expect("a file");
+        let mut command = host.command(&["run"]);
+        command.env_remove("JOURNAL_STREAM");
+        if in_journal {
+            command.env("JOURNAL_STREAM", format!("{}:{}", found.st_dev, found.st_ino));
+        }
+        let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("started");
+        host.wait_until("it holds", || host.read("log").contains("converged"));
+        host.ask_daemon(&["reload"]).exits(0);
+        host.graph("graph: g\nresources: {file: [{name: f, pth: $DIR/f}]}\n");
+        host.ask_daemon(&["reload", "--allow-empty"]).exits(1);
+        host.wait_until("it is kept", || host.exists("state/graph.json"));
+        child.kill().expect("killed");
+        child.wait().expect("a child of ours");
+        let lines = host.lines("log");
+        let asked: Vec<&String> = lines.iter().filter(|line| line.contains("received")).collect();
+        assert_eq!(asked.len(), 2, "{lines:?}");
+        assert!(asked[0].ends_with(" INFO command `reload` received uid=0"), "{asked:?}");
+        assert!(asked[1].contains("command `reload --allow-empty` received"), "{asked:?}");
+        assert_eq!(asked[0].trim_start().starts_with("INFO"), in_journal, "{asked:?}");
+        let log = std::fs::File::create(host.path("log")).expect("a log");
+        let command = &mut host.command(&["run"]);
+        let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("started");
+        host.wait_until("it holds", || host.read("log").contains("converged"));
+        child.kill().expect("killed");
+        child.wait().expect("a child of ours");
+        assert!(host.read("log").contains("running the graph `g` that was accepted"));
+        assert!(!host.read("log").contains("event="), "{}", host.read("log"));
+        host.graph("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
+    }
+}

@@ -434,7 +434,7 @@ resources:
         assert_eq!(host.mode(name) & 0o777, 0o600, "{name}");
     }
     for (name, mode) in
-        [("there", 0o640), ("plus", 0o640), ("open", 0o644), ("sent-open", 0o644), ("plain", 0o644)]
+        [("there", 0o600), ("plus", 0o640), ("open", 0o644), ("sent-open", 0o644), ("plain", 0o644)]
     {
         assert_eq!(host.mode(name) & 0o777, mode, "{name}");
     }

@@ -455,3 +455,31 @@ resources:
     let changed = ["exec[known]", "exec[skip]", "file[v]"];
     assert_eq!(applied.exits(0).named_after("changed"), changed, "{applied}");
 }
+
+/// B1: a graph that `apply` rejects is rejected by `plan` as well, with the same text and exit code, and no plan is written.
+#[test]
+fn a_plan_of_a_rejected_graph_fails_like_apply() {
+    let both = "graph: p\nresources:\n  file:\n  - {name: $DIR/a, content: x}\n";
+    let protected = "  - {name: $DIR/b, content: x, meta: {protect: true}}\n";
+    let host = Host::with(&format!("{both}{protected}"));
+    host.apply().exits(0);
+    host.graph(&both.replace("content: x", "content: y"));
+    let applied = host.apply();
+    let hint = "hint: declare them again; or first load a graph that declares file[$DIR/b] with `protect: false`";
+    applied.exits(65).says("protected, and not in the new graph: file[$DIR/b]").says(hint);
+    assert!(!applied.stderr.contains("unprotect"), "it was not protected by command: {applied}");
+    for flags in [&[][..], &["--json"], &["--detailed-exitcode"], &["--out", "$DIR/plan"]] {
+        let planned = host.ask(&[&["plan"], flags].concat());
+        planned.exits(65);
+        assert_eq!((planned.stdout.as_str(), &planned.stderr), ("", &applied.stderr));
+    }
+    assert!(!host.exists("plan"));
+    host.graph("graph: p\n");
+    let applied = host.apply();
+    applied.exits(65);
+    let planned = host.plan();
+    planned.exits(65);
+    assert_eq!(planned.stderr, applied.stderr);
+    host.graph("graph: q\n");
+    host.ask(&["plan", "--allow-empty"]).exits(0).prints("plan: q: 0 resources to change");
+}

@@ -282,7 +282,7 @@ fn c15_a_stop_has_a_deadline() {
     daemon.wait_for("converged");
     host.ask_daemon(&["stop"]).exits(0);
     assert_eq!(daemon.ends_within(LIMIT), 0);
-    assert!(daemon.log().iter().any(|line| line.message.contains("will be after a restart")));
+    assert!(daemon.log().iter().any(|line| line.message.contains("not sent yet")));
     receiver.answers(Answer::Taken);
     let mut daemon = run(&host, &webhook(&receiver));
     daemon.wait_for("converged");

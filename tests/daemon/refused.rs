@@ -182,3 +182,15 @@ fn a_closed_pipe_is_no_panic() {
     command.stderr(writer);
     host.finish(command).exits(0);
 }
+
+/// B15: the hint for a state directory that others may enter names the cure.
+#[test]
+fn an_open_state_directory_names_the_cure() {
+    let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
+    host.make_directory("open").write("open/other", "").chmod("open", 0o755);
+    let applied = host.finish(host.bare(&["apply", "--state-dir", "$DIR/open", "$DIR/graph.yaml"]));
+    applied
+        .exits(73)
+        .says("others may enter it (mode 0755)")
+        .says("hint: `chmod 700 $DIR/open`, or give another directory with --state-dir");
+}

@@ -303,3 +303,23 @@ fn a_pipe_in_place_of_the_graph_holds_nothing_up() {
     daemon.wait_for("converged");
     assert_eq!(host.read("f"), "two");
 }
+
+/// B9: `wait` fails where the graph on disk is rejected, although all of the graph before it is as declared.
+#[test]
+fn a_wait_fails_on_a_rejected_graph() {
+    let host = Host::with("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: x}]}\n");
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    host.graph("graph: g\nresources: {file: [{name: f, pth: $DIR/f}]}\n");
+    daemon.wait_for("refused");
+    for flags in [&["wait"][..], &["wait", "--timeout", "60"]] {
+        host.ask_daemon(flags)
+            .exits(65)
+            .says("the graph is rejected: $DIR/graph.yaml:2:")
+            .says("pth");
+    }
+    host.graph("graph: g\nresources: {file: [{name: f, path: $DIR/f, content: y}]}\n");
+    host.ask_daemon(&["reload"]).exits(0);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+}

@@ -243,7 +243,8 @@ fn an_empty_graph_needs_an_override() {
     daemon.signal(SIGHUP).wait_for("loaded");
     daemon.kill();
     host.apply().exits(65).says("--allow-empty");
-    host.plan().exits(0).says("`apply` needs --allow-empty");
+    host.plan().exits(65).says("--allow-empty");
+    host.ask(&["plan", "--allow-empty"]).exits(0);
     host.ask(&["apply", "--allow-empty"]).exits(0);
 }
 
@@ -372,14 +373,18 @@ fn expect(
         return false;
     }
     for slot in 0..SLOTS {
+        // Another resource takes the path over, and with it the ownership.
+        let mut is_handed_over = false;
         if let Some(record) = kept[slot].filter(|record| !stays(record, &all[slot])) {
+            is_handed_over = record.created;
             if record.delete && record.created && all[slot].is_none() {
                 there[slot] = false;
             }
             kept[slot] = None;
         }
         if let Some(Declared { second, delete, protect, .. }) = all[slot] {
-            let created = kept[slot].map_or(!there[slot], |record| record.created);
+            let created =
+                kept[slot].map_or(is_handed_over || !there[slot], |record| record.created);
             there[slot] = true;
             kept[slot] = Some(Record { second, created, delete, protect });
         }

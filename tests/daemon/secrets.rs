@@ -144,7 +144,7 @@ fn a_mistake_beside_a_secret_does_not_show_it() {
     for (fields, code) in [
         ("sensitive: true, content: canary-5f1d9, symlink: x", 2),
         ("mode: 0600, content: canary-5f1d9, state: undefined", 2),
-        ("sensitive: true, content: canary-5f1d9, state: absent", 2),
+        ("sensitive: true, content: canary-5f1d9, state: present", 2),
         ("mode: 0600, content: canary-5f1d9, source: x", 2),
     ] {
         // Each field on a line of its own.
@@ -155,4 +155,38 @@ fn a_mistake_beside_a_secret_does_not_show_it() {
         assert_ne!(output.code, 0, "{code} {output}");
         demand_silence("check", &output.to_string());
     }
+}
+
+/// M4: a graph is rejected for a slip beside a secret; neither log nor status, nor a check whose output is stored, shows its lines.
+#[test]
+fn a_rejected_graph_shows_no_source_text() {
+    let good = "graph: g\nresources:\n  file: [{name: a, path: $DIR/a, content: x}]\n";
+    let host = Host::with(good);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.graph(
+        r#"graph: g
+resources:
+  file:
+  - {name: a, path: $DIR/a, sensitive: true, content: "CANARY", mod: 0600}
+  exec:
+  - {name: e, cmd: id, usr: x, stdin: CANARY, env: {PASSWORD: CANARY}}
+  - {name: f, cmd: id, env: CANARY}
+  - {name: h, cmd: id, env: {"A=CANARY": x}}
+"#,
+    );
+    let reload = host.ask_daemon(&["reload"]);
+    reload.exits(1).says("unknown key `mod`");
+    let status = host.ask_daemon(&["status", "--json"]);
+    status.prints("unknown key `mod`");
+    let events = host.ask_daemon(&["events", "--json"]);
+    let check = host.check();
+    check.exits(65).says(":4:").says("unknown key `usr`").says("should be a map of texts");
+    let json = host.ask(&["check", "--json"]);
+    for answer in [&reload, &status, &events, &check, &json] {
+        let all = answer.stdout.clone() + &answer.stderr;
+        assert!(!all.contains("CANARY"), "{answer}");
+    }
+    let log = daemon.log();
+    assert!(!log.iter().any(|line| line.message.contains("CANARY")), "{log:?}");
 }

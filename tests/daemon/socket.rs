@@ -35,6 +35,27 @@ fn as_user(host: &Host, (uid, gid): (u32, u32), words: &[&str]) -> Output {
     host.finish(command)
 }
 
+/// A removed control socket is made again, and later a removed directory of the socket as well (audit, surprises).
+#[test]
+fn a_removed_socket_is_made_again() {
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&["--socket", "$DIR/run/socket"]);
+    daemon.wait_for("converged");
+    let status = ["status", "--socket", "$DIR/run/socket"];
+    for removed in ["run/socket", "run"] {
+        host.wait_until("it listens", || host.finish(host.bare(&status)).code == 0);
+        let path = host.path(removed);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).expect("removed");
+        } else {
+            host.remove(removed);
+        }
+        host.wait_until("it listens again", || host.finish(host.bare(&status)).code == 0);
+    }
+    let made_again = "was removed, and is made again";
+    assert!(daemon.log().iter().any(|line| line.message.contains(made_again)));
+}
+
 /// S-12: members of the socket's group may read and not change; others do not get through. Needs root.
 #[test]
 fn a_group_may_look() {
@@ -142,8 +163,12 @@ fn who_listens_must_be_ours() {
         listener
     });
     let listener = listening.join().expect("no panic");
+    // A directory of somebody else's is passed by.
+    let elsewhere = as_user(&host, (OWN, OWN), &["status"]);
+    chown(directory, Some(OWN), Some(OWN)).expect("given away");
     let answer = as_user(&host, (OWN, OWN), &["status"]);
     std::fs::remove_dir_all(directory).expect("removed");
+    elsewhere.exits(69).says("no daemon listens at /.local/state/steadfast/control.socket");
     answer.exits(77).says("user 64322 listens at /tmp/steadfast-64321/control.socket, not yours");
     drop(listener);
 }
@@ -182,4 +207,40 @@ fn a_siege_moves_nothing() {
         String::from_utf8_lossy(&command.output().expect("ran").stdout).starts_with("besieged: ")
     });
     drop(idle);
+}
+
+/// L7: a socket group does not open a state directory that the socket is the first to make. Needs root.
+#[test]
+fn a_socket_group_leaves_a_new_state_directory_closed() {
+    assert!(is_root(), "this test must run as root");
+    let host = Host::with(GRAPH);
+    let daemon = host.run(&["--socket-group", "64123"]);
+    daemon.wait_for("control");
+    daemon.wait_for("converged");
+    assert_eq!(host.mode("state"), 0o700);
+    host.ask_daemon(&["status"]).exits(0);
+}
+
+/// L4: an answer has a thousand rows at most, whatever is asked for, and says how many there are.
+#[test]
+fn a_list_is_bounded() {
+    let resources: Vec<String> = (0..1200).map(|n| format!("{{name: n{n}}}")).collect();
+    let host = Host::with(&format!("graph: g\nresources: {{noop: [{}]}}\n", resources.join(", ")));
+    let daemon = host.run(&["--socket", "$DIR/run/socket"]);
+    daemon.wait_for("converged");
+    host.wait_until("it listens", || host.exists("run/socket"));
+    let ask = |ask: serde_json::Value| {
+        let mut socket = UnixStream::connect(host.path("run/socket")).expect("connects");
+        writeln!(socket, "{}", serde_json::json!({ "protocol": 1, "ask": ask })).expect("sent");
+        let mut line = String::new();
+        BufReader::new(socket).read_line(&mut line).expect("an answer");
+        line
+    };
+    let all = ask(serde_json::json!(
+        { "verb": "list", "filter": "", "order": "name", "from": 0, "most": 999_999_999 }
+    ));
+    assert_eq!(all.matches("noop[n").count(), 1000, "{}", all.len());
+    assert!(all.contains("\"total\":1200"), "the number of all is told");
+    let names = ask(serde_json::json!({ "verb": "names", "prefix": "", "most": 999_999_999 }));
+    assert_eq!(names.matches("noop[n").count(), 1000);
 }

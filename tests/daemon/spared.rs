@@ -145,3 +145,21 @@ fn what_is_declared_through_a_mount_of_a_file_stays() {
     host.apply().exits(0);
     assert!(!host.exists("a/f") && host.exists("b/g"), "it is mounted no more, and goes");
 }
+
+/// Only a resource that creates the object keeps it: one that removes it, or only holds its attributes, does not (issue 14, point 6).
+#[test]
+fn a_claim_without_creation_does_not_keep_the_object() {
+    for (claim, held) in [
+        ("{name: new, path: $DIR/x, state: absent}", false),
+        ("{name: new, path: $DIR/x, state: undefined, mode: 0600}", false),
+        ("{name: new, path: $DIR/x, content: \"x\\n\"}", true),
+    ] {
+        let host = Host::with(&graph(&format!(
+            "  file: [{{name: old, path: $DIR/x, content: \"x\\n\", {DELETE}}}]\n"
+        )));
+        host.apply().exits(0);
+        host.graph(&graph(&format!("  file: [{claim}]\n")));
+        host.apply().exits(0);
+        assert_eq!(host.exists("x"), held, "{claim}");
+    }
+}

@@ -133,3 +133,32 @@ fn a_log_that_cannot_be_written_stops_nothing() {
     child.kill().expect("killed");
     child.wait().expect("reaped");
 }
+
+/// F2: before the first graph, `status` says starting (exit code 2) and `wait` goes on waiting, also while a new driver is started.
+#[test]
+fn a_daemon_without_a_graph_yet_is_starting() {
+    let host = Host::with("graph: slow\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    // The daemon reads its graph from a pipe, in which nothing is for now.
+    let mut command = host.bare(&["run", "--log", "json", "-"]);
+    command.arg("--state-dir").arg(host.path("state"));
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    command.stdin(reader);
+    let daemon = crate::daemon::Daemon::start(command, &host.path(""));
+    host.wait_until("it listens", || host.exists("state/control.socket"));
+    let starting = |host: &Host| {
+        host.wait_until("it answers", || crate::asked::status(host)["verdict"].is_string());
+        assert_eq!(crate::asked::status(host)["verdict"], "starting");
+        host.ask_daemon(&["status"]).exits(2).prints("starting: no graph is loaded yet");
+        host.ask_daemon(&["wait", "--timeout", "1"]).exits(1).says("not as declared after 1 s");
+    };
+    starting(&host);
+    crate::workers::fault(&host, "driver", "panic");
+    crate::workers::runs_again(&host, "driver", 2);
+    starting(&host);
+    let graph = host.full("graph: slow\nresources: {file: [{name: $DIR/f, content: x}]}\n");
+    std::io::Write::write_all(&mut writer, graph.as_bytes()).expect("written");
+    drop(writer);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: slow");
+    host.ask_daemon(&["status"]).exits(0);
+}

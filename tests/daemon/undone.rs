@@ -34,3 +34,35 @@ fn what_is_nobodys_is_paused_too() {
     }
     host.wait_until("as declared", || !host.exists("gone") && host.mode("whatever") == 0o755);
 }
+
+/// An undo over a removal and a re-creation puts the removed file back, and keeps the directory that it needs (operator B5).
+#[test]
+fn an_undo_keeps_the_directory_of_what_comes_back() {
+    for with_daemon in [false, true] {
+        let host =
+            Host::with("graph: g\nresources:\n  file: [{name: d, path: $DIR/d/, purge: true}]\n");
+        host.make_directory("d").write("d/evil", "x\n");
+        host.apply().exits(0);
+        assert!(!host.exists("d/evil"));
+        std::fs::remove_dir(host.path("d")).expect("removed");
+        host.apply().exits(0);
+        let daemon = with_daemon.then(|| host.run(&[]));
+        if let Some(daemon) = &daemon {
+            daemon.wait_for("converged");
+        }
+        host.ask_daemon(&["undo", "file[d]", "--to", "1"]).exits(0);
+        assert_eq!(host.read("d/evil"), "x\n", "with a daemon: {with_daemon}");
+    }
+}
+
+/// An undo that cannot be completed is refused before its first step (operator B5).
+#[test]
+fn an_undo_without_its_directory_changes_nothing() {
+    let host =
+        Host::with("graph: g\nresources:\n  file: [{name: d, path: $DIR/d/, purge: true}]\n");
+    host.make_directory("d").write("d/evil", "x\n").write("d/other", "y\n");
+    host.apply().exits(0);
+    std::fs::remove_dir(host.path("d")).expect("removed");
+    host.ask_daemon(&["undo", "file[d]", "--to", "1"]).exits(1).says("nothing was changed");
+    assert!(!host.exists("d"));
+}

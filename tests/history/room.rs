@@ -3,7 +3,7 @@
 use super::{Stage, is_changed, noise, open};
 use std::path::PathBuf;
 use steadfast::history::{Limits, Reader};
-use steadfast_resources::Outcome;
+use steadfast_resources::{Outcome, Unkept};
 
 /// Text of a file of which so much is kept that thirty of them fill a mebibyte.
 fn small(seed: u64) -> String {
@@ -63,6 +63,22 @@ fn what_is_more_than_all_is_not_taken_away() {
     assert!(is_changed(&place.apply("tree", &given)));
     place.undo("tree", None).expect("undone");
     assert!(files.iter().all(|path| path.exists()));
+}
+
+/// L10: a purge goes on when the history is full; the entries of the rest say that the content is gone.
+#[test]
+fn a_purge_is_not_stopped_by_a_full_history() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    std::fs::create_dir(place.path("tree")).unwrap();
+    for (number, seed) in (80..88).enumerate() {
+        std::fs::write(place.path(&format!("tree/{number}")), noise(seed, 240_000)).unwrap();
+    }
+    let purged = place.apply("tree/", &[("purge", "true")]);
+    assert!(is_changed(&purged), "{purged:?}");
+    assert_eq!(std::fs::read_dir(place.path("tree")).unwrap().count(), 0);
+    let entries = place.entries("tree/");
+    let large = entries.iter().filter(|one| one.unkept() == Some(Unkept::Large)).count();
+    assert!((2..8).contains(&large) && entries.len() == 8, "{large} of {}", entries.len());
 }
 
 /// B-6: of a history that a newer program has made nothing is changed, and it is said what to do about just that.

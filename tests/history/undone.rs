@@ -90,3 +90,21 @@ fn a_later_change_is_what_is_undone() {
     place.undo("d", None).expect("undone");
     assert_eq!(how_many(&place), before, "as it was before the last change");
 }
+
+/// B18: `sensitive: false` keeps the content of a file whose mode denies others.
+#[test]
+fn a_declared_word_wins_over_a_mode() {
+    let place = Stage::new(Limits::default());
+    for (name, sensitive, is_kept) in [("open", "false", true), ("closed", "true", false)] {
+        let given = [("content", "declared"), ("mode", "0750"), ("sensitive", sensitive)];
+        assert!(is_changed(&place.apply(name, &given)));
+        std::fs::write(place.path(name), "by hand").unwrap();
+        assert!(is_changed(&place.apply(name, &given)));
+        let undone = place.undo(name, None);
+        assert_eq!(undone.is_ok(), is_kept, "{name}: {undone:?}");
+        let why = "it is sensitive, or its mode denies others to read it";
+        assert!(is_kept || undone.is_err_and(|words| words.contains(why)));
+        let expected = if is_kept { "by hand" } else { "declared" };
+        assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), expected);
+    }
+}

@@ -28,10 +28,14 @@ fn what_package_scripts_would_inherit_is_left_off() {
         "RestrictSUIDSGID",
         "RestrictNamespaces",
         "MemoryDenyWriteExecute",
-        "LockPersonality",
+        "ProtectKernelLogs",
     ] {
         assert_eq!(host.property(option), "no", "{option}");
     }
+    for option in ["RestrictRealtime", "LockPersonality"] {
+        assert_eq!(host.property(option), "yes", "{option}: package scripts do without it");
+    }
+    assert_eq!(host.property("SystemCallArchitectures"), "", "i386 packages run i386 programs");
     assert_eq!(host.property("SystemCallFilter"), "~", "no call is refused");
 }
 

@@ -419,7 +419,7 @@ fn is_secret(text: &str) -> bool {
 const DATABASES: [&str; 3] = ["state.db", "events.db", "history/history.db"];
 
 /// What belongs there; of the program's own things only those that a daemon leaves that was stopped.
-const KNOWN: [&str; 29] = [
+const KNOWN: [&str; 31] = [
     "began",
     "conf",
     "edited",
@@ -436,8 +436,10 @@ const KNOWN: [&str; 29] = [
     "sleep",
     "state",
     "state.db",
+    "commands",
     "events.db",
     "history",
+    "cut-off",
     "history.db",
     "history.db-wal",
     "history.db-shm",
@@ -461,7 +463,8 @@ fn strays(directory: &Path, found: &mut Vec<PathBuf>) {
         if !KNOWN.contains(&name.as_str()) && !is_copy {
             found.push(entry.path());
         }
-        if entry.file_type().expect("known").is_dir() {
+        // The records of commands have the numbers of their groups as names.
+        if entry.file_type().expect("known").is_dir() && name != "commands" {
             strays(&entry.path(), found);
         }
     }

@@ -107,7 +107,7 @@ fn note(stage: &mut Stage, news: &News<'_>) {
         News::Unwatched { .. } => stage.saw("a vertex without events"),
         News::Converged { .. } => stage.saw("all as declared"),
         News::Pausing(waits) if !waits.is_empty() => stage.saw("a pause while something ran"),
-        News::Paused => stage.heard.paused = true,
+        News::Paused { .. } => stage.heard.paused = true,
         News::Resumed => stage.heard.paused = false,
         News::Stopping(waits) if !waits.is_empty() => stage.saw("a stop while something ran"),
         _ => {}

@@ -231,7 +231,7 @@ fn what_is_opened_anew_is_no_new_one() {
     store.commit(&[begin("file[/etc/a]", 1, &[])]).expect("kept");
     std::fs::remove_file(directory.path().join("state.db")).expect("removed");
     let refused = store.reopen().expect_err("refused").to_string();
-    assert!(refused.contains("it is missing"), "{refused}");
+    assert!(refused.contains("its file `state.db` was removed"), "{refused}");
     assert!(store.commit(&[begin("file[/etc/b]", 2, &[])]).is_err());
 }
 

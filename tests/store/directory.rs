@@ -48,7 +48,7 @@ fn a_directory_of_others_is_refused_and_left_alone() {
     std::fs::write(directory.path().join("something"), "else").expect("written");
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).expect("widened");
     let refused = SqliteStore::open(directory.path()).expect_err("refused");
-    assert!(matches!(refused, StoreError::Directory { .. }), "{refused}");
+    assert!(matches!(refused, StoreError::OpenToOthers { mode: 0o1777, .. }), "{refused}");
     assert_eq!(mode(directory.path()), 0o1777);
 
     let file = directory.path().join("something");

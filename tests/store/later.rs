@@ -147,7 +147,7 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
         let open = rusqlite::Connection::open(path.join("state.db")).expect("opened");
         open.execute_batch(sql).expect("changed");
     };
-    let cases: [(&str, Change); 3] = [
+    let cases: [(&str, Change); 2] = [
         ("a run in flight", |path| {
             let mut store = SqliteStore::open(path).expect("opened");
             store.commit(&[begin("file[b]", 2, &["file[a]"])]).expect("kept");
@@ -156,11 +156,6 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
             let hold = Arc::new(Hold::take(path).expect("held"));
             let machine = Some("0".repeat(32));
             drop(SqliteStore::open_on(hold, Readers::default(), machine).expect("opened"));
-        }),
-        ("open to others", |path| {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = std::fs::Permissions::from_mode(0o644);
-            std::fs::set_permissions(path.join("state.db"), mode).expect("widened");
         }),
     ];
     for (what, change) in cases {
@@ -181,4 +176,16 @@ fn what_is_not_as_it_must_be_is_opened_at_once() {
         let refused = SqliteStore::open_later(hold, Readers::default()).expect_err("refused");
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
     }
+}
+
+/// F6: what others could open is theirs no more as soon as the lock is taken.
+#[test]
+fn a_wide_database_is_narrowed_with_its_lock() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_above, path) = kept();
+    let database = path.join("state.db");
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o644)).expect("widened");
+    let _held = Hold::take_unsaid(&path).expect("held");
+    let mode = std::fs::metadata(&database).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

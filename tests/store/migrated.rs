@@ -7,13 +7,14 @@ use steadfast::store::{
 };
 
 /// What an older program has left: the tables as they stood in its source, and rows with its sums.
-const SCHEMAS: [&str; 6] = [
+const SCHEMAS: [&str; 7] = [
     include_str!("schemas/1.sql"),
     include_str!("schemas/2.sql"),
     include_str!("schemas/3.sql"),
     include_str!("schemas/4.sql"),
     include_str!("schemas/5.sql"),
     include_str!("schemas/6.sql"),
+    include_str!("schemas/7.sql"),
 ];
 
 fn pause(reason: &str) -> PauseRecord {

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
 
 fn edit(path: &Path) {
     fs::write(path, "edited").expect("written");
@@ -126,7 +128,7 @@ fn the_limit_of_watches_is_told_and_tried_again() {
     // Room is made: the next sweep uses it.
     for vertex in 0..100 {
         if !absent.contains(&vertex) {
-            ears.hub.disarm(steadfast_engine::VertexId(vertex));
+            ears.hub.disarm(VertexId(vertex));
         }
     }
     ears.hub.try_failed();
@@ -174,4 +176,32 @@ fn silent_file_systems_are_absent() {
     while ears.heard(3).news() == 0 {
         assert!(Instant::now() < limit);
     }
+}
+
+/// L5: whoever fills a tree with directories takes no more than its share of the watches; it is told, and heals.
+#[test]
+fn a_tree_has_a_share_of_the_watches() {
+    let ears = Ears::new();
+    ears.hub.bound_trees(10);
+    for number in 0..8 {
+        fs::create_dir_all(ears.path(&format!("tree/{number}"))).expect("made");
+    }
+    let tree = Source::Tree(ears.path("tree"));
+    ears.hub.arm(VertexId(1), vec![tree]);
+    ears.until(1, |heard| heard.established == 1);
+    for number in 0..300 {
+        fs::create_dir_all(ears.path(&format!("tree/1/{number}"))).expect("made");
+    }
+    let heard = ears.until(1, |heard| !heard.absent.is_empty());
+    assert!(heard.absent[0].contains("more than 10 directories"), "{heard:?}");
+    ears.settle();
+    // The directory of the test is watched besides the tree.
+    assert!(ears.kernel_watches() <= 11, "{}", ears.kernel_watches());
+    let other = ears.file("other/file", "x");
+    ears.watch(2, &other);
+    ears.hears(2, "edited beside it", || edit(&other));
+    fs::remove_dir_all(ears.path("tree/1")).expect("removed");
+    ears.settle();
+    ears.hub.walk_all();
+    ears.until(1, |heard| heard.established == 2);
 }

@@ -7,7 +7,7 @@ pub use super::past::{Diff, History, Show, Undo};
 use super::settings::group;
 pub use super::times::Since;
 use super::times::since;
-use crate::config::{self, Defaults, Recorder};
+use crate::config::{self, Defaults, Recorder, Text};
 use crate::events::Retention;
 use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -323,9 +323,12 @@ pub struct LogLevel {
 /// `steadfast doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Graphs whose permissions are looked at [default: /etc/steadfast/graph.yaml, if it is there]
+    /// Graphs that are checked [default: as the settings say, or /etc/steadfast/graph.yaml, if it is there]
     #[arg(value_name = "GRAPH")]
     pub graphs: Vec<PathBuf>,
+    /// The settings that are checked [default: /etc/steadfast/steadfast.yaml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Which daemon.
     #[command(flatten)]
     pub socket: Socket,
@@ -373,7 +376,7 @@ pub enum Log {
 }
 
 /// `steadfast run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Run {
     /// Which graph.
     #[command(flatten)]
@@ -408,6 +411,15 @@ pub struct Run {
     /// Who is told all that is recorded, from the settings.
     #[arg(skip)]
     pub recorders: Vec<Recorder>,
+    /// The command line without the settings; none where no settings are read.
+    #[arg(skip)]
+    pub given: Option<Box<Self>>,
+    /// The settings file as it was read.
+    #[arg(skip)]
+    pub settings_text: Option<Box<Text>>,
+    /// The reason why other settings apply than those of the file, where that is so.
+    #[arg(skip)]
+    pub settings_instead: Option<String>,
     /// Seconds that running resources may still take after a stop [default: 30]
     #[arg(long, value_name = "S")]
     pub grace: Option<u64>,

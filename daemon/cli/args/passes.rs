@@ -1,6 +1,7 @@
 //! The commands that take one pass over a graph: `apply`, `plan`, `drift`.
 
 use super::{Graph, Log, State};
+use crate::config::Recorder;
 use crate::plan::Plan as Planned;
 use clap::Args;
 use std::path::PathBuf;
@@ -29,10 +30,14 @@ pub struct Apply {
     /// How the lines on the way look
     #[arg(long, value_enum, default_value = "human")]
     pub log: Log,
+    /// The recorders of the settings.
+    #[arg(skip)]
+    pub recorders: Vec<Recorder>,
 }
 
 /// `steadfast plan`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Plan {
     /// Which graph.
     #[command(flatten)]
@@ -40,6 +45,9 @@ pub struct Plan {
     /// Where state is kept.
     #[command(flatten)]
     pub state: State,
+    /// Accept a graph without resources too, as `apply --allow-empty` does
+    #[arg(long)]
+    pub allow_empty: bool,
     /// End with 2 if something would be changed
     #[arg(long)]
     pub detailed_exitcode: bool,

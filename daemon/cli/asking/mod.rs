@@ -16,8 +16,9 @@ pub(super) use status::{headline, line, newer, paused, status};
 
 use super::args::Socket;
 use super::exit::Exit;
-use super::{on_runtime, settings, text};
+use super::{on_runtime, settings, state, text};
 use crate::control::{Address, Ask, Client, Unanswered};
+use crate::driver::PUT_BACK_BEFORE;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -28,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) fn address(socket: &Socket) -> Address {
     match (&socket.socket, &socket.state_dir) {
         (Some(path), _) => Address::at(path.clone()),
-        (None, Some(directory)) => Address::usual(Some(directory)),
+        (None, Some(directory)) => Address::usual(Some(directory), directory),
         (None, None) => match settings::of_daemon() {
             (Some(path), _) => Address::at(path),
-            (None, directory) => Address::usual(directory.as_deref()),
+            (None, directory) => Address::usual(directory.as_deref(), &state::directory(None)),
         },
     }
 }
@@ -99,6 +100,9 @@ fn refuse(why: &Unanswered) -> Exit {
         Unanswered::Denied(_) => (Exit::Permission, "run this as root, or as the daemon's user"),
         Unanswered::Unavailable(_) => {
             (Exit::Failed, "`steadfast report` shows the daemon's workers")
+        }
+        Unanswered::Refused(why) if why.contains(PUT_BACK_BEFORE) => {
+            (Exit::Failed, "the paths above were changed, and nothing else")
         }
         Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
         Unanswered::Unknown(_) => (Exit::Usage, "`steadfast graph GRAPH` lists them: kind[name]"),

@@ -2,15 +2,16 @@
 
 use super::super::args::{self, Socket};
 use super::super::exit::Exit;
+use super::super::log::list;
 use super::super::text::{count, error, graph_change, out, plain, say};
 use super::{
     PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, newer, refuse,
     shaped, span,
 };
 use crate::control::{Ask, Client, Unanswered};
-use crate::driver::Taken;
 use crate::driver::status::{Inspections, Status, Undone, Verdict};
 use crate::store::{Mend, Order};
+use crate::workers::Reloaded;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::time::Duration;
@@ -50,17 +51,23 @@ pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
 pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
     asking(async {
         let resources = args.resources.clone();
-        if resources.is_empty() {
-            let status: Status = ask_for(&args.socket, &Ask::Status { most: 20 }).await?;
-            if status.pause.is_none() {
-                let single = status.paused.iter().map(|one| plain(&one.resource));
-                let single: Vec<_> = single.collect();
-                out("nothing to do: the daemon is not paused");
-                if !single.is_empty() {
-                    out(format!("paused by themselves: {}; name them", single.join(", ")));
-                }
+        let status: Status = ask_for(&args.socket, &Ask::Status { most: 20 }).await?;
+        if resources.is_empty() && status.pause.is_none() {
+            let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
+            out("nothing to do: the daemon is not paused");
+            if !single.is_empty() {
+                out(format!("paused by themselves: {}; name them", single.join(", ")));
+            }
+            return Ok(Exit::Well);
+        }
+        if !resources.is_empty() && status.pause.is_some() {
+            out("0 resources will be changed: the daemon itself is paused");
+            if args.plan {
                 return Ok(Exit::Well);
             }
+            ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+            out("no longer paused by themselves; `steadfast resume` lets the daemon go on");
+            return Ok(Exit::Well);
         }
         let look = Ask::Diff { resources: resources.clone() };
         let found = answer(&args.socket, &look, RELOAD).await;
@@ -88,6 +95,12 @@ fn plan(found: &Inspections) {
     }
     if found.left > 0 {
         out(format!("  {} more were not looked at", found.left));
+    }
+    let rest =
+        [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
+    for (what, names) in rest.into_iter().filter(|(_, names)| !names.is_empty()) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        out(format!("{what}: {}", list(&names)));
     }
 }
 
@@ -154,14 +167,16 @@ pub(in crate::cli) fn stop(args: &args::Stop) -> Exit {
 /// `steadfast log-level`.
 pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
     let filter = args.filter.clone();
-    order(&args.socket, &Ask::LogLevel { filter }, "the log is filtered so from now on")
+    let done = format!("log level: {}, until the next start", plain(&filter));
+    order(&args.socket, &Ask::LogLevel { filter }, done)
 }
 
 /// `steadfast reload`.
 pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
     asking(async {
         let ask = Ask::Reload { allow_empty: args.allow_empty };
-        let taken: Taken = ask_for_within(&args.socket, &ask, RELOAD).await?;
+        let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
+        let taken = &answer.taken;
         let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
         if taken.waits.is_empty() {
             out(format!("loaded: graph {graph}: {change}"));
@@ -169,6 +184,7 @@ pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
             let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
             out(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
         }
+        answer.settings.lines().into_iter().for_each(out);
         Ok(Exit::Well)
     })
 }
@@ -183,6 +199,11 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
                 Ok(found) => {
                     let status: Status =
                         shaped(found.unwrap_or_default()).map_err(|why| refuse(&why))?;
+                    if let Some(why) = rejection(&status) {
+                        let hint = "correct the graph, then `steadfast reload`";
+                        error(format!("the graph is rejected: {why}"), Some(hint));
+                        return Ok(Exit::Graph);
+                    }
                     if status.verdict == Verdict::Converged {
                         out(format!("as declared: {}", plain(&status.graph)));
                         newer(&status).into_iter().for_each(say);
@@ -209,6 +230,13 @@ pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
         error(format!("not as declared after {}", span(seconds)), Some(hint));
         Ok(Exit::Failed)
     })
+}
+
+/// The reason for which the graph on disk is rejected, if it is.
+fn rejection(status: &Status) -> Option<String> {
+    let refused = status.refused.as_ref().map(|refused| refused.why.as_str());
+    let why = refused.or(status.instead.as_deref())?;
+    Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
 }
 
 /// Whether there may be an answer in a moment.

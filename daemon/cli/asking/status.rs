@@ -61,6 +61,7 @@ fn exit(status: &Status) -> Exit {
         | Verdict::Held
         | Verdict::Stopping
         | Verdict::Paused
+        | Verdict::Starting
         | Verdict::Converging => Exit::Changes,
     }
 }
@@ -175,10 +176,12 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
             format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
         }
         Verdict::Held => {
-            format!("{graph}: held: {} of {all} not as declared, on purpose", counts.held)
+            format!("{graph}: paused or held: {} of {all}", counts.held)
         }
         Verdict::Stopping => format!("{graph}: stopping: {} still run", counts.running),
-        Verdict::Paused => format!("{graph}: paused: {left} of {all} to be looked at"),
+        Verdict::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
+        Verdict::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
+        Verdict::Starting => "starting: no graph is loaded yet".to_owned(),
         Verdict::Converging => {
             format!("{graph}: on the way: {} of {all} as declared", counts.settled)
         }
@@ -187,9 +190,14 @@ pub(in crate::cli) fn headline(status: &Status) -> String {
 
 /// Why it rests, and how long.
 pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
+    format!("  paused: {}", pause_words(pause))
+}
+
+/// The reason and the end of a pause.
+fn pause_words(pause: &PauseStatus) -> String {
     let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
     let rest = if pause.at_rest { "" } else { "; something still runs" };
-    format!("  paused: {}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
+    format!("{}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
 }
 
 /// One resource in one line; what it said, below.
@@ -203,13 +211,15 @@ pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
         line.push_str(&format!(": {}", names.join(", ")));
     }
     if let Some(wait) = resource.next_try_in {
-        line.push_str(&format!(" in {}", span(wait)));
+        let lead = if resource.says.ends_with("tried again") { "" } else { "; next try" };
+        line.push_str(&format!("{lead} in {}", span(wait)));
     }
     if let Some(time) = resource.running_for.or(resource.undecided_for) {
         line.push_str(&format!(", for {}", span(time)));
     }
     if let Some(pause) = &resource.pause {
-        line.push_str(&format!("; {}", paused(pause).trim_start()));
+        let lead = if resource.says.starts_with("paused") { ": " } else { "; paused: " };
+        line.push_str(&format!("{lead}{}", pause_words(pause)));
     }
     if let Some(trouble) = &resource.trouble {
         let mut lines = trouble.lines().map(plain);

@@ -46,7 +46,8 @@ const RESTART: &str = "restart it: `systemctl restart steadfast`";
 fn unreachable(why: &Unanswered) -> Finding {
     match why {
         Unanswered::NoDaemon(_) => {
-            Finding::warning("daemon", why.to_string(), "start one: `steadfast run GRAPH`")
+            let advice = "start one: `systemctl start steadfast`, or `steadfast run GRAPH`";
+            Finding::warning("daemon", why.to_string(), advice)
         }
         Unanswered::Denied(_) => {
             let advice = "run this as root, or as the daemon's user";

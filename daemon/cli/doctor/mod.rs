@@ -2,6 +2,7 @@
 
 mod clock;
 mod daemon;
+mod declared;
 mod files;
 mod limits;
 mod packages;
@@ -11,6 +12,7 @@ mod service;
 use super::args;
 use super::asking::address;
 use super::exit::Exit;
+use super::settings;
 use super::text::{out, out_json, plain};
 use serde::Serialize;
 use std::time::Duration;
@@ -85,17 +87,25 @@ async fn diagnose(args: &args::Doctor) -> Diagnosis {
     let address = address(&args.socket);
     let (mut daemon, pid) = daemon::look(&args.socket).await;
     let socket = address.path().to_owned();
-    let (state, graphs) = (directory.clone(), args.graphs.clone());
+    let config = args.config.clone();
+    let read = tokio::task::spawn_blocking(move || settings::of_host(config.as_deref()));
+    let read = tokio::time::timeout(PATIENCE, read).await;
+    let (file, read) = read.ok().and_then(Result::ok).unwrap_or_default();
+    let graphs = declared::graphs(&args.graphs, read.as_ref());
+    let (state, named, own) = (directory.clone(), graphs.clone(), file.clone());
     let limits = on_thread(move || limits::look(pid));
-    let permissions = on_thread(move || permissions::look(&state, &socket, &graphs));
+    let permissions = on_thread(move || permissions::look(&state, &socket, (&own, &named)));
     let files = on_thread(move || files::look(&directory));
     let packages = on_thread(packages::look);
-    let (limits, permissions, files, packages, service, clock) =
-        tokio::join!(limits, permissions, files, packages, service::look(), clock::look());
+    let declared = on_thread(move || declared::look(&file, read, &graphs));
+    let (limits, permissions, files, packages, declared) =
+        tokio::join!(limits, permissions, files, packages, declared);
+    let (service, clock) = tokio::join!(service::look(), clock::look());
     let mut findings = Vec::new();
     for (area, found) in [
         ("limits", limits),
         ("permissions", permissions),
+        ("settings", declared),
         ("file systems", files),
         ("systemd", service),
         ("clock", clock),

@@ -9,17 +9,19 @@ use std::{fs, io};
 use steadfast_resources::host::trust;
 
 /// Whoever can write the settings can name another graph.
-const SETTINGS: &str = super::super::settings::SETTINGS;
-/// Where the unit that we ship has its graph.
-const GRAPH: &str = "/etc/steadfast/graph.yaml";
-
-pub(super) fn look(state: &Path, socket: &Path, graphs: &[PathBuf]) -> Vec<Finding> {
+pub(super) fn look(
+    state: &Path,
+    socket: &Path,
+    (settings, graphs): (&Path, &[PathBuf]),
+) -> Vec<Finding> {
     let mut findings = vec![user(), state_directory(state), control_socket(socket)];
-    if graphs.is_empty() {
-        let usual = [GRAPH, SETTINGS].map(Path::new).into_iter().filter(|path| path.exists());
-        findings.extend(usual.map(graph));
+    if settings.exists() {
+        let clear = super::super::settings::clear_headers(settings);
+        let warning = |says| Finding::warning("recorder", says, "use https:// in its `url`");
+        findings.extend(clear.into_iter().map(warning));
     }
     findings.extend(graphs.iter().map(|path| graph(path)));
+    findings.extend(settings.exists().then(|| graph(settings)));
     findings
 }
 

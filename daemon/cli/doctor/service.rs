@@ -3,7 +3,7 @@
 use super::{Finding, PATIENCE};
 use std::path::Path;
 use steadfast_resources::Host;
-use steadfast_resources::host::systemd::Bus;
+use steadfast_resources::host::systemd::{Activity, Bus};
 
 const UNIT: &str = "steadfast.service";
 /// The unit and `svc` are written for this one and later.
@@ -61,6 +61,26 @@ async fn ask() -> Vec<Finding> {
     findings
 }
 
+/// A finding for a unit that does not run, with the word of systemd for its end.
+fn state(activity: Activity, result: Option<(String, bool)>) -> Option<Finding> {
+    const NAME: &str = "unit state";
+    let word = result.map(|(word, _)| word).filter(|word| !word.is_empty());
+    let word = word.map(|word| format!(" ({word})")).unwrap_or_default();
+    match activity {
+        Activity::Failed => {
+            let advice =
+                "`journalctl -u steadfast -n 50` says why; then `systemctl start steadfast`";
+            Some(Finding::problem(NAME, format!("{UNIT} has failed{word}"), advice))
+        }
+        Activity::Inactive => {
+            let says = format!("{UNIT} does not run{word}");
+            Some(Finding::warning(NAME, says, "systemctl start steadfast"))
+        }
+        Activity::Active | Activity::Reloading => Some(Finding::ok(NAME, format!("{UNIT} runs"))),
+        Activity::Activating | Activity::Deactivating | Activity::Other => None,
+    }
+}
+
 /// What only a unit that is in memory has.
 async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
     let Ok(Some(unit)) = systemd.unit(Bus::System, UNIT).await else { return Vec::new() };
@@ -69,6 +89,7 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
         let says = format!("the files of {UNIT} are newer than what systemd has read");
         findings.push(Finding::warning("unit files", says, "systemctl daemon-reload"));
     }
+    findings.extend(state(unit.activity, systemd.result(Bus::System, UNIT).await.ok()));
     findings.push(match systemd.watchdog(Bus::System, &unit.path).await {
         Ok(Some(every)) => Finding::ok("watchdog", format!("{} s", every.as_secs_f64())),
         Ok(None) => Finding::warning(
@@ -79,4 +100,23 @@ async fn running(systemd: &steadfast_resources::host::Systemd) -> Vec<Finding> {
         Err(trouble) => Finding::warning("watchdog", trouble.to_string(), "`systemctl status`"),
     });
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::state;
+    use steadfast_resources::host::systemd::Activity;
+
+    /// B3: a failed unit is a problem with its reason and the commands that help; one that runs is well.
+    #[test]
+    fn a_failed_unit_is_a_problem() {
+        let failed = state(Activity::Failed, Some(("exit-code".to_owned(), true)));
+        let failed = failed.expect("a finding");
+        assert_eq!(failed.found, "steadfast.service has failed (exit-code)");
+        let advice = failed.advice.unwrap_or_default();
+        assert!(advice.contains("journalctl -u steadfast") && advice.contains("systemctl start"));
+        let stopped = state(Activity::Inactive, None).expect("a finding");
+        assert_eq!(stopped.advice.as_deref(), Some("systemctl start steadfast"));
+        assert_eq!(state(Activity::Active, None).and_then(|well| well.advice), None);
+    }
 }

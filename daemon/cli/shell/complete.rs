@@ -167,7 +167,7 @@ fn for_bash(name: &str) -> String {
 mod tests {
     use super::{address, for_bash};
     use crate::control::Address;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn bash_gets_names_that_it_reads_as_they_are() {
@@ -180,7 +180,7 @@ mod tests {
         let at = |words: &[&str]| address(words.iter().map(Into::into));
         assert_eq!(at(&["show", "--socket", "/s"]), Address::at(PathBuf::from("/s")));
         assert_eq!(at(&["show", "--socket=/s"]), Address::at(PathBuf::from("/s")));
-        let beside = Address::at(PathBuf::from("/d/control.socket"));
+        let beside = Address::usual(Some(Path::new("/d")), Path::new("/d"));
         assert_eq!(at(&["show", "--state-dir", "/d", "file["]), beside);
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn of_verdict(verdict: Verdict) -> Tone {
         | Verdict::Failing
         | Verdict::Contended => Tone::Bad,
         Verdict::Held | Verdict::Stopping | Verdict::Paused => Tone::Odd,
-        Verdict::Converging => Tone::Busy,
+        Verdict::Starting | Verdict::Converging => Tone::Busy,
         Verdict::Converged => Tone::Good,
     }
 }

@@ -235,7 +235,7 @@ fn what_will_change_is_shown_before_it_goes_on() {
         differences: vec![differing.clone()],
         ..Inspection::default()
     };
-    let found = Inspections { of: (0..50).map(of).collect(), left: 0 };
+    let found = Inspections { of: (0..50).map(of).collect(), left: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
     assert!(all.contains(&"what will change when it goes on".to_owned()), "{all:#?}");
@@ -288,7 +288,7 @@ fn a_diff_is_shown() {
         differences: vec![differing],
         ..Inspection::default()
     };
-    let found = Inspections { of: vec![found], left: 0 };
+    let found = Inspections { of: vec![found], left: 0, ..Inspections::default() };
     tell(&mut view, About::Diff, to_value(found).expect("data"));
     let all = lines(&mut view);
     let at = all.iter().position(|line| line == "svc[nginx]: what differs").expect("a title");

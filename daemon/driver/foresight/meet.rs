@@ -51,7 +51,7 @@ impl Subject {
             _ if !self.replaces() => None,
             Becomes::Directory => Some(Coming::Directory),
             Becomes::Link(target) => Some(Coming::Link(target.clone())),
-            Becomes::Nothing | Becomes::Other => None,
+            Becomes::Nothing | Becomes::File | Becomes::Other => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::pulse::{LineSource, Owner};
 use super::table::{Again, Running, Table};
 use super::through_inotify::InotifyBackend;
 use super::through_notify::NotifyBackend;
+use super::tree::share_of_watches;
 use super::units::UnitSource;
 use super::worker::Worker;
 use std::collections::HashMap;
@@ -117,7 +118,14 @@ impl Hub {
         tell: impl Fn(Vec<Signal>) + Send + Sync + 'static,
     ) -> Self {
         let inotify = |sink| -> Box<dyn Backend> { Box::new(InotifyBackend::new(sink)) };
-        Self::open(handle, sources, Box::new(tell), inotify)
+        let hub = Self::open(handle, sources, Box::new(tell), inotify);
+        hub.bound_trees(share_of_watches());
+        hub
+    }
+
+    /// Watches so many directories of one tree at most. A tree that has more is told to be absent, and is looked at in turn.
+    pub fn bound_trees(&self, share: usize) {
+        self.shared.lock().tree_share = Some(share);
     }
 
     fn open(

@@ -54,3 +54,17 @@ pub enum Signal {
     /// What brings the events has ended, for the reason given: nothing more can be relied on, and another hub must take its place.
     Broken(String),
 }
+
+impl Signal {
+    /// The vertex that it is about.
+    pub fn vertex(&self) -> Option<VertexId> {
+        match self {
+            Self::Established(id)
+            | Self::Absent(id, _)
+            | Self::Changed(id)
+            | Self::Supplied(id)
+            | Self::Suspect(id) => Some(*id),
+            Self::Broken(_) => None,
+        }
+    }
+}

@@ -206,6 +206,8 @@ pub(super) struct Table {
     pub(super) running: HashMap<VertexId, Vec<Running>>,
     /// The trees of those that wait for all below a directory.
     pub(super) trees: HashMap<VertexId, Tree>,
+    /// So many directories of one tree are watched at most; none where there is no bound.
+    pub(super) tree_share: Option<usize>,
     pub(super) units: Units,
     /// What could not be watched.
     pub(super) retry: Retry,

@@ -16,7 +16,23 @@ use steadfast_engine::VertexId;
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     below: BTreeMap<RouteId, BTreeSet<RouteId>>,
+    /// It has more directories than may be watched for it.
+    is_over: bool,
 }
+
+/// The share of one tree: a part of all watches of this user, for whoever can write in a tree chooses how many it takes.
+pub(super) fn share_of_watches() -> usize {
+    let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
+    let limit = limit.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_LIMIT);
+    (limit / PARTS).max(SHARE_AT_LEAST)
+}
+
+/// The limit where the kernel does not tell it.
+const USUAL_LIMIT: usize = 65_536;
+
+const PARTS: usize = 4;
+
+const SHARE_AT_LEAST: usize = 1024;
 
 impl Table {
     /// Notes that a vertex, which waits in this directory already, waits in all below it.
@@ -53,9 +69,12 @@ impl Table {
         }
     }
 
-    /// The same for all trees.
-    pub(super) fn grow_all(&self, work: &mut Work) {
-        for (vertex, tree) in &self.trees {
+    /// The same for all trees. Those that were too large may be watched as a whole by now.
+    pub(super) fn grow_all(&mut self, work: &mut Work) {
+        for (vertex, tree) in &mut self.trees {
+            if std::mem::take(&mut tree.is_over) {
+                work.judge.insert(*vertex);
+            }
             work.grow.extend(tree.below.keys().map(|route| (*vertex, *route)));
         }
     }
@@ -63,6 +82,12 @@ impl Table {
     /// Why some directory of a tree cannot be watched.
     pub(super) fn failure_in_tree(&self, vertex: VertexId) -> Option<String> {
         let tree = self.trees.get(&vertex)?;
+        if tree.is_over {
+            let most = self.tree_share.unwrap_or_default();
+            return Some(format!(
+                "it has more than {most} directories; raise the sysctl fs.inotify.max_user_watches"
+            ));
+        }
         let failed = |route| self.routes.get(route)?.walked.failed.as_ref();
         tree.below.keys().find_map(failed).map(ToString::to_string)
     }
@@ -88,11 +113,20 @@ impl Table {
         else {
             return false;
         };
-        let now: BTreeSet<RouteId> =
-            found.iter().map(|name| self.route(&path.join(name), work)).collect();
-        for gone in known.difference(&now) {
+        let known_as = |name: &PathBuf| self.by_path.get(path.join(name).as_path()).copied();
+        let stay: BTreeSet<RouteId> =
+            found.iter().filter_map(known_as).filter(|route| known.contains(route)).collect();
+        for gone in known.difference(&stay) {
             self.prune(vertex, *gone, work);
         }
+        let watched = self.trees.get(&vertex).map_or(0, |tree| tree.below.len());
+        let room = self.tree_share.map_or(usize::MAX, |share| share.saturating_sub(watched));
+        let now: BTreeSet<RouteId> = if found.len() - stay.len() <= room {
+            found.iter().map(|name| self.route(&path.join(name), work)).collect()
+        } else {
+            self.exceed(vertex, work);
+            stay
+        };
         for new in now.difference(&known) {
             if let Some(route) = self.routes.get_mut(new) {
                 route.below.push(vertex);
@@ -107,6 +141,14 @@ impl Table {
             *below = now;
         }
         is_new
+    }
+
+    /// The tree has more directories than may be watched for it: it is looked at in turn, as what cannot be watched.
+    fn exceed(&mut self, vertex: VertexId, work: &mut Work) {
+        if let Some(tree) = self.trees.get_mut(&vertex) {
+            tree.is_over = true;
+            work.judge.insert(vertex);
+        }
     }
 
     /// The vertex leaves a directory that is gone, and all that were below it.

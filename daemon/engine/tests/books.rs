@@ -3,11 +3,14 @@
 //! Where the rules leave an order of two things open, the books keep both readings: what *may* be and what *must* be. Safety is
 //! judged by the first, liveness by the second.
 
+mod vertex;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_engine::{
-    Class, Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, Slots, Stamp, Swap, Tick,
-    VertexId, WindowId,
+    Class, Declared, Graph, Intent, Notice, Outcome, RunId, SemaphoreId, SlotClass, Slots, Stamp,
+    Swap, Tick, VertexId, WindowId,
 };
 
 /// A number of the books' own counter: later is larger.
@@ -41,8 +44,15 @@ pub(crate) enum Phase {
     /// The engine has not said yet in this turn what follows its failure.
     JustFailed {
         run: RunId,
+        since: When,
         was_failed: bool,
         maybe_good: bool,
+    },
+    /// The failure of its run does not count yet: its ancestors are asked.
+    Asking {
+        run: RunId,
+        since: When,
+        was_failed: bool,
     },
     /// The rules can be read either way.
     Unsure,
@@ -69,6 +79,9 @@ pub(crate) enum Watched {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Running {
     pub(crate) run: RunId,
+    /// What was declared when it started: its vertex may become another one while it is stuck.
+    pub(crate) definition: u64,
+    pub(crate) slot: SlotClass,
     pub(crate) start: When,
     pub(crate) at: Tick,
     /// By what was declared when it started.
@@ -112,15 +125,27 @@ pub(crate) struct Vertex {
     pub(crate) running: Option<Running>,
     /// The start of its last run that certainly, and that possibly, counts as good.
     pub(crate) good: (When, When),
+    /// The start of the last check that found it as declared, looks included.
+    pub(crate) seen: When,
+    /// When a check certainly, and possibly, found last that it differs or could not tell.
+    pub(crate) moved: (When, When),
+    /// The failures in a row that its ancestors have excused: at least, at most.
+    pub(crate) excused: (u8, u8),
     /// Retries left: at least, at most; the largest number is for ever.
     pub(crate) budget: (u32, u32),
     pub(crate) failures: u32,
+    /// It has failed, and it was not told since that it recovered or is held.
+    pub(crate) ill: bool,
     /// Whether the failures in a row are certain to be counted from the first wait.
     pub(crate) backoff_sure: bool,
     pub(crate) owed: Option<When>,
     pub(crate) owed_stamp: Stamp,
     pub(crate) owed_unsure: bool,
     pub(crate) watched: Watched,
+    /// Since when one graph after the other waits for its run, or for it to be right once before it is removed.
+    pub(crate) awaited: Option<Tick>,
+    /// In noop: it is unknown until that one is changed, and may be asked again when that one is right or gone.
+    pub(crate) unknown_until: Option<VertexId>,
     /// When the bucket is full again (GCRA), in nanoseconds.
     pub(crate) full_at: u64,
     pub(crate) bucket_unsure: bool,
@@ -175,78 +200,19 @@ pub(crate) struct Fight {
     pub(crate) told: bool,
 }
 
-impl Vertex {
-    pub(crate) fn new(declared: &Declared, now: Tick) -> Self {
-        let retries = declared.meta.retry.unwrap_or(u32::MAX);
-        Self {
-            declared: declared.clone(),
-            ancestors: Vec::new(),
-            need: Need::No,
-            cause: None,
-            look: None,
-            phase: Phase::Rest,
-            running: None,
-            good: (0, 0),
-            budget: (retries, retries),
-            failures: 0,
-            backoff_sure: true,
-            owed: None,
-            owed_stamp: Stamp::NEVER,
-            owed_unsure: false,
-            watched: Watched::No,
-            full_at: 0,
-            bucket_unsure: false,
-            polls: 0,
-            polled: false,
-            loaded: now,
-            active: now,
-            ticket: (None, None),
-            asked: true,
-            asked_surely: true,
-            done: false,
-            received: None,
-            fight: Fight::default(),
-            put_off: (None, None),
-            braked: false,
-            queued: false,
+impl Running {
+    /// How long it may take to return from its cancel before it is stuck, and before a stop leaves it behind.
+    pub(crate) fn time_to_return(&self) -> Duration {
+        match self.slot {
+            SlotClass::Thread => Duration::from_secs(1),
+            // Its family is asked to end first, and killed two seconds later.
+            SlotClass::Command => Duration::from_secs(3),
         }
     }
 
-    /// A run that is not a look is in progress.
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.as_ref().is_some_and(|run| !run.look)
-    }
-
-    pub(crate) fn must(&mut self, when: When, cause: Option<Cause>) {
-        let before = self.need;
-        self.polled = false;
-        self.need = match before {
-            Need::No => Need::Must { low: when, high: when },
-            Need::Maybe(low) => Need::Must { low: low.min(when), high: when },
-            Need::Must { low, high } => Need::Must { low, high },
-        };
-        self.cause = match before {
-            Need::No => cause,
-            Need::Maybe(_) | Need::Must { .. } if self.cause == cause => cause,
-            Need::Maybe(_) | Need::Must { .. } => None,
-        };
-    }
-
-    pub(crate) fn may(&mut self, when: When) {
-        if self.need == Need::No {
-            self.need = Need::Maybe(when);
-        }
-        self.cause = None;
-    }
-
-    /// E-10: a new budget, certainly or possibly.
-    pub(crate) fn refill(&mut self, sure: bool) {
-        let full = self.declared.meta.retry.unwrap_or(u32::MAX);
-        self.budget.1 = self.budget.1.max(full);
-        if sure {
-            self.budget.0 = self.budget.0.max(full);
-        }
-        self.backoff_sure &= self.failures == 0;
+    /// Its cancel is so long ago that it is stuck.
+    pub(crate) fn is_late(&self, now: Tick) -> bool {
+        self.cancelled.is_some_and(|at| at.after(self.time_to_return()) <= now)
     }
 }
 
@@ -302,6 +268,14 @@ pub(crate) struct Books {
     pub(crate) drained_first: BTreeSet<VertexId>,
     /// Who may start while it drains.
     pub(crate) drainable: BTreeSet<VertexId>,
+    /// Must be asked again in this turn, also where it had failed for good.
+    pub(crate) asked_again: BTreeSet<VertexId>,
+    /// Whose check in noop could not be made in this turn.
+    pub(crate) unchecked: Option<VertexId>,
+    /// Time has passed since the turn before.
+    pub(crate) passed: bool,
+    /// Who became dirty in a pause: whatever had failed for good above gets its attempt when that ends.
+    pub(crate) late_pokes: BTreeSet<VertexId>,
     /// Ends that are not durable, and whether a permit was given.
     pub(crate) undurable: BTreeMap<RunId, (VertexId, Outcome, bool)>,
     /// Added, changed, removed, kept by the swap that was taken last.
@@ -311,6 +285,10 @@ pub(crate) struct Books {
     pub(crate) turn_of: Option<VertexId>,
     /// Had failed for good, and must get an attempt in this turn.
     pub(crate) back_poked: BTreeSet<VertexId>,
+    /// The event of this turn may excuse their failures, whatever a swap in the same turn does to their ancestors.
+    pub(crate) excusable: BTreeSet<VertexId>,
+    /// Asked when a graph was loaded: the failure may have counted just before. Told at once, or when that run is durable.
+    pub(crate) judged_before_load: Vec<(Option<RunId>, VertexId)>,
     /// The end that became durable in this turn.
     pub(crate) durable_now: Option<(RunId, VertexId, Outcome, bool)>,
     /// What may be told, and whether it must: at once, or when that run is durable.
@@ -328,7 +306,6 @@ pub(crate) struct Books {
     /// A refresh that must still come, whatever crashes: since then.
     pub(crate) debts: BTreeMap<VertexId, When>,
     pub(crate) last_run: Option<RunId>,
-    pub(crate) cancel_asked: Option<Tick>,
     pub(crate) stop_due: Option<Tick>,
     pub(crate) stopped: bool,
     pub(crate) loaded: bool,
@@ -374,11 +351,17 @@ impl Books {
             drained: false,
             drained_first: BTreeSet::new(),
             drainable: BTreeSet::new(),
+            asked_again: BTreeSet::new(),
+            unchecked: None,
+            passed: false,
+            late_pokes: BTreeSet::new(),
             undurable: BTreeMap::new(),
             taken: (0, 0, 0, 0),
             ending: None,
             turn_of: None,
             back_poked: BTreeSet::new(),
+            excusable: BTreeSet::new(),
+            judged_before_load: Vec::new(),
             durable_now: None,
             expected: Vec::new(),
             history: BTreeSet::new(),
@@ -388,7 +371,6 @@ impl Books {
             may_repeat: true,
             debts: BTreeMap::new(),
             last_run: None,
-            cancel_asked: None,
             stop_due: None,
             stopped: false,
             loaded: false,
@@ -410,6 +392,11 @@ impl Books {
         self.edges.iter().filter(move |e| e.0 == id).map(|e| (e.1, e.2))
     }
 
+    /// The last run of a vertex that is over and not durably so: what is told of that vertex comes after it.
+    pub(crate) fn last_undurable(&self, id: VertexId) -> Option<RunId> {
+        self.undurable.iter().rev().find(|(_, (other, ..))| *other == id).map(|(run, _)| *run)
+    }
+
     pub(crate) fn notified(&self, id: VertexId) -> BTreeSet<VertexId> {
         self.children(id).filter(|(_, notify)| *notify).map(|(child, _)| child).collect()
     }
@@ -423,12 +410,33 @@ impl Books {
             .is_some_and(|old| new.is_none_or(|new| new.definition != old.declared.definition))
     }
 
+    /// The graph that waits removes it.
+    pub(crate) fn is_about_to_go(&self, id: VertexId) -> bool {
+        let gone = |swap: &Swap| swap.graph.vertices().all(|vertex| vertex.id != id);
+        self.pending.as_ref().is_some_and(|(swap, _)| gone(swap))
+    }
+
+    /// E-17: a newer graph gives those no more time for whom the older one has waited.
+    pub(crate) fn await_runs(&mut self) {
+        for id in self.order.clone() {
+            let runs = |vertex: &Vertex| vertex.running.as_ref().is_some_and(|run| !run.stuck);
+            let realizes = |vertex: &Vertex| vertex.declared.meta.realize && !vertex.done;
+            let (suspended, goes) = (self.is_suspended(id), self.is_about_to_go(id));
+            let now = self.now;
+            if let Some(vertex) = self.vertices.get_mut(&id) {
+                let waits = suspended && runs(vertex) || goes && realizes(vertex);
+                vertex.awaited = waits.then(|| vertex.awaited.unwrap_or(now));
+            }
+        }
+    }
+
     /// `realize`: it is about to be removed, and must perhaps be right once before.
     pub(crate) fn may_realize(&self, id: VertexId) -> bool {
-        let Some((swap, since)) = &self.pending else { return false };
-        let gone = swap.graph.vertices().all(|vertex| vertex.id != id);
-        let in_time = self.now < since.after(std::time::Duration::from_secs(30));
-        gone && in_time
+        let in_time = |vertex: &Vertex| {
+            vertex.awaited.is_some_and(|since| self.now < since.after(Duration::from_secs(30)))
+        };
+        self.is_about_to_go(id)
+            && self.vertices.get(&id).is_some_and(in_time)
             && self.asked == Asked::Running
             && self.vertices.get(&id).is_some_and(|vertex| {
                 vertex.declared.meta.realize && !vertex.declared.meta.noop && !vertex.done
@@ -437,7 +445,7 @@ impl Books {
 
     /// It is about to be removed, was certainly never right, and certainly still can be: a swap has to wait for it.
     pub(crate) fn is_surely_realized_first(&self, id: VertexId) -> bool {
-        let in_time = |since: Tick| self.now < since.after(std::time::Duration::from_secs(30));
+        let in_time = |since: Tick| self.now < since.after(Duration::from_secs(30));
         self.may_realize(id)
             && self.waits_since.is_some_and(in_time)
             && !self.paused

@@ -202,7 +202,8 @@ fn altered(tape: &mut Tape<'_>, from: &Shape) -> Shape {
         let numbers: Vec<u32> = shape.vertices.iter().map(|vertex| vertex.id.0).collect();
         let Some(number) = tape.pick(&numbers) else { return shape };
         let edge = tape.below(shape.edges.len().max(1));
-        shape = match tape.below(6) {
+        shape = match tape.below(7) {
+            6 => shape.meta(number, |meta| meta.delay = ms(700)),
             0 => shape.without(number),
             1 => shape.define(number, 2),
             2 => shape.meta(number, |meta| meta.noop = !meta.noop),

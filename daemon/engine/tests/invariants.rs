@@ -20,6 +20,8 @@ pub(crate) const E2_POKE: &str = "E-2: nothing in flight and no timer due: no ve
     start is left unstarted";
 pub(crate) const E3_BACK_POKE: &str = "E-3: who becomes dirty back-pokes: every ancestor that had failed \
     for good gets one attempt at once";
+pub(crate) const E3_ASKING: &str = "E-3: a failure counts when each settled ancestor was looked at since the failed run \
+    started and none differs; one that differs is processed first, and the budget stays untouched";
 pub(crate) const E4_EVENT: &str = "E-4: after every event a check starts later than the event";
 pub(crate) const E5_COALESCE: &str = "E-5: any number of events before a run starts are one run: its end \
     starts no second one";
@@ -32,6 +34,8 @@ pub(crate) const E9_REFRESH: &str = "E-9: what is owed is recorded before the ap
     paid by a good run up to what it saw, and outlives everything but the child";
 pub(crate) const E10_FAILURE: &str = "E-10: retries after the delay up to the budget, then failed; \
     nothing shortens a delay";
+pub(crate) const E10_RECOVERED: &str =
+    "E-10: who was told as failed and is right again is told as recovered";
 pub(crate) const E11_NOOP: &str = "E-11: noop checks once for each cause and rests";
 pub(crate) const E11_DOUBT: &str = "E-11: what a plan doubts is unknown until the other, or is asked again: never settled, \
     failed, or known to change";
@@ -80,13 +84,17 @@ pub(crate) fn check(books: &mut Books, event: &Event, actions: &[Action], face: 
         books.values_are_taken(face);
         books.doubts_are_heeded(event, actions, face);
         books.back_pokes_came(face);
+        books.findings_are_known(face);
+        books.recoveries_are_told(face);
         books.queues_are_left(face);
         if !timer_due {
             books.nothing_is_forgotten();
             books.priorities(actions);
             books.polls_tick();
             books.deadlines_are_kept();
+            books.late_runs_are_stuck();
             books.swaps_are_taken();
+            books.graces_end();
             books.rests_come();
         }
         books.drained |= !timer_due && face.mode() != Mode::Draining;
@@ -171,6 +179,10 @@ impl Books {
             Asked::Running => mode == Mode::Running,
             Asked::Pausing { .. } if self.paused => mode == Mode::Paused,
             Asked::Pausing { drain: false, .. } => mode == Mode::Pausing,
+            // A drain goes on while anything runs.
+            Asked::Pausing { drain: true, .. } if !self.drained && self.is_anything_running() => {
+                mode == Mode::Draining
+            }
             Asked::Pausing { drain: true, .. } => {
                 matches!(mode, Mode::Draining | Mode::Pausing)
             }
@@ -235,6 +247,12 @@ impl Books {
             Standing::Delayed(until) => {
                 resting && (vertex.phase == Phase::Delayed(*until) || unsure)
             }
+            Standing::Asking(above) => {
+                let ancestor = |a: &VertexId| vertex.ancestors.contains(a);
+                resting
+                    && matches!(vertex.phase, Phase::Asking { .. })
+                    && above.iter().all(ancestor)
+            }
             Standing::Failed => resting && (vertex.phase == Phase::Failed || unsure),
             Standing::Held(_) => {
                 resting
@@ -283,6 +301,11 @@ impl Books {
             {
                 wanted.push((until, format!("the retry of {id}")));
             }
+            if let Poll::Every(interval) = vertex.declared.meta.poll
+                && !self.one_shot
+            {
+                wanted.push((self.now.after(interval), format!("the next tick of {id}")));
+            }
             if let Some(until) = vertex.put_off.1 {
                 wanted.push((until, format!("what holds {id} back")));
             }
@@ -316,6 +339,7 @@ fn count_of<'a>(tally: &'a mut steadfast_engine::Counts, standing: &Standing) ->
         Standing::Contended { .. } => &mut tally.contended,
         Standing::WaitingForWatch
         | Standing::WaitingFor(_)
+        | Standing::Asking(_)
         | Standing::WaitingForLimit(_)
         | Standing::WaitingForBrake(_)
         | Standing::WaitingForSemaphore

@@ -3,6 +3,7 @@
 //! Reading order: a [`shape`] is a graph as a test writes it, a [`step`] is one thing that may happen, the [`world`] performs
 //! what the engine asks for, the [`oracle`] keeps its own books of what must hold, and [`invariants`] names each rule.
 
+mod asking;
 mod shape;
 mod step;
 
@@ -29,6 +30,7 @@ mod groups;
 mod parties;
 mod planned;
 mod races;
+mod regressions;
 mod rules;
 mod shapes;
 

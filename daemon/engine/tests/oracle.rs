@@ -7,12 +7,14 @@ use steadfast_engine::{
     VertexId,
 };
 
+mod asking;
 mod doing;
 mod fighting;
 mod happening;
 mod hearing;
 mod holding;
 mod loading;
+mod outcomes;
 mod planning;
 mod poking;
 
@@ -84,6 +86,9 @@ impl Oracle {
         books.ending = None;
         books.turn_of = books.turn_of(event);
         books.back_poked.clear();
+        books.excusable.clear();
+        books.asked_again.clear();
+        (books.unchecked, books.passed) = (None, passed);
         books.durable_now = None;
         books.started_as.clear();
         books.loaded_now = false;
@@ -112,6 +117,8 @@ impl Oracle {
         for (at, action) in actions.iter().enumerate() {
             books.clock += 1;
             if load == Some(at) {
+                books.allow_counted_failures();
+                books.note_who_asks();
                 books.load();
             }
             books.act(event, action);
@@ -215,11 +222,18 @@ impl Books {
         for id in self.order.clone() {
             let Some(vertex) = self.vertices.get(&id) else { continue };
             match vertex.phase {
-                Phase::JustFailed { run, was_failed, maybe_good } => {
-                    let later = self.ending.as_ref().is_some_and(|e| e.recorded);
-                    let tell = (later.then_some(run), was_failed);
-                    self.after_failure(id, face.standing(id), maybe_good, tell);
+                Phase::JustFailed { run, since, was_failed, maybe_good } => {
+                    let standing = face.standing(id);
+                    if matches!(standing, Some(Standing::Asking(_))) {
+                        self.asks(id, (run, since), was_failed);
+                        continue;
+                    }
+                    let lenient = maybe_good || self.is_suspended(id);
+                    self.judge_failure(id, (run, since), standing.as_ref(), lenient);
+                    let tell = (self.last_undurable(id), was_failed);
+                    self.after_failure(id, standing, maybe_good, tell);
                 }
+                Phase::Asking { .. } => self.still_asks(id, face.standing(id)),
                 Phase::Unsure => self.reconcile(id, face.standing(id).as_ref()),
                 // A look is answered by one attempt, not sooner than the back-off says.
                 Phase::Failed if matches!(vertex.need, Need::Maybe(_)) => {
@@ -287,11 +301,18 @@ impl Books {
                 self.expected.push((tell.0, Notice::Failed(id), !lenient && !tell.1));
             }
             other => {
+                let excused = self.is_excused_at_once(id);
+                if excused && !lenient {
+                    return self.excused(id, false);
+                }
                 if !lenient {
                     let detail = format!("{id} failed and stands as {other:?}");
                     self.broken(invariants::E10_FAILURE, &detail);
                 }
                 self.reconcile(id, other.as_ref());
+                if excused {
+                    self.may_be_dirty_since_now(id);
+                }
             }
         }
     }
@@ -341,9 +362,11 @@ impl Books {
             .iter()
             .filter(|_| !history)
             .filter(|notice| !self.expected.iter().any(|(run, e, _)| e == *notice && due(*run)))
+            .filter(|notice| !self.was_judged_before_load(notice, durable))
             .map(|notice| format!("told too early or wrongly: {notice:?}"))
             .collect();
         self.expected.retain(|(run, ..)| !due(*run));
+        self.judged_before_load.retain(|(run, _)| !due(*run));
         for detail in wrong.into_iter().chain(surplus) {
             self.broken(invariants::E10_FAILURE, &detail);
         }

@@ -105,7 +105,9 @@ impl Books {
             Phase::Rest | Phase::Held | Phase::Failed => true,
             Phase::Delayed(until) => until <= self.now,
             Phase::Shut => true,
-            Phase::Operator | Phase::JustFailed { .. } | Phase::Unsure => false,
+            Phase::Operator | Phase::JustFailed { .. } | Phase::Asking { .. } | Phase::Unsure => {
+                false
+            }
         };
         awake
             && vertex.put_off.1.is_none()
@@ -148,8 +150,7 @@ impl Books {
         let mut occupied = 0;
         let mut old = 0;
         let all = self.vertices.values().chain(self.leaving.values());
-        for vertex in all.filter(|v| v.declared.nature.slot == class) {
-            let Some(run) = &vertex.running else { continue };
+        for run in all.filter_map(|v| v.running.as_ref()).filter(|run| run.slot == class) {
             occupied += 1;
             if class == SlotClass::Thread && self.now.0 - run.at.0 >= WRITTEN_OFF {
                 old += 1;

@@ -1,8 +1,8 @@
 //! F-15: random graphs, schedules, outcomes, pauses, swaps, stops and crashes against the oracle.
 //!
 //! The seed is fixed, so that a run of the tests says the same each time. More: `PROPTEST_CASES=200000 PROPTEST_RNG_SEED=7
-//! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small, written to
-//! tests/schedules/, and from then on replayed by every run.
+//! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small and written below
+//! target/tmp/. Moved to tests/schedules/ it is replayed by every run.
 
 use crate::generate::{play, play_plan, smallest};
 use crate::schedule::Schedule;
@@ -53,7 +53,7 @@ fn every_rule_holds(play: fn(&[u16]) -> (Schedule, World)) {
     }
 }
 
-/// The smallest schedule that breaks the same rule, kept as a file.
+/// The smallest schedule that breaks the same rule, written to a file.
 fn report(schedule: Schedule, broken: &str) -> String {
     let rule = broken.lines().next().unwrap_or_default().to_owned();
     let same = |candidate: &Schedule| {
@@ -66,9 +66,10 @@ fn report(schedule: Schedule, broken: &str) -> String {
     let comment: String = broken.lines().flat_map(|line| ["# ", line, "\n"]).collect();
     let text = format!("{comment}{}", small.to_text());
     let name = format!("found-{:016x}.txt", fingerprint(&text));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedules").join(name);
-    let kept = std::fs::write(&path, &text).is_ok();
-    format!("{broken}\nkept in {} ({kept})\n{text}\n{}", path.display(), world.log.join("\n"))
+    // Below target/: a find is kept when somebody moves it to tests/schedules/.
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let written = std::fs::write(&path, &text).is_ok();
+    format!("{broken}\nwritten to {} ({written})\n{text}\n{}", path.display(), world.log.join("\n"))
 }
 
 fn fingerprint(text: &str) -> u64 {

@@ -293,19 +293,21 @@ fn r12_a_failed_run_pays_nothing() {
     repair(&mut world, 0);
     assert!(world.starts[1].refresh);
     check(&mut world, 1, Verdict::Unknown);
+    check(&mut world, 0, Verdict::Same);
     world.steps(&[Step::Wake]);
-    assert!(world.starts[2].refresh, "still owed after a check that failed");
+    assert!(world.starts[3].refresh, "still owed after a check that failed");
     world.steps(&[
         Step::Checked(v(1), Verdict::Differs),
         Step::Commit,
         Step::Ended(v(1), Outcome::Failed { touched: true }),
         Step::Commit,
+        Step::Checked(v(0), Verdict::Same),
         Step::Wake,
     ]);
-    assert!(world.starts[3].refresh, "still owed after an apply that failed");
+    assert!(world.starts[5].refresh, "still owed after an apply that failed");
     repair(&mut world, 1);
     world.steps(&[Step::Changed(v(1))]);
-    assert!(!world.starts[4].refresh, "paid once");
+    assert!(!world.starts[6].refresh, "paid once");
     sound(&world);
 }
 

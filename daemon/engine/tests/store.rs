@@ -1,7 +1,9 @@
 //! What the simulated host keeps over a crash: a log of written entries of which only the oldest are durable.
 
 use std::collections::{BTreeMap, VecDeque};
-use steadfast_engine::{Graph, Intent, Outcome, Recall, Record, RunId, Stamp, Tick, VertexId};
+use steadfast_engine::{
+    Check, Graph, Intent, Outcome, Recall, Record, RunId, Stamp, Tick, VertexId,
+};
 
 /// One written entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +19,8 @@ pub(crate) enum Entry {
 pub(crate) struct Kept {
     pub(crate) done: Option<u64>,
     pub(crate) owed: Option<(Stamp, VertexId)>,
-    pub(crate) interrupted: bool,
+    /// The definition of the run that was cut off.
+    pub(crate) interrupted: Option<u64>,
     pub(crate) open: Option<Intent>,
 }
 
@@ -59,7 +62,7 @@ impl Durable {
     fn end(&mut self, record: &Record) {
         let kept = self.vertices.entry(record.vertex).or_default();
         kept.open = None;
-        kept.interrupted = record.outcome == Outcome::Interrupted;
+        kept.interrupted = (record.outcome == Outcome::Interrupted).then_some(record.definition);
         if matches!(record.outcome, Outcome::Unchanged | Outcome::Changed) {
             kept.done = Some(record.definition);
         }
@@ -98,7 +101,14 @@ impl Durable {
             .filter(|(id, _)| has(graph, **id) && !running.is_some_and(|old| has(old, **id)))
             .map(|(id, kept)| {
                 let owed = kept.owed.map(|(stamp, by)| (stamp, has(graph, by).then_some(by)));
-                let interrupted = kept.interrupted || kept.open.is_some();
+                // A deed that was cut off under another definition is another deed now.
+                let cut_off = kept.open.as_ref().map(|intent| intent.definition);
+                let declared = graph.vertices().find(|declared| declared.id == *id);
+                let interrupted = cut_off.or(kept.interrupted).is_some_and(|definition| {
+                    declared.is_some_and(|it| {
+                        it.nature.check == Check::State || it.definition == definition
+                    })
+                });
                 (*id, Recall { owed, interrupted, done: kept.done })
             })
             .collect()
@@ -140,7 +150,8 @@ impl Store {
         let lost: Vec<Intent> =
             self.durable.vertices.values_mut().filter_map(|kept| kept.open.take()).collect();
         for intent in lost {
-            self.durable.vertices.entry(intent.vertex).or_default().interrupted = true;
+            self.durable.vertices.entry(intent.vertex).or_default().interrupted =
+                Some(intent.definition);
             for child in &intent.owes {
                 self.durable.owe(*child, intent.stamp, intent.vertex);
             }

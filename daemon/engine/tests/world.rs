@@ -294,7 +294,8 @@ impl World {
                 }
                 Some(_) | None => {
                     self.now = end;
-                    return true;
+                    // A turn in which nothing is due: the oracle sees what should have come by then.
+                    return self.deliver(Event::Wake);
                 }
             }
         }

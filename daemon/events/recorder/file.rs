@@ -2,11 +2,14 @@
 
 use super::{Batch, Sending, Sink};
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use steadfast_resources::host::files::printable;
+use steadfast_resources::host::trust::Reader;
 
 /// A file that events are appended to.
 #[derive(Debug)]
@@ -67,6 +70,29 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
+/// Refuses a file into which events may not go: somebody else could change it, or it is another file of ours under this name.
+fn judge(file: &File, path: &Path) -> io::Result<()> {
+    let found = file.metadata()?;
+    let refuse = |why: String| Err(io::Error::other(format!("{}: {why}", printable(path))));
+    if !found.is_file() {
+        return refuse("it is not a regular file".to_owned());
+    }
+    if found.uid() != geteuid().as_raw() {
+        return refuse(format!("it belongs to uid {}: move it away", found.uid()));
+    }
+    if found.nlink() != 1 {
+        return refuse(format!("it has {} names: move it away", found.nlink()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return refuse(format!("others may write it (mode {:04o})", found.mode() & 0o7777));
+    }
+    let reader = Reader::here();
+    match reader.doubts_as_named(file, path).filter(|_| reader.is_strict()) {
+        Some(why) => refuse(format!("somebody else could change it: {why}")),
+        None => Ok(()),
+    }
+}
+
 fn fresh(path: &Path) -> io::Result<File> {
     // No link is followed, and nothing that would hold us up is opened.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -77,9 +103,7 @@ fn fresh(path: &Path) -> io::Result<File> {
         .mode(0o640)
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    judge(&file, path)?;
     // Who was killed while he wrote left half a line.
     if file.metadata()?.len() > 0 {
         file.seek(SeekFrom::End(-1))?;
@@ -90,4 +114,48 @@ fn fresh(path: &Path) -> io::Result<File> {
         }
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::append;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    use std::path::Path;
+
+    fn refused(path: &Path) -> String {
+        append(path, &mut None, b"an event\n").expect_err("refused").to_string()
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
+    }
+
+    /// L6: nobody gets the events but by a file of ours, in directories that nobody else can write.
+    #[test]
+    fn files_that_others_could_change_get_no_events() {
+        assert!(rustix::process::geteuid().is_root(), "this test must run as root");
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("events");
+        append(&path, &mut None, b"an event\n").expect("a new file");
+        append(&path, &mut None, b"an event\n").expect("a file of ours");
+        let other = place.path().join("other");
+        fs::hard_link(&path, &other).expect("linked");
+        assert!(refused(&other).contains("it has 2 names"));
+        fs::remove_file(&other).expect("removed");
+        symlink(&path, &other).expect("linked");
+        refused(&other);
+        chmod(&path, 0o666);
+        assert!(refused(&path).contains("others may write it (mode 0666)"));
+        chmod(&path, 0o640);
+        chown(&path, Some(65534), None).expect("given away");
+        assert!(refused(&path).contains("it belongs to uid 65534"));
+        assert_eq!(fs::read_to_string(&path).expect("read"), "an event\nan event\n");
+        let theirs = place.path().join("theirs");
+        fs::create_dir(&theirs).expect("made");
+        chown(&theirs, Some(65534), None).expect("given away");
+        let path = theirs.join("events");
+        assert!(refused(&path).contains("belongs to uid 65534"));
+        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), "", "nothing is written");
+    }
 }

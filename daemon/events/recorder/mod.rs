@@ -84,13 +84,20 @@ impl Recorder {
         say: impl Fn(String) + Send,
     ) -> Result<(), String> {
         let mut standing = self.stream.standing();
+        let mut deadline = None;
         let (place, born) = {
             let mut place = std::pin::pin!(self.place(&mut standing));
             loop {
                 tokio::select! {
-                    place = &mut place => break place?,
+                    place = &mut place => match place? {
+                        Some(place) => break place,
+                        None => return Ok(()),
+                    },
                     () = tokio::time::sleep(self.turn) => say("waits for the event log".to_owned()),
-                    () = stopping.cancelled() => return Ok(()),
+                    () = until(deadline), if deadline.is_some() => return Ok(()),
+                    () = stopping.cancelled(), if deadline.is_none() => {
+                        deadline = Some(Instant::now() + TAIL);
+                    }
                 }
             }
         };
@@ -98,7 +105,7 @@ impl Recorder {
         let batcher = Batcher::new(self.sink.under_way(), place.number, &place.begun);
         let (flying, refusals) = (FuturesUnordered::new(), Refusals::default());
         let mut work = Work { batcher, flying, refusals, began, trouble: None };
-        let (mut deadline, mut last) = (None, place.number);
+        let mut last = place.number;
         loop {
             let seen = standing.borrow_and_update().clone();
             work.batcher.heard(began.elapsed(), seen.last);
@@ -125,9 +132,13 @@ impl Recorder {
                     let (events, _) = work.batcher.left();
                     let why = work.trouble.as_deref().unwrap_or("it takes too long");
                     let name = &self.name;
+                    if events == 0 {
+                        // Its end was asked for while the log goes on: all of it is sent.
+                        return Ok(());
+                    }
                     tracing::warn!(
                         event = "recorder",
-                        "{name}: {events} events are not sent yet, and will be after a restart: {why}"
+                        "{name}: {events} events are not sent yet; the next start or apply sends them: {why}"
                     );
                     return Ok(());
                 }
@@ -138,22 +149,23 @@ impl Recorder {
         }
     }
 
-    /// Where it stands, and when the log was begun. A new one begins with this run.
+    /// Where it stands, and when the log was begun. A new one begins with this run. None where the run ended without a record.
     async fn place(
         &self,
         standing: &mut tokio::sync::watch::Receiver<Standing>,
-    ) -> Result<(Place, u64), String> {
-        let there = |standing: &Standing| standing.run.is_some();
+    ) -> Result<Option<(Place, u64)>, String> {
+        let there = |standing: &Standing| standing.run.is_some() || standing.is_over;
         let run = standing.wait_for(there).await.map_err(|error| error.to_string())?.run;
+        let Some(run) = run else { return Ok(None) };
         let name = Arc::clone(&self.name);
         let (place, born) =
             self.read(move |reader| Ok((reader.place(&name)?, reader.born()?))).await?;
         if let Some(place) = place {
-            return Ok((place, born));
+            return Ok(Some((place, born)));
         }
-        let number = run.unwrap_or(1).saturating_sub(1);
+        let number = run.saturating_sub(1);
         self.stream.mark(Mark::Enlist(Arc::clone(&self.name), number)).await?;
-        Ok((Place { number, begun: Vec::new() }, born))
+        Ok(Some((Place { number, begun: Vec::new() }, born)))
     }
 
     async fn read<T: Send + 'static>(

@@ -6,6 +6,7 @@
 use super::super::database::Fault;
 use super::super::directory::Hold;
 use super::later::Seen;
+use super::manifest::Manifest;
 use super::sums::sum_of_number;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
@@ -49,6 +50,7 @@ pub(super) fn take(
     let epoch = hold.next_epoch(standing);
     if epoch != standing {
         write(&transaction, epoch)?;
+        Manifest::renew(&transaction)?;
         transaction.commit()?;
     }
     hold.took(epoch);

@@ -1,8 +1,8 @@
 //! How the database of a state is laid out, in each schema that there has been.
 
 use super::super::database::Layout;
-use super::SCHEMA;
 use super::older::{self, Columns};
+use super::{SCHEMA, manifest};
 
 /// By this a database of ours is known.
 pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
@@ -17,6 +17,7 @@ fn asks(version: i64) -> Vec<String> {
     let later = [
         (5, "SELECT id, program, machine, unsound, sum FROM manifest"),
         (older::HAS_LEASE, "SELECT id, epoch, sum FROM lease"),
+        (manifest::HAS_TIME, "SELECT written_at FROM manifest"),
     ];
     let there = later.iter().filter(|(since, _)| version >= *since);
     asks.extend(there.map(|(_, ask)| (*ask).to_owned()));

@@ -5,8 +5,10 @@ use super::super::fold::{Kept, settle};
 use super::super::rules::{self, Readers};
 use super::super::{Key, Recalled, StoreError, directory};
 use super::generation::Generation;
+use super::manifest::Manifest;
 use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, mend, no_tables, refusal};
 use rusqlite::Connection;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -16,6 +18,29 @@ impl SqliteStore {
     pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
         let found = generation(state_directory)?;
         found.map_or_else(|| Ok(Recalled::default()), |found| settled(found.kept))
+    }
+
+    /// All that [`Self::peek`] tells, with which runs are in progress now, and which program wrote the state last and when.
+    pub fn overview(state_directory: &Path) -> Result<Overview, StoreError> {
+        let path = state_directory.join(directory::DATABASE);
+        let found = look(&path, |connection| {
+            let found = Generation::of(connection)?;
+            Ok((
+                found,
+                fence::standing(connection).unwrap_or_default(),
+                Manifest::written_at(connection)?,
+            ))
+        });
+        let found = found.map_err(|fault| refusal(&path, fault))?;
+        let Some((Generation { kept, manifest }, epoch, written_at)) = found else {
+            return Ok(Overview::default());
+        };
+        let in_progress = match directory::holder(state_directory) {
+            Some(_) => kept.begun_under(epoch),
+            None => BTreeSet::new(),
+        };
+        let program = Some(manifest.program).filter(|program| !program.is_empty());
+        Ok(Overview { recalled: settled(kept)?, in_progress, program, written_at })
     }
 
     /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
@@ -100,6 +125,19 @@ impl SqliteStore {
         }
         Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
     }
+}
+
+/// The answer of [`SqliteStore::overview`].
+#[derive(Debug, Default)]
+pub struct Overview {
+    /// All that is stored.
+    pub recalled: Recalled,
+    /// The identities with a run that a living process has begun.
+    pub in_progress: BTreeSet<String>,
+    /// The version of the program that wrote the state last.
+    pub program: Option<String>,
+    /// When that was, in seconds since 1970.
+    pub written_at: Option<u64>,
 }
 
 /// What was found by [`SqliteStore::verify`].

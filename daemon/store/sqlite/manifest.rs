@@ -1,9 +1,11 @@
 //! What a database says of itself: which program wrote it last, on which machine, and what in it is not as it must be.
 
 use super::super::database::Fault;
+use super::older;
 use super::sums::sum_of_texts;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 /// The table of the one row; schemas before the fifth have none.
 pub(super) const TABLE: &str = "
@@ -12,8 +14,12 @@ CREATE TABLE manifest (
     program TEXT NOT NULL,
     machine TEXT,
     unsound TEXT,
-    sum INTEGER NOT NULL
+    sum INTEGER NOT NULL,
+    written_at INTEGER
 ) STRICT;";
+
+/// The first schema whose manifest has the time of writing.
+pub(super) const HAS_TIME: i64 = 8;
 
 /// The one row of its table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +50,8 @@ impl Manifest {
             Ok((row.get::<_, String>(0)?, text(1)?, text(2)?, row.get::<_, i64>(3)?))
         })?;
         let texts = [Some(program.as_str()), machine.as_deref(), unsound.as_deref()];
-        if sum.cast_unsigned() != sum_of_texts(&texts) {
+        let time = Self::written_at(connection)?;
+        if sum.cast_unsigned() != sum_of(&texts, time) {
             return Err(Fault::Damaged("the checksum of the manifest does not match".to_owned()));
         }
         let list =
@@ -55,17 +62,35 @@ impl Manifest {
         Ok(Self { program, machine, unsound })
     }
 
+    /// The time of writing, in seconds since 1970; none where an older program wrote it.
+    pub(super) fn written_at(connection: &Connection) -> Result<Option<u64>, Fault> {
+        if older::version(connection)? < HAS_TIME {
+            return Ok(None);
+        }
+        let sql = "SELECT written_at FROM manifest";
+        let time: Option<i64> = connection.query_row(sql, (), |row| row.get(0))?;
+        Ok(time.map(i64::cast_unsigned))
+    }
+
+    /// Writes it again with the time of now.
+    pub(super) fn renew(connection: &Connection) -> Result<(), Fault> {
+        Self::read(connection)?.write(connection)
+    }
+
+    /// Writes it with the time of now.
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let unsound =
             serde_json::to_string(&self.unsound).ok().filter(|_| !self.unsound.is_empty());
         let texts = [Some(self.program.as_str()), self.machine.as_deref(), unsound.as_deref()];
-        let sql = "INSERT OR REPLACE INTO manifest (id, program, machine, unsound, sum)
-                   VALUES (1, ?1, ?2, ?3, ?4)";
+        let sql = "INSERT OR REPLACE INTO manifest (id, program, machine, unsound, sum, written_at)
+                   VALUES (1, ?1, ?2, ?3, ?4, ?5)";
         connection.prepare_cached(sql)?.execute(params![
             self.program,
             self.machine,
             unsound,
-            sum_of_texts(&texts).cast_signed()
+            sum_of(&texts, Some(now.as_secs())).cast_signed(),
+            now.as_secs().cast_signed()
         ])?;
         Ok(())
     }
@@ -73,5 +98,15 @@ impl Manifest {
     /// All that is not as it must be, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
         self.unsound.values().flatten().cloned().collect()
+    }
+}
+
+/// The checksum of the row. A row without a time has the sum that older programs wrote.
+fn sum_of(texts: &[Option<&str>; 3], time: Option<u64>) -> u64 {
+    let time = time.map(|seconds| seconds.to_string());
+    let [program, machine, unsound] = *texts;
+    match &time {
+        Some(time) => sum_of_texts(&[program, machine, unsound, Some(time)]),
+        None => sum_of_texts(texts),
     }
 }

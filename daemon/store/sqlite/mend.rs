@@ -187,6 +187,8 @@ impl SqliteStore {
         here: Option<String>,
     ) -> Result<Mended, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
+        hold.placement().forget_database();
+        hold.check_place()?;
         let refuse = |fault| refusal(&path, fault);
         let mut kept = Kept::from(recalled);
         let mut lines = vec![format!("{} resources were taken in", kept.records.len())];

@@ -18,7 +18,7 @@ mod rows;
 mod sums;
 mod wipe;
 
-pub use look::Verified;
+pub use look::{Overview, Verified};
 pub use mend::{Imported, Mended};
 
 use super::database::{self, Fault};
@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What this program writes, and the newest that it reads.
-const SCHEMA: i64 = 7;
+const SCHEMA: i64 = 8;
 
 /// Keeps entries in `state.db` below the state directory, and holds the directory.
 #[derive(Debug)]
@@ -75,12 +75,15 @@ impl SqliteStore {
         machine: Option<String>,
     ) -> Result<Self, StoreError> {
         let path = hold.directory().join(directory::DATABASE);
+        hold.placement().forget_database();
+        hold.check_place()?;
         let opened = connect(&path).and_then(|mut opened| {
             let mended = mend::at_load(&mut opened, &path, (&hold, &readers), machine)?;
             Ok((opened, mended))
         });
         let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
         anew::forget(&path);
+        hold.placement().note_database(&path);
         for line in mended.lines() {
             (readers.told)(rules::REPAIRED, line);
         }
@@ -163,6 +166,8 @@ impl Store for SqliteStore {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let epoch = fence::guard(&transaction, &hold)?;
+            // What is written into a removed file is lost.
+            hold.check_place().map_err(|lost| Fault::Refused(lost.to_string()))?;
             let mut rows = Batch::begin(&transaction, epoch)?;
             for entry in batch {
                 fold(entry, &mut rows).map_err(|error| Fault::Refused(error.to_string()))?;
@@ -198,6 +203,7 @@ impl Store for SqliteStore {
             // It was not taken over yet: what comes next does that.
             return Ok(());
         }
+        self.hold.check_place()?;
         match connect(&self.path) {
             Ok(opened) => {
                 self.connection = Some(opened.connection);

@@ -99,11 +99,17 @@ pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Re
         transaction.execute_batch(fence::TABLE)?;
         fence::write(&transaction, 0)?;
     }
-    transaction.execute_batch(
-        "ALTER TABLE resource ADD COLUMN verb TEXT; ALTER TABLE resource ADD COLUMN epoch INTEGER;
-         ALTER TABLE resource ADD COLUMN cut TEXT; ALTER TABLE resource ADD COLUMN parked_for INTEGER;
-         ALTER TABLE whole ADD COLUMN lasts INTEGER",
-    )?;
+    if from < 7 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN verb TEXT; ALTER TABLE resource ADD COLUMN epoch INTEGER;
+             ALTER TABLE resource ADD COLUMN cut TEXT; ALTER TABLE resource ADD COLUMN parked_for INTEGER;
+             ALTER TABLE whole ADD COLUMN lasts INTEGER",
+        )?;
+    }
+    // A manifest of before the fifth was made a moment ago, with its time.
+    if (5..manifest::HAS_TIME).contains(&from) {
+        transaction.execute_batch("ALTER TABLE manifest ADD COLUMN written_at INTEGER")?;
+    }
     transaction.pragma_update(None, "user_version", schema)?;
     Ok(transaction.commit()?)
 }

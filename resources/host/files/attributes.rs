@@ -3,7 +3,8 @@
 use super::Files;
 use super::fault::Fault;
 use super::read::seen;
-use super::spot::{Seen, Spot};
+use super::spot::{SET_ID, Seen, Spot};
+use super::xattr;
 use crate::host::kernel::{chmodat, chownat, fchmod, fstat, openat};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
@@ -32,15 +33,26 @@ impl Files {
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
         let handle = handle_of(spot, found)?;
+        self.note_opened(&handle, found);
         let mut touched = false;
         let changes_hands = wanted.owner.is_some() || wanted.group.is_some();
+        let takes_lists =
+            self.leaves_stranger(found, wanted.owner) && found.kind != FileType::Symlink;
+        if takes_lists {
+            permit.check()?;
+            xattr::remove_lists(&path_of(&handle))?;
+            touched = true;
+        }
         if let Some(mode) = wanted.mode
             && changes_hands
             && found.mode & !mode != 0
         {
-            // What the new owner may not have goes before it is theirs.
-            permit.check()?;
-            change_mode(spot, &handle, found, found.mode & mode)?;
+            // What the new group may not have goes before it is theirs. All others keep what they had: root's own files
+            // that were private for a moment would not be given away by the next run, if this one was cut off.
+            let mode = if takes_lists { mode } else { mode | 0o707 };
+            permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+            change_mode(spot, &handle, found, found.mode & mode)
+                .map_err(|fault| fault.after(touched))?;
             touched = true;
         }
         if changes_hands {
@@ -50,7 +62,15 @@ impl Files {
                 .map_err(|errno| Fault::os("change the owner of")(errno).after(touched))?;
             touched = true;
         }
-        let Some(mode) = wanted.mode else { return Ok(()) };
+        if takes_lists {
+            // Until then its owner could put them on again.
+            xattr::remove_lists(&path_of(&handle)).map_err(|fault| fault.after(touched))?;
+        }
+        let mode = match wanted.mode {
+            Some(mode) => mode,
+            None if changes_hands => return drop_set_id(spot, &handle, permit),
+            None => return Ok(()),
+        };
         permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
         change_mode(spot, &handle, found, mode).map_err(|fault| fault.after(touched))
     }
@@ -69,6 +89,16 @@ pub(super) fn handle_of(spot: &Spot<'_>, found: &Seen) -> Result<OwnedFd, Fault>
 /// The path of a handle, for the calls that take none.
 pub(super) fn path_of(handle: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
+}
+
+/// Set-id bits that nobody declared do not change hands, also those that the kernel leaves.
+fn drop_set_id(spot: &Spot<'_>, handle: &OwnedFd, permit: &Permit) -> Result<(), Fault> {
+    let now = seen(handle).map_err(|fault| fault.after(true))?;
+    if now.kind == FileType::Directory || now.mode & SET_ID == 0 {
+        return Ok(());
+    }
+    permit.check().map_err(|revoked| Fault::from(revoked).after(true))?;
+    change_mode(spot, handle, &now, now.mode & !SET_ID).map_err(|fault| fault.after(true))
 }
 
 fn change_mode(spot: &Spot<'_>, handle: &OwnedFd, found: &Seen, mode: u32) -> Result<(), Fault> {

@@ -4,18 +4,19 @@ use super::Files;
 use super::attributes::path_of;
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use super::temporary::TemporaryName;
 use crate::host::kernel::{linkat, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat};
 use crate::permit::Permit;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
 /// A file that is complete and has no name yet, or a hidden one.
 pub(super) struct Candidate {
     pub(super) file: OwnedFd,
-    hidden: Option<OsString>,
+    hidden: Option<TemporaryName>,
     room: Option<Room>,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Candidate {
 /// It also holds a link of the directory's own name: nobody else could have put that there, so that what a dead process left
 /// is known to be ours (S-5).
 struct Room {
-    name: OsString,
+    name: TemporaryName,
     handle: OwnedFd,
 }
 
@@ -46,8 +47,7 @@ impl Files {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {}
             Err(errno) => return Err(Fault::os("write")(errno)),
         }
-        let name = self.names.next();
-        let file = create(&spot.directory, &name).map_err(Fault::os("write"))?;
+        let (name, file) = self.names.make("write", |name| create(&spot.directory, name))?;
         Ok(Candidate { file, hidden: Some(name), room: None })
     }
 
@@ -58,10 +58,10 @@ impl Files {
         spot: &Spot<'_>,
     ) -> Result<Candidate, Fault> {
         permit.check()?;
-        let room = self.names.next();
-        mkdirat(&spot.directory, room.as_os_str(), Mode::RWXU).map_err(Fault::os("write"))?;
+        let (room, ()) =
+            self.names.make("write", |name| mkdirat(&spot.directory, name, Mode::RWXU))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = openat(&spot.directory, room.as_os_str(), flags, Mode::empty())
+        let made = openat(&spot.directory, &*room, flags, Mode::empty())
             .map_err(Fault::os("write"))
             .and_then(|handle| {
                 // Whoever owns the directory above could have put another in its place.
@@ -69,16 +69,15 @@ impl Files {
                 if seen.uid != self.uid || seen.mode & 0o777 != 0o700 {
                     return Err(Fault::moved());
                 }
-                symlinkat("ours", &handle, room.as_os_str()).map_err(Fault::os("write"))?;
+                symlinkat("ours", &handle, &*room).map_err(Fault::os("write"))?;
                 let file = create(&handle, spot.name).map_err(Fault::os("write"));
                 let file = file.inspect_err(|_| leave(&handle, &room))?;
                 Ok((handle, file))
             });
         let (handle, file) = made.inspect_err(|_| {
-            let _left = unlinkat(&spot.directory, room.as_os_str(), AtFlags::REMOVEDIR);
+            let _left = unlinkat(&spot.directory, &*room, AtFlags::REMOVEDIR);
         })?;
-        let hidden = Some(spot.name.to_owned());
-        Ok(Candidate { file, hidden, room: Some(Room { name: room, handle }) })
+        Ok(Candidate { file, hidden: None, room: Some(Room { name: room, handle }) })
     }
 
     /// Gives the candidate its name.
@@ -109,9 +108,7 @@ impl Files {
             hidden
         } else {
             permit.check()?;
-            let hidden = self.names.next();
-            name_it(&candidate.file, spot, &hidden).map_err(Fault::os("write"))?;
-            hidden
+            self.names.make("write", |name| name_it(&candidate.file, spot, name))?.0
         };
         take_place(permit, spot, &hidden, instead_of).map_err(|fault| forget(spot, &hidden, fault))
     }
@@ -127,7 +124,7 @@ impl Candidate {
             through
         } else {
             // Without /proc there is only its name.
-            spot.path.parent()?.join(&room.name)
+            spot.path.parent()?.join(&*room.name)
         };
         Some(directory.join(spot.name))
     }
@@ -149,7 +146,7 @@ impl Room {
             let _gone = unlinkat(&self.handle, name, AtFlags::empty());
         }
         leave(&self.handle, &self.name);
-        match unlinkat(&spot.directory, self.name.as_os_str(), AtFlags::REMOVEDIR) {
+        match unlinkat(&spot.directory, &*self.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(Fault::os("tidy the directory of")(errno).after(true)),
         }

@@ -76,7 +76,13 @@ impl Files {
             let way = reader.doubts_on_the_way(path);
             way.or_else(|| reader.doubts_seen(path, origin.seen()))
         });
-        doubt.map_or(Ok(found), |doubt| Err(doubtful(path, &doubt)))
+        if let Some(doubt) = doubt {
+            return Err(doubtful(path, &doubt));
+        }
+        if let Some(origin) = &found {
+            self.guard_loan(&origin.directory, (path, &origin.seen), reader)?;
+        }
+        Ok(found)
     }
 
     /// Refuses what was seen in a directory of a source, by the same rule.

@@ -5,6 +5,7 @@ use super::content::{Content, Origin};
 use super::fault::{Fault, Why, said};
 use super::spot::{Seen, Spot};
 use super::write::Draft;
+use crate::former::Keeper;
 use crate::host::kernel::{Entries, statat, unlinkat, wall};
 use crate::permit::Permit;
 use crate::trouble::Trouble;
@@ -18,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 /// So many copies of one file are kept.
 const KEPT: usize = 10;
 
+/// A larger file is not copied where no history is kept, whose `max_file` is the bound otherwise.
+const LARGEST: u64 = 10 << 20;
+
 /// How often another name is tried where one is taken.
 const ATTEMPTS: usize = 10;
 
@@ -28,6 +32,9 @@ impl Files {
     /// Copies the regular file that was seen at a spot into a directory, and drops the oldest copies of it.
     ///
     /// The copy is ours and 0600, whatever the file was: it is never wider than that, and lends nobody's rights to anybody.
+    ///
+    /// # Errors
+    /// The file is larger than what the history keeps of one: a user could fill the disk with copies of it.
     pub fn keep(
         &self,
         permit: &Permit,
@@ -35,6 +42,10 @@ impl Files {
         found: &Seen,
         directory: &Path,
     ) -> Result<(), Fault> {
+        let largest = permit.keeper().map_or(LARGEST, Keeper::largest);
+        if found.size > largest {
+            return Err(too_large(spot.path, found.size, largest));
+        }
         let stem = stem(spot.path);
         let mut content = Content::default();
         content.push(Origin::at(spot, found));
@@ -56,6 +67,7 @@ impl Files {
                 instead_of: None,
                 acceptance: None,
                 extended: None,
+                sensitive: true,
             };
             match self.put(permit, &copy, &draft) {
                 Ok(_) => return drop_oldest(permit, &copy, &stem),
@@ -77,12 +89,15 @@ impl Files {
         let Some(newest) = newest else { return Ok(false) };
         let path = directory.join(newest);
         let Some(copy) = self.spot(&path)? else { return Ok(false) };
-        let is_alike = |seen: Seen| {
+        let is_alike = |seen: &Seen| {
             seen.kind == FileType::RegularFile
                 && seen.size == content.size()
                 && seen.uid == self.uid
         };
-        Ok(copy.look()?.is_some_and(is_alike) && copy.holds(content, &CancellationToken::new())?)
+        match copy.look()?.filter(is_alike) {
+            Some(seen) => copy.holds(&seen, content, &CancellationToken::new()),
+            None => Ok(false),
+        }
     }
 
     fn guard_keeping(&self, copy: &Spot<'_>, directory: &Path) -> Result<(), Fault> {
@@ -105,14 +120,22 @@ fn no_directory(directory: &Path) -> Fault {
     )
 }
 
+fn too_large(path: &Path, size: u64, largest: u64) -> Fault {
+    let why = format!("it has {size} bytes, more than a backup keeps");
+    Fault::refused(said("replace or remove", path, &why).hint(format!(
+        "raise max_file of the history (now {largest} bytes), move the file away, or leave out backup"
+    )))
+}
+
 fn in_backup(fault: Fault, directory: &Path) -> Fault {
     match fault.why {
         Why::Os { .. } => {
             let told = fault.named(directory);
             match told.why {
-                Why::Refused(Trouble { what, hint }) => {
-                    let what = format!("nothing is replaced: no copy can be kept\n{what}");
-                    Fault { why: Why::Refused(Trouble { what, hint }), touched: false }
+                Why::Refused(trouble) => {
+                    let what =
+                        format!("nothing is replaced: no copy can be kept\n{}", trouble.what);
+                    Fault { why: Why::Refused(Trouble { what, ..trouble }), touched: false }
                 }
                 why => Fault { why, touched: false },
             }

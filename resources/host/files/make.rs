@@ -1,11 +1,12 @@
 //! Links and directories are made under a hidden name, completed there, and then take their own.
 
 use super::Files;
-use super::attributes::Attributes;
+use super::attributes::{Attributes, path_of};
 use super::candidate::{forget, take_place};
 use super::fault::Fault;
 use super::read::{is_empty, open_listed, seen};
 use super::spot::{Seen, Spot};
+use super::xattr;
 use crate::host::kernel::{
     chownat, fchmod, fchown, mkdirat, openat, readlinkat, symlinkat, unlinkat,
 };
@@ -32,9 +33,9 @@ impl Files {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
-        let hidden = self.names.next();
         let guise = self.guise(spot, wanted.owner, wanted.group)?;
-        symlinkat(target, &spot.directory, hidden.as_os_str()).map_err(Fault::os("create"))?;
+        let (hidden, ()) =
+            self.names.make("create", |name| symlinkat(target, &spot.directory, name))?;
         let done = own_link(permit, spot, &hidden, target, wanted)
             .and_then(|()| take_place(permit, spot, &hidden, instead_of));
         done.map_err(|fault| forget(spot, &hidden, fault))?;
@@ -52,16 +53,19 @@ impl Files {
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
         permit.check()?;
-        let hidden = self.names.next();
         let born = Mode::from_raw_mode(0o700 & wanted.mode.unwrap_or(DIRECTORY_MODE));
         // Only root opens what it may not read.
         let born = if self.is_root() { born } else { born | Mode::RUSR };
+        let inherits = self.inherits_from(spot, wanted.owner)?;
+        let group_of_new = self.group_of_new(spot, wanted.owner)?;
+        let wanted = Attributes { group: wanted.group.or(group_of_new), ..wanted };
         let guise = self.guise(spot, wanted.owner, wanted.group)?;
         let maker = if guise.is_some() { wanted.owner.unwrap_or(self.uid) } else { self.uid };
-        mkdirat(&spot.directory, hidden.as_os_str(), born).map_err(Fault::os("create"))?;
-        let done = dress_directory(permit, spot, (&hidden, maker), wanted)
+        let (hidden, ()) =
+            self.names.make("create", |name| mkdirat(&spot.directory, name, born))?;
+        let done = dress_directory(permit, spot, (&hidden, maker), (wanted, inherits))
             .and_then(|()| take_place(permit, spot, &hidden, None));
-        done.map_err(|fault| match unlinkat(&spot.directory, &hidden, AtFlags::REMOVEDIR) {
+        done.map_err(|fault| match unlinkat(&spot.directory, &*hidden, AtFlags::REMOVEDIR) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => fault,
             Err(_) => fault.after(true),
         })?;
@@ -74,7 +78,7 @@ fn dress_directory(
     permit: &Permit,
     spot: &Spot<'_>,
     (hidden, maker): (&OsStr, u32),
-    wanted: Attributes,
+    (wanted, inherits): (Attributes, bool),
 ) -> Result<(), Fault> {
     let handle = open_listed(&spot.directory, hidden.as_ref())?;
     let born = seen(&handle)?;
@@ -82,13 +86,18 @@ fn dress_directory(
     if born.uid != maker || !is_empty(&handle)? {
         return Err(Fault::moved());
     }
+    if !inherits {
+        permit.check()?;
+        xattr::remove_lists(&path_of(&handle))?;
+    }
     if wanted.owner.is_some() || wanted.group.is_some() {
         permit.check()?;
         let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
         fchown(&handle, owner, group).map_err(Fault::os("give to its owner"))?;
     }
     permit.check()?;
-    let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | (born.mode & HANDS_GROUP_DOWN));
+    let handed_down = if inherits { born.mode & HANDS_GROUP_DOWN } else { 0 };
+    let mode = wanted.mode.unwrap_or(DIRECTORY_MODE | handed_down);
     fchmod(&handle, Mode::from_raw_mode(mode)).map_err(Fault::os("change the mode of"))
 }
 

@@ -22,6 +22,7 @@ mod sacred;
 mod spot;
 mod sweep;
 mod sync;
+mod takeover;
 mod temporary;
 mod way;
 mod write;
@@ -37,16 +38,14 @@ pub use former::{Noted, denies_others};
 pub use lead::{Coming, End, Ground, Lead, Leads, Name, Thing};
 pub use remove::Reach;
 pub use sacred::{is_purgeable, is_sacred};
-pub use spot::{Seen, Spot};
+pub use spot::{SET_ID, Seen, Spot};
 pub use temporary::is_temporary;
 pub use way::{Directory, Ways};
 pub use write::{Acceptance, Draft, Put};
 
 pub(crate) use crate::host::kernel::Mounts;
 use crate::trouble::Trouble;
-use rustix::fs::FileType;
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Mutex;
 use sync::DirectorySyncs;
@@ -60,6 +59,8 @@ pub struct Files {
     syncs: DirectorySyncs,
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
+    /// Directories that others could change until this process took them over.
+    opened: Mutex<HashSet<(u64, u64)>>,
 }
 
 impl Default for Files {
@@ -70,6 +71,7 @@ impl Default for Files {
             syncs: DirectorySyncs::default(),
             names: Names::default(),
             swept: Mutex::default(),
+            opened: Mutex::default(),
         }
     }
 }
@@ -119,42 +121,5 @@ impl Files {
     #[must_use]
     pub fn no_directory(path: &Path) -> Trouble {
         path::no_parent(path)
-    }
-
-    /// Refuses a file with several names where somebody else could have given it one of them: it may be a file of root's (S-2).
-    pub fn guard_links(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
-        if !self.has_doubtful_name(&spot.directory, seen)? {
-            return Ok(());
-        }
-        let why = format!("it has {} names, in a directory that is not root's", seen.links);
-        Err(Fault::refused(said("change", spot.path(), &why).hint(
-            "it may be a link to a file of root's: remove it, or let root own the directory",
-        )))
-    }
-
-    /// The same of what is copied from: nobody may have us show a file that they cannot read. Theirs, in a directory of theirs, it may be.
-    fn guard_source(&self, origin: Origin) -> Result<Origin, Fault> {
-        let (directory, _) = origin.place();
-        let seen = origin.seen();
-        if !self.has_doubtful_name(directory, seen)? {
-            return Ok(origin);
-        }
-        let owner = read::seen(directory)?.uid;
-        if owner != 0 && owner == seen.uid {
-            return Ok(origin);
-        }
-        let why = format!("it has {} names, in a directory that is not root's", seen.links);
-        Err(Fault::refused(said("copy", origin.path(), &why).hint(
-            "it may be a link to a file that few may read: copy it, or let root own the directory",
-        )))
-    }
-
-    fn has_doubtful_name(&self, directory: &OwnedFd, seen: &Seen) -> Result<bool, Fault> {
-        if !self.is_root() || seen.links <= 1 || seen.kind != FileType::RegularFile {
-            return Ok(false);
-        }
-        let above = read::seen(directory)?;
-        let by_group = above.mode & 0o020 != 0 && above.gid != 0;
-        Ok(above.uid != 0 || above.mode & 0o002 != 0 || by_group)
     }
 }

@@ -192,7 +192,7 @@ fn others_can_write(directory: &Passed, above: bool) -> bool {
 }
 
 /// With an access list the group bits are its mask: named users may be able to write.
-fn has_acl(directory: &OwnedFd) -> bool {
+pub(super) fn has_acl(directory: &OwnedFd) -> bool {
     let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut value = [0_u8; 4];
     match getxattr(path, "system.posix_acl_access", &mut value) {

@@ -25,10 +25,17 @@ pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 impl Spot<'_> {
-    /// Whether the regular file holds just this. The caller has compared the size.
-    pub fn holds(&self, content: &Content<'_>, cancel: &CancellationToken) -> Result<bool, Fault> {
-        let file =
-            openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
+    /// Whether the regular file that was seen here holds just this. The caller has compared the size.
+    ///
+    /// # Errors
+    /// Another file is here by now, or the system refuses.
+    pub fn holds(
+        &self,
+        found: &Seen,
+        content: &Content<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Fault> {
+        let file = self.open_judged(found)?;
         let buffer = Vec::with_capacity(room_for(content.size()));
         let mut there = Reading { file, buffer, at: 0 };
         let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
@@ -36,10 +43,20 @@ impl Spot<'_> {
             && there.is_at_its_end()?)
     }
 
-    /// The content of a file that is not longer than this.
-    pub fn content(&self, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
+    /// Opens the file that was seen here, to read. The name may lead to another file by now, one that may not be shown: that one
+    /// is not read.
+    fn open_judged(&self, found: &Seen) -> Result<OwnedFd, Fault> {
         let file =
             openat(&self.directory, self.name, READ, Mode::empty()).map_err(Fault::os("read"))?;
+        if seen(&file)?.is_as_judged(found) { Ok(file) } else { Err(Fault::moved()) }
+    }
+
+    /// The content of the file that was seen here; none where it is longer than this.
+    ///
+    /// # Errors
+    /// Another file is here by now, or the system refuses.
+    pub fn content(&self, found: &Seen, at_most: usize) -> Result<Option<Vec<u8>>, Fault> {
+        let file = self.open_judged(found)?;
         let mut content = Vec::new();
         let mut buffer = Vec::with_capacity(CHUNK);
         loop {

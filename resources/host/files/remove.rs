@@ -167,7 +167,7 @@ impl Tree<'_> {
         let Some(found) = spot.look()? else { return Ok(None) };
         let is_file = found.kind == FileType::RegularFile;
         let secret = is_file && (self.secret || denies_others(found.mode));
-        let losing = Losing { content: true, secret, what: "removed" };
+        let losing = Losing { content: true, secret, purged: false, what: "removed" };
         spot.note(self.permit, Some(&found), losing).map(Some)
     }
 

@@ -77,7 +77,9 @@ impl Files {
             }
             FormerShape::File(_, FormerContent::Bytes(bytes)) => {
                 let content = Content::of(bytes);
-                if !is(FileType::RegularFile) || !holds(spot, there, &content)? {
+                let is_taken =
+                    there.is_some_and(|seen| self.leaves_stranger(seen, Some(thing.uid)));
+                if !is(FileType::RegularFile) || is_taken || !holds(spot, there, &content)? {
                     self.make_way(permit, spot, there)?;
                     let still = there.filter(|seen| seen.kind != FileType::Directory);
                     self.put_file(permit, spot, thing, (&content, still))?;
@@ -136,6 +138,7 @@ impl Files {
         thing: &FormerThing,
         (content, instead_of): (&Content<'_>, Option<&Seen>),
     ) -> Result<(), Fault> {
+        let secret = denies_others(thing.mode) || is_secret(instead_of);
         let draft = Draft {
             content,
             owner: Some(thing.uid),
@@ -144,10 +147,11 @@ impl Files {
             instead_of,
             acceptance: None,
             extended: Some(&thing.extended),
+            sensitive: secret,
         };
-        let secret = denies_others(thing.mode) || is_secret(instead_of);
         let what = word(instead_of, "content");
-        let noted = spot.note(permit, instead_of, Losing { content: true, secret, what })?;
+        let noted =
+            spot.note(permit, instead_of, Losing { content: true, secret, purged: false, what })?;
         noted.after(self.put(permit, spot, &draft)).map(drop)
     }
 
@@ -168,6 +172,9 @@ impl Files {
         if owner.is_none() && group.is_none() && mode.is_none() {
             return Ok(Vec::new());
         }
+        let wanted = Attributes { owner, group, mode };
+        self.guard_set_id(spot, found, wanted)?;
+        self.guard_private(spot, found, wanted)?;
         let words = [
             (owner.is_some(), "owner"),
             (group.is_some(), "group"),
@@ -175,17 +182,18 @@ impl Files {
         ];
         let done: Done = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
         let (secret, what) = (is_secret(Some(found)), done.join(", "));
-        let losing = Losing { content: false, secret, what: &what };
+        let losing = Losing { content: false, secret, purged: false, what: &what };
         let noted = spot.note(permit, Some(found), losing)?;
-        let wanted = Attributes { owner, group, mode };
         noted.after(self.set_attributes(permit, spot, found, wanted))?;
         Ok(done)
     }
 }
 
 fn holds(spot: &Spot<'_>, there: Option<&Seen>, content: &Content<'_>) -> Result<bool, Fault> {
-    let same_size = there.is_some_and(|seen| seen.size == content.size());
-    Ok(same_size && spot.holds(content, &CancellationToken::new())?)
+    match there.filter(|seen| seen.size == content.size()) {
+        Some(seen) => spot.holds(seen, content, &CancellationToken::new()),
+        None => Ok(false),
+    }
 }
 
 fn all_of(thing: &FormerThing) -> Attributes {
@@ -194,7 +202,7 @@ fn all_of(thing: &FormerThing) -> Attributes {
 
 /// The whole of what is there goes.
 fn losing<'a>(found: Option<&Seen>, what: &'a str) -> Losing<'a> {
-    Losing { content: true, secret: is_secret(found), what }
+    Losing { content: true, secret: is_secret(found), purged: false, what }
 }
 
 fn is_secret(found: Option<&Seen>) -> bool {

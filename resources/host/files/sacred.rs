@@ -1,5 +1,6 @@
 //! Directories without which there is no host: never removed, whoever asks (S-15).
 
+use super::Files;
 use super::fault::{Fault, said};
 use super::spot::{Seen, Spot};
 use crate::host::kernel::{is_mount_root, statat};
@@ -117,6 +118,17 @@ pub fn is_sacred(path: &Path) -> bool {
         None => false,
     };
     plain == b"/" || SACRED.iter().any(covers)
+}
+
+impl Files {
+    /// Refuses a removal of what a host cannot do without, before anything below it is looked at.
+    ///
+    /// # Errors
+    /// It is such a thing, or something is mounted there.
+    #[expect(clippy::unused_self, reason = "a question about the files of this host")]
+    pub fn guard_removal(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+        guard(spot, seen)
+    }
 }
 
 /// Refuses what may not go: by name, by identity (a bind mount, a link above), and where something is mounted.

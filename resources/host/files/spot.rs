@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The bits that lend the owner's rights to whoever runs the file.
-const SET_ID: u32 = 0o6000;
+pub const SET_ID: u32 = 0o6000;
 
 /// A name in a directory.
 #[derive(Debug)]
@@ -63,6 +63,12 @@ impl<'a> Spot<'a> {
         self.path
     }
 
+    /// The name in its directory.
+    #[must_use]
+    pub fn name(&self) -> &'a OsStr {
+        self.name
+    }
+
     /// What is there now; the last part is never followed.
     pub fn look(&self) -> Result<Option<Seen>, Fault> {
         match statat(&self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -85,6 +91,12 @@ impl<'a> Spot<'a> {
 }
 
 impl Seen {
+    /// Whether this is the same thing, with the same owner, group and mode; its content may be another by now.
+    pub(super) fn is_as_judged(&self, judged: &Self) -> bool {
+        let who = |seen: &Self| (seen.identity, seen.kind, seen.mode, seen.uid, seen.gid);
+        who(self) == who(judged)
+    }
+
     /// Its mode when it is written anew for this owner and group: set-id bits are not handed to others undeclared.
     #[must_use]
     pub fn kept_mode(&self, owner: Option<u32>, group: Option<u32>) -> u32 {

@@ -7,6 +7,7 @@ use super::content::Content;
 use super::fault::{Fault, Why};
 use super::read::seen;
 use super::spot::{Seen, Spot};
+use super::takeover::Keeping;
 use super::xattr;
 use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite};
 use crate::permit::Permit;
@@ -31,8 +32,10 @@ pub struct Draft<'a> {
     pub instead_of: Option<&'a Seen>,
     /// Who must accept it before it takes its place.
     pub acceptance: Option<&'a dyn Acceptance>,
-    /// Its extended attributes; those of what was found in its place where none are given.
+    /// Its extended attributes; those of what was found in its place, as far as no stranger gave it them, where none are given.
     pub extended: Option<&'a [(Vec<u8>, Vec<u8>)]>,
+    /// Nobody may read it but those whom owner, group and mode name.
+    pub sensitive: bool,
 }
 
 /// Whoever must accept a file before it takes its place.
@@ -59,6 +62,12 @@ impl Files {
         }
         permit.check()?;
         let directory = self.sweep_once(permit, spot)?;
+        let keeping = self.keeping(spot, draft, old)?;
+        let group = match draft.group {
+            Some(group) => Some(group),
+            None => self.group_of_new(spot, draft.owner)?,
+        };
+        let draft = &Draft { group, ..*draft };
         // What must be accepted first is never written without that: then a fault is a fault.
         let may_write_into = old.filter(|_| draft.acceptance.is_none());
         let born = match draft.acceptance {
@@ -71,10 +80,15 @@ impl Files {
                 let (Some(old), Some(Errno::ACCESS)) = (may_write_into, fault.errno()) else {
                     return Err(fault);
                 };
-                return put_in_place(permit, spot, draft, old, "its directory is not writable");
+                return self.put_in_place(
+                    permit,
+                    spot,
+                    draft,
+                    (old, "its directory is not writable"),
+                );
             }
         };
-        if let Err(mut fault) = complete(permit, spot, draft, old, &candidate) {
+        if let Err(mut fault) = complete(permit, spot, draft, (old, keeping), &candidate) {
             // However much was written, nobody has seen it.
             fault.touched = false;
             let fault = candidate.abandon(spot, fault);
@@ -83,7 +97,7 @@ impl Files {
                 (Some(old), Why::Os { doing: GIVING, errno: Errno::PERM })
                     if draft.owner == Some(old.uid) && draft.group == Some(old.gid) =>
                 {
-                    put_in_place(permit, spot, draft, old, "its owner is kept")
+                    self.put_in_place(permit, spot, draft, (old, "its owner is kept"))
                 }
                 _ => Err(fault),
             };
@@ -94,11 +108,52 @@ impl Files {
                 let (Some(old), Some(Errno::BUSY)) = (old, fault.errno()) else {
                     return Err(fault);
                 };
-                return put_in_place(permit, spot, draft, old, "it is a mount point");
+                return self.put_in_place(permit, spot, draft, (old, "it is a mount point"));
             }
         }
         self.sync_directory(spot, directory)?;
         Ok(Put::Whole)
+    }
+
+    /// Into the file that is there: not whole if it is cut off, but the only way where no other file can take its place.
+    fn put_in_place(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        draft: &Draft<'_>,
+        (old, why): (&Seen, &'static str),
+    ) -> Result<Put, Fault> {
+        self.guard_in_place(spot, draft, old)?;
+        permit.check()?;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file =
+            openat(&spot.directory, spot.name, flags, Mode::empty()).map_err(Fault::os("write"))?;
+        if seen(&file)? != *old {
+            return Err(Fault::moved());
+        }
+        let owner = draft.owner.filter(|uid| *uid != old.uid).map(Uid::from_raw);
+        let group = draft.group.filter(|gid| *gid != old.gid).map(Gid::from_raw);
+        let mut touched = false;
+        if owner.is_some() || group.is_some() {
+            fchown(&file, owner, group).map_err(Fault::os("change the owner of"))?;
+            touched = true;
+        }
+        // A change of hands may have taken bits away.
+        if draft.mode != old.mode || touched {
+            permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+            fchmod(&file, Mode::from_raw_mode(draft.mode))
+                .map_err(|errno| Fault::os("change the mode of")(errno).after(touched))?;
+            touched = true;
+        }
+        if !self.is_trusted(spot, old, draft.owner)? {
+            permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
+            xattr::remove_lists(&path_of(&file)).map_err(|fault| fault.after(touched))?;
+        }
+        let size = write_all(permit, &file, draft.content).map_err(|fault| fault.after(touched))?;
+        ftruncate(&file, size)
+            .and_then(|()| fsync(&file))
+            .map_err(|errno| Fault::os("write")(errno).after(true))?;
+        Ok(Put::InPlace(why))
     }
 
     /// Makes what was done in the directory durable, together with what others do there at the same time.
@@ -120,10 +175,10 @@ fn complete(
     permit: &Permit,
     spot: &Spot<'_>,
     draft: &Draft<'_>,
-    old: Option<&Seen>,
+    kept: (Option<&Seen>, Keeping),
     candidate: &Candidate,
 ) -> Result<(), Fault> {
-    fill(permit, spot, draft, old, &candidate.file)?;
+    fill(permit, spot, draft, kept, &candidate.file)?;
     match (draft.acceptance, candidate.path(spot)) {
         (Some(acceptance), Some(path)) => acceptance.accept(&path),
         (Some(_), None) => Err(Fault::moved()),
@@ -139,17 +194,21 @@ fn fill(
     permit: &Permit,
     spot: &Spot<'_>,
     draft: &Draft<'_>,
-    old: Option<&Seen>,
+    (old, keeping): (Option<&Seen>, Keeping),
     file: &OwnedFd,
 ) -> Result<(), Fault> {
-    if let (Some(old), None) = (old, draft.extended) {
+    if keeping != Keeping::Inherited {
+        permit.check()?;
+        xattr::remove_lists(&path_of(file))?;
+    }
+    if let (Some(old), Keeping::OfTheOld) = (old, keeping) {
         let handle = handle_of(spot, old)?;
         permit.check()?;
         xattr::copy(&path_of(&handle), file)?;
         // An access list carries a mode with it.
         fchmod(file, Mode::RUSR | Mode::WUSR).map_err(Fault::os("write"))?;
     }
-    write_all(permit, file, draft.content)?;
+    write_sparse(permit, file, draft.content)?;
     let born = seen(file)?;
     let owner = draft.owner.filter(|uid| *uid != born.uid);
     let group = draft.group.filter(|gid| *gid != born.gid);
@@ -168,59 +227,59 @@ fn fill(
     fsync(file).map_err(Fault::os("sync"))
 }
 
+/// Holes are made of so many zeros, in the size of a page of most file systems.
+const HOLE: usize = 4096;
+
+/// Writes a new and empty file. Pages of zeros stay holes: a copy takes no more room than what it is made from.
+fn write_sparse(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<(), Fault> {
+    let (mut offset, mut end) = (0, 0);
+    content.feed(&|| permit.check(), &mut |piece| {
+        let mut from = 0;
+        for (number, page) in piece.chunks(HOLE).enumerate() {
+            if page.len() == HOLE && page.iter().all(|byte| *byte == 0) {
+                let at = number * HOLE;
+                write_piece(file, piece.get(from..at).unwrap_or_default(), offset + from as u64)?;
+                from = at + HOLE;
+            }
+        }
+        let rest = piece.get(from..).unwrap_or_default();
+        write_piece(file, rest, offset + from as u64)?;
+        offset += piece.len() as u64;
+        if !rest.is_empty() {
+            end = offset;
+        }
+        Ok(true)
+    })?;
+    if end < offset {
+        ftruncate(file, offset).map_err(Fault::os("write"))?;
+    }
+    Ok(())
+}
+
 /// Answers how much was written; a fault says whether anything was.
 fn write_all(permit: &Permit, file: &OwnedFd, content: &Content<'_>) -> Result<u64, Fault> {
     let mut offset = 0;
     let written = content.feed(&|| permit.check(), &mut |piece| {
-        let mut left = piece;
-        while !left.is_empty() {
-            match pwrite(file, left, offset) {
-                Ok(0) => return Err(Fault::os("write")(Errno::IO)),
-                Ok(count) => {
-                    offset += count as u64;
-                    left = left.get(count..).unwrap_or_default();
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(Fault::os("write")(errno)),
-            }
-        }
+        write_piece(file, piece, offset)?;
+        offset += piece.len() as u64;
         Ok(true)
     });
     written.map_err(|fault| fault.after(offset > 0))?;
     Ok(offset)
 }
 
-/// Into the file that is there: not whole if it is cut off, but the only way where no other file can take its place.
-fn put_in_place(
-    permit: &Permit,
-    spot: &Spot<'_>,
-    draft: &Draft<'_>,
-    old: &Seen,
-    why: &'static str,
-) -> Result<Put, Fault> {
-    permit.check()?;
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file =
-        openat(&spot.directory, spot.name, flags, Mode::empty()).map_err(Fault::os("write"))?;
-    if seen(&file)? != *old {
-        return Err(Fault::moved());
+fn write_piece(file: &OwnedFd, piece: &[u8], mut offset: u64) -> Result<(), Fault> {
+    let mut left = piece;
+    while !left.is_empty() {
+        match pwrite(file, left, offset) {
+            Ok(0) => return Err(Fault::os("write")(Errno::IO)),
+            Ok(count) => {
+                offset += count as u64;
+                left = left.get(count..).unwrap_or_default();
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Fault::os("write")(errno).after(left.len() < piece.len())),
+        }
     }
-    let owner = draft.owner.filter(|uid| *uid != old.uid).map(Uid::from_raw);
-    let group = draft.group.filter(|gid| *gid != old.gid).map(Gid::from_raw);
-    let mut touched = false;
-    if owner.is_some() || group.is_some() {
-        fchown(&file, owner, group).map_err(Fault::os("change the owner of"))?;
-        touched = true;
-    }
-    if draft.mode != old.mode {
-        permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
-        fchmod(&file, Mode::from_raw_mode(draft.mode))
-            .map_err(|errno| Fault::os("change the mode of")(errno).after(touched))?;
-        touched = true;
-    }
-    let size = write_all(permit, &file, draft.content).map_err(|fault| fault.after(touched))?;
-    ftruncate(&file, size)
-        .and_then(|()| fsync(&file))
-        .map_err(|errno| Fault::os("write")(errno).after(true))?;
-    Ok(Put::InPlace(why))
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Access lists, the security context and other extended attributes go along when a file is written anew.
 
 use super::fault::Fault;
-use crate::host::kernel::{fsetxattr, getxattr, listxattr};
+use crate::host::kernel::{fsetxattr, getxattr, listxattr, removexattr};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -12,6 +12,25 @@ const LARGEST: usize = 64 * 1024;
 
 /// Rights and signatures of the old content, which the new one must earn for itself.
 const OF_THE_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
+
+/// The list that names others who may use a file, and the one that a directory hands down to what is made in it.
+const LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+
+/// Takes the access lists off a file (by the path of its handle).
+pub(super) fn remove_lists(file: &str) -> Result<(), Fault> {
+    for name in LISTS {
+        // The value does not matter, only that there is one.
+        let found = getxattr(file, name, &mut [0_u8; 4]);
+        if matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS)) {
+            continue;
+        }
+        match removexattr(file, name) {
+            Ok(()) | Err(Errno::NODATA) => {}
+            Err(errno) => return Err(Fault::os("take the access list off")(errno)),
+        }
+    }
+    Ok(())
+}
 
 /// Copies them from the old file (by the path of its handle) to the new one.
 pub(super) fn copy(old: &str, new: &OwnedFd) -> Result<(), Fault> {

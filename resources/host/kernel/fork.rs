@@ -267,6 +267,15 @@ pub fn fsetxattr<N: Arg, Fd: AsFd>(
     )
 }
 
+/// removexattr(2).
+pub fn removexattr<P: Arg, N: Arg>(path: P, name: N) -> Result<()> {
+    let (path, name) = (bytes(path)?, bytes(name)?);
+    fork!(
+        |twin| twin.remove_attribute(&path, &name),
+        rustix::fs::removexattr(path.as_slice(), name.as_slice())
+    )
+}
+
 /// getdents(2), all of it; `.` and `..` come too.
 pub fn names(directory: impl AsFd) -> Result<impl Iterator<Item = Result<CString>>> {
     let entries = super::Entries::read_from(directory)?;

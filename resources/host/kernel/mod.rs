@@ -15,15 +15,15 @@ pub(crate) use entries::Entries;
 #[cfg(feature = "twin")]
 pub(crate) use fork::{
     chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
-    listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, renameat, renameat_with, statat,
-    symlinkat, sync, unlinkat,
+    listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
+    renameat_with, statat, symlinkat, sync, unlinkat,
 };
 pub(crate) use mounts::Mounts;
 #[cfg(not(feature = "twin"))]
 pub(crate) use rustix::fs::{
     chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
-    listxattr, mkdirat, openat, openat2, readlinkat, renameat, renameat_with, statat, symlinkat,
-    sync, unlinkat,
+    listxattr, mkdirat, openat, openat2, readlinkat, removexattr, renameat, renameat_with, statat,
+    symlinkat, sync, unlinkat,
 };
 #[cfg(not(feature = "twin"))]
 pub(crate) use rustix::io::pwrite;
@@ -66,12 +66,23 @@ pub(crate) fn random(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
     if let Some(drawn) = fork::twin(|machine| machine.random(bytes)) {
         return drawn;
     }
+    from_system(bytes)
+}
+
+fn from_system(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         let flags = rustix::rand::GetRandomFlags::empty();
         filled += rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut *rest, flags))?;
     }
     Ok(())
+}
+
+/// A number that nobody can guess. It comes from the system in a simulated host too: no test may depend on it.
+pub(crate) fn unguessable() -> Result<u64, rustix::io::Errno> {
+    let mut bytes = [0; 8];
+    from_system(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// A process: its number, and when it began, since numbers come again.

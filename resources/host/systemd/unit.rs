@@ -164,6 +164,23 @@ impl Systemd {
         ask.await.map_err(|fault: Fault| fault.trouble(&format!("asking for the start of {name}")))
     }
 
+    /// The number of times that systemd has restarted a service by itself since somebody started it; none where it is not in memory.
+    pub async fn restarts(&self, bus: Bus, name: &str) -> Result<Option<u32>, Trouble> {
+        const SERVICE: &str = "org.freedesktop.systemd1.Service";
+        let link = self.link(bus).await?;
+        let ask = async {
+            let Some(path) = find(&link, name).await?.0 else { return Ok(None) };
+            Ok(Some(u32::try_from(property_of(&link, &path, SERVICE, "NRestarts").await?)?))
+        };
+        match ask.await {
+            // It was let go meanwhile, or is older than this counter.
+            Err(Fault::Refused { .. }) => Ok(None),
+            other => other.map_err(|fault: Fault| {
+                fault.trouble(&format!("asking how often {name} was restarted"))
+            }),
+        }
+    }
+
     /// The version of systemd itself: `252.39-1~deb12u1`.
     pub async fn version(&self, bus: Bus) -> Result<String, Trouble> {
         let link = self.link(bus).await?;

@@ -82,6 +82,8 @@ impl Reader {
             stdin: None,
             umask: self.umask(),
             timeout: self.timeout(),
+            no_new_privs: self.fields.bool("no_new_privs").unwrap_or_default(),
+            max_tasks: self.max_tasks(),
             judged: false,
         }
     }
@@ -165,11 +167,15 @@ impl Reader {
 
     fn shell(&mut self, field: &'static str) -> Option<String> {
         let shell = self.given(field)?;
+        let shell = shell.trim();
         if shell.split_whitespace().count() > 1 {
             let hint = "it is called as SHELL -c TEXT; options go into the text: set -e; …";
             self.wrong(field, "a program is expected, found several words", hint);
+        } else if !shell.starts_with('/') {
+            let what = format!("the absolute path of a shell is expected, found {shell:?}");
+            self.wrong(field, what, &format!("write {field}: /bin/sh"));
         }
-        Some(shell.trim().to_owned())
+        Some(shell.to_owned())
     }
 
     /// The vector of a text; what only a shell would read, and none does, is a doubt.
@@ -205,7 +211,10 @@ impl Reader {
             let is_name = name.bytes().next().is_some_and(is_start)
                 && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit());
             if !is_name {
-                let what = format!("a name of a variable is expected, found {name:?}");
+                // What follows = is a value, written in the wrong place.
+                let shown = name.split('=').next().unwrap_or_default();
+                let what =
+                    format!("a name of a variable is expected, found {:?}", short(shown, 30));
                 self.wrong("env", what, "letters, digits and _, not starting with a digit");
             } else if value.reveal().contains('\0') {
                 let what = format!("the value of {name} holds a NUL byte");
@@ -261,6 +270,20 @@ impl Reader {
         }
     }
 
+    fn max_tasks(&mut self) -> Option<u32> {
+        /// The most that the kernel can number.
+        const MOST: u32 = 1 << 22;
+        let tasks = self.fields.int("max_tasks")?;
+        match u32::try_from(tasks) {
+            Ok(tasks) if (1..=MOST).contains(&tasks) => Some(tasks),
+            _ => {
+                let what = format!("a number of tasks is expected, found {tasks}");
+                self.wrong("max_tasks", what, &format!("from 1 to {MOST}"));
+                None
+            }
+        }
+    }
+
     fn returns(&mut self) -> Vec<i32> {
         let Some(texts) = self.fields.texts("returns") else { return vec![0] };
         if texts.is_empty() {
@@ -292,6 +315,12 @@ impl Reader {
     }
 
     fn contradictions(&mut self, exec: &Exec) {
+        let command = &exec.command;
+        if command.max_tasks.is_some() && command.user.is_none() && command.group.is_none() {
+            let hint =
+                "declare `user`, or leave out `max_tasks`: nothing bounds the daemon's own user";
+            self.wrong("max_tasks", "`max_tasks` has no effect without `user`", hint);
+        }
         if exec.always && !exec.guards.is_empty() {
             let hint = "leave out `always`: a guard is asked at each start anyway";
             self.wrong("always", "`always` has no effect beside a guard", hint);

@@ -64,8 +64,9 @@ const FIELDS: &[FieldSpec] = &[
         FieldType::Texts,
         "Beside `cmd` and no `shell`: its exact arguments. Alone: the exact argument vector. Beside `shell`: $1, $2, …",
     )
+    .list_only()
     .receives(Receives::Shown),
-    text("shell", "A shell that reads `cmd` (`/bin/sh`); default: none."),
+    text("shell", "A shell that reads `cmd`, an absolute path (`/bin/sh`); default: none."),
     text("cwd", "Working directory, absolute; default: /."),
     FieldSpec::new(
         "env",
@@ -75,9 +76,19 @@ const FIELDS: &[FieldSpec] = &[
     .receives(Receives::Secrets),
     text(
         "user",
-        "User to run as, name or number, with its supplementary groups; default: the daemon's.",
+        "User to run as, name or number, with its supplementary groups; default: the daemon's. It has no terminal.",
     ),
     text("group", "Group to run as, name or number; default: the user's own."),
+    FieldSpec::new(
+        "no_new_privs",
+        FieldType::Bool,
+        "It and all that it starts gain no privileges by sudo, su or other set-user-ID programs; default: false.",
+    ),
+    FieldSpec::new(
+        "max_tasks",
+        FieldType::Int,
+        "Beside `user` or `group`: its user may have so many processes and threads on the host (RLIMIT_NPROC); default: 4096.",
+    ),
     FieldSpec::new(
         "timeout",
         FieldType::Float,

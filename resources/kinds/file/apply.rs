@@ -1,11 +1,11 @@
 //! From the plan of a check to the host: the premise is verified again, and every step asks the permit.
 
-use super::File;
 use super::check::origins;
 use super::look::{Look, Want, octal};
 use super::plan::{Below, Plan, Premise, Work};
 use super::tree::Tree;
 use super::validate::Validation;
+use super::{File, Shape};
 use crate::change::{Change, Outcome};
 use crate::former::Losing;
 use crate::host::Host;
@@ -104,10 +104,11 @@ impl Hands<'_> {
         if spot.look()? != plan.found {
             return Err(Fault::moved());
         }
-        let secret = self.is_secret(spot, plan, want);
+        let secret = self.is_unkept(spot, plan, want);
         let content = !matches!(plan.work, Work::Attributes(_));
         let what = what(plan);
-        let losing = Losing { content, secret, what: &what };
+        let purged = matches!(want, Want::Absent) && !matches!(self.file.shape, Shape::Absent);
+        let losing = Losing { content, secret, purged, what: &what };
         let noted = spot.note(self.permit, plan.found.as_ref(), losing)?;
         noted.after(self.do_it(spot, plan, (want, secret)))
     }
@@ -135,8 +136,8 @@ impl Hands<'_> {
         Ok(done)
     }
 
-    /// Whether what is at a spot, or what comes there, is sensitive.
-    fn is_secret(&self, spot: &Spot<'_>, plan: &Plan, want: Want<'_>) -> bool {
+    /// Whether the history keeps nothing of what is at a spot, or of what comes there.
+    fn is_unkept(&self, spot: &Spot<'_>, plan: &Plan, want: Want<'_>) -> bool {
         let (file, files) = (self.file, self.files());
         let cancel = CancellationToken::new();
         let look = Look { file, files, spot, want, cancel: &cancel };
@@ -147,7 +148,7 @@ impl Hands<'_> {
             Work::Attributes(attributes) => attributes.mode.filter(|_| now.is_some()),
             Work::Remove | Work::Link(_) | Work::Directory(_) => None,
         };
-        look.is_secret(then.or(now).unwrap_or(0o644), now)
+        look.is_unkept(then.or(now).unwrap_or(0o644), now)
     }
 
     /// Keeps a copy of a file that is about to be replaced or removed, where that is declared.
@@ -209,12 +210,13 @@ impl Hands<'_> {
         let cancel = CancellationToken::new();
         let (file, files, want) = (self.file, self.files(), Want::Regular(content));
         let look = Look { file, files, spot, want, cancel: &cancel };
+        let secret = look.is_secret(mode, found.map(|seen| seen.mode));
         let validation = Validation {
             host: self.host,
             permit: self.permit,
             argv: &file.rare().validate,
             path: spot.path(),
-            secret: look.is_secret(mode, found.map(|seen| seen.mode)),
+            secret,
         };
         let has_validation = !file.rare().validate.is_empty() && content.is_some();
         let draft = Draft {
@@ -225,6 +227,7 @@ impl Hands<'_> {
             instead_of: found,
             acceptance: has_validation.then_some(&validation),
             extended: None,
+            sensitive: file.sensitive,
         };
         if let Some(seen) = found {
             self.keep(spot, seen)?;

@@ -1,7 +1,7 @@
 //! The content that a file is to have: its text, or other files of the host, in the order in which they are joined.
 
 use super::File;
-use crate::host::files::{Content, Fault, Files, Origin, is_temporary, said};
+use crate::host::files::{Content, Fault, Files, Origin, said};
 use crate::host::trust::Reader;
 use crate::secret::{Sealed, Secret};
 use rustix::fs::FileType;
@@ -72,7 +72,7 @@ fn join(
 ) -> Result<(), Fault> {
     let branch = directory.branch()?;
     for name in branch.names()? {
-        if name.as_bytes().starts_with(b".") || is_temporary(&name) {
+        if name.as_bytes().starts_with(b".") {
             continue;
         }
         let path = branch.path().join(&name);
@@ -82,6 +82,7 @@ fn join(
             FileType::RegularFile => {
                 Files::guard_trust(&path, &seen, reader)?;
                 content.push(files.origin_at(&spot, &seen)?);
+                files.guard_copied(&spot, &seen, reader)?;
             }
             FileType::Symlink => {
                 let origin = there(files, &path, reader)?;

@@ -103,7 +103,11 @@ impl File {
             let tree = Tree::new(self, files, cancel, None);
             let report = tree.hold(&spot, there.as_ref())?;
             copied = report.origins;
-            Some(report).filter(|report| !report.is_empty())
+            if finding.is_none() && report.is_empty() {
+                let failed = report.faults.into_fault(files, &self.path);
+                return failed.map_or(Ok((None, copied)), Err);
+            }
+            Some(report)
         } else {
             None
         };
@@ -131,7 +135,7 @@ impl File {
         }
         if let Some(report) = below {
             found.destructive |= report.destructive;
-            found.differences.extend(report.differences());
+            found.differences.extend(report.differences(files));
         }
         Ok((Some(found), copied))
     }
@@ -149,7 +153,8 @@ impl File {
     /// Who reads what is copied. The owner that is declared could change the copy anyway, and so may change what it is made of.
     pub(super) fn reader(&self, files: &Files) -> Reader {
         let number = |owner: &String| files.accounts().number(AccountKind::User, owner).ok();
-        Reader::here().on_behalf_of(self.owner.as_ref().and_then(number))
+        let owner = self.owner.as_ref().and_then(number);
+        Reader::here().on_behalf_of(owner).with_consent(self.force)
     }
 
     /// What must be at the path.

@@ -3,7 +3,7 @@
 use super::body::Body;
 use super::declare_more::{self, Known, Origins, Thing};
 use super::mode::Mode;
-use super::{File, Shape};
+use super::{File, OldContent, Shape};
 use crate::host::files::{is_sacred, printable};
 use crate::receive::Words;
 use crate::resource::Resource;
@@ -30,12 +30,20 @@ pub(super) fn build(
     let owner = account("owner", &mut fields, &mut wrong);
     let group = account("group", &mut fields, &mut wrong);
     let mode = mode(&mut fields, &mut wrong);
-    let given = Given { state, is_directory, content, symlink, source, fragments };
+    let is_secret = matches!(content, Some(Words::Secret(_) | Words::Sealed(_)));
+    let declared_sensitive = fields.bool("sensitive");
+    let sensitive = declared_sensitive.unwrap_or(false) || is_secret;
+    let is_open = declared_sensitive == Some(false) && !is_secret;
+    let mut given = Given { state, is_directory, content, symlink, source, fragments };
+    let (mut owner, mut group, mut mode) = (owner, group, mode);
+    if state == State::Absent {
+        // The other fields say how the file is when it is back: they are read, and hold nothing now.
+        given = Given { content: None, symlink: None, source: None, fragments: None, ..given };
+        (owner, group, mode) = (None, None, None);
+        fields.keep_only(&["force", "backup"]);
+    }
     given.check(&mut wrong);
     let no_attributes = owner.is_none() && group.is_none() && mode.is_none();
-    if state == State::Absent && !no_attributes {
-        wrong.push(Invalid::whole("owner, group and mode mean nothing with state: absent"));
-    }
     if mode.is_some() && given.symlink.is_some() {
         wrong.push(
             Invalid::field("mode", "a link has no mode of its own")
@@ -43,8 +51,6 @@ pub(super) fn build(
         );
     }
     let force = fields.bool("force").unwrap_or(false);
-    let is_secret = matches!(given.content, Some(Words::Secret(_) | Words::Sealed(_)));
-    let sensitive = fields.bool("sensitive").unwrap_or(false) || is_secret;
     let known = Known {
         path: &path,
         thing: match state {
@@ -57,6 +63,7 @@ pub(super) fn build(
         source: given.source.as_ref(),
         mode: mode.as_ref(),
         has_attributes: !no_attributes,
+        old_content: if is_open { OldContent::Kept } else { OldContent::AsModeSays },
     };
     let rare = declare_more::rare(&mut fields, &known, &mut wrong);
     let shape = given.shape();
@@ -141,11 +148,7 @@ impl Given {
             );
         }
         match self.state {
-            State::Exists => {}
-            State::Absent => wrong.push(
-                Invalid::field(field, format!("{field} means nothing with state: absent"))
-                    .hint("leave one of them out"),
-            ),
+            State::Exists | State::Absent => {}
             State::Undefined => wrong.push(
                 Invalid::field(field, format!("{field} needs state: exists"))
                     .hint("state: undefined only holds the attributes of what is there"),

@@ -1,9 +1,9 @@
 //! The fields that few files have: what they are copied from, trees, and what is asked before something is replaced.
 
-use super::Rare;
 use super::claims::{Claims, Pattern};
 use super::mode::Mode;
 use super::validate::CANDIDATE;
+use super::{OldContent, Rare};
 use crate::host::files::{is_purgeable, printable};
 use crate::spec::{Fields, Invalid, Place};
 use std::path::{Component, Path, PathBuf};
@@ -81,6 +81,7 @@ pub(super) struct Known<'a> {
     pub(super) source: Option<&'a Origins>,
     pub(super) mode: Option<&'a Mode>,
     pub(super) has_attributes: bool,
+    pub(super) old_content: OldContent,
 }
 
 /// What is to be at the path.
@@ -116,10 +117,12 @@ pub(super) fn rare(
         );
     }
     check_tree(known, recurse, purge, wrong);
-    let doubts = doubts(known, recurse);
+    let doubts = doubts(known, recurse, purge);
     let replace = replace.unwrap_or(true);
+    let old_content = known.old_content;
     let known = known.is_copied.then(Arc::default);
     let is_common = !recurse && !purge && validate.is_empty() && backup.is_none() && replace;
+    let is_common = is_common && old_content == OldContent::AsModeSays;
     if is_common && excludes.is_empty() && doubts.is_empty() && known.is_none() {
         return None;
     }
@@ -131,6 +134,7 @@ pub(super) fn rare(
         validate,
         backup,
         replace,
+        old_content,
         claims,
         doubts,
         known,
@@ -149,13 +153,6 @@ fn check_tree(known: &Known<'_>, recurse: bool, purge: bool, wrong: &mut Vec<Inv
     }
     if let Some(source) = known.source {
         check_source(source, known, recurse, wrong);
-    }
-    let does_something = known.source.is_some() || purge || known.has_attributes;
-    if recurse && !does_something {
-        wrong.push(
-            Invalid::field("recurse", "recurse needs source, purge, owner, group or mode")
-                .hint("there is nothing else that could be held below the directory"),
-        );
     }
     let changes_all = purge || (recurse && known.source.is_none());
     if changes_all && !is_purgeable(known.path) {
@@ -285,10 +282,16 @@ fn backup(
     Some(path)
 }
 
-fn doubts(known: &Known<'_>, recurse: bool) -> Vec<Invalid> {
+fn doubts(known: &Known<'_>, recurse: bool, purge: bool) -> Vec<Invalid> {
     let executes =
         known.mode.is_some_and(|mode| mode.is_exact() && mode.over(0, false) & 0o111 != 0);
     let mut doubts = Vec::new();
+    if recurse && !purge && known.source.is_none() && !known.has_attributes {
+        doubts.push(
+            Invalid::field("recurse", "recurse alone holds nothing below the directory")
+                .hint("add source, purge, owner, group or mode, or leave recurse out"),
+        );
+    }
     if recurse && executes {
         doubts.push(
             Invalid::field("mode", "with recurse this makes every file below executable")

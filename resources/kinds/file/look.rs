@@ -1,12 +1,13 @@
 //! One look at one thing against what is wanted of it: nothing is changed, and little is read.
 
-use super::File;
+use super::body::Body;
 use super::diff;
 use super::plan::{Finding, Plan, Work};
+use super::{File, OldContent, Shape};
 use crate::change::Difference;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Fault, Files, Seen, Spot, account_name, denies_others,
-    printable, said,
+    AccountKind, Attributes, Content, Fault, Files, SET_ID, Seen, Spot, Why, account_name,
+    denies_others, is_temporary, printable, said,
 };
 use rustix::fs::FileType;
 use std::ffi::OsStr;
@@ -50,6 +51,7 @@ impl Look<'_> {
             Some(seen) => self.something_there(seen)?,
         };
         if let (Some(finding), Some(seen)) = (&finding, &found)
+            && seen.kind == FileType::RegularFile
             && matches!(finding.plan.work, Work::Write { .. } | Work::Attributes(_))
         {
             self.files.guard_links(self.spot, seen)?;
@@ -60,6 +62,7 @@ impl Look<'_> {
     fn something_there(&self, seen: Seen) -> Result<Option<Finding>, Fault> {
         match (self.want, seen.kind) {
             (Want::Absent, kind) => {
+                self.files.guard_removal(self.spot, &seen)?;
                 if kind == FileType::Directory && !self.file.force && !self.spot.is_empty()? {
                     return Err(self.refuse("remove", "the directory is not empty"));
                 }
@@ -102,7 +105,7 @@ impl Look<'_> {
             ));
         }
         if self.file.force {
-            return Ok(());
+            return self.files.guard_removal(self.spot, seen);
         }
         let holds = match seen.kind {
             FileType::Symlink => return Ok(()),
@@ -120,7 +123,8 @@ impl Look<'_> {
     fn unkept(&self, seen: &Seen) -> Option<Difference> {
         let holds = seen.kind == FileType::RegularFile && seen.size > 0;
         let is_kept = self.file.rare().backup.is_some();
-        (holds && !is_kept && self.is_secret(seen.mode, Some(seen.mode))).then(diff::unkept)
+        let is_unkept = self.is_unkept(seen.mode, Some(seen.mode));
+        (holds && !is_kept && is_unkept).then(diff::unkept)
     }
 
     fn refuse(&self, doing: &str, why: &str) -> Fault {
@@ -197,39 +201,58 @@ impl Look<'_> {
         // Created once, it is another's.
         let content = content.filter(|_| self.file.rare().replace);
         let Some(content) = content else { return self.attributes_of(seen) };
+        let end = self.end(seen, Some(content))?;
+        let (drift, mut differences) = self.drift(seen, &end);
+        let mode = self.file.mode_over(end.base, false);
+        let is_anew = self.files.may_be_open(seen, Attributes { mode: Some(mode), ..end.declared });
         let same_size = seen.size == content.size();
         // An empty file needs no reading.
-        if same_size && (content.size() == 0 || self.holds(seen, content)?) {
-            return self.attributes_of(seen);
+        let is_same = same_size && (content.size() == 0 || self.holds(seen, content, is_anew)?);
+        if is_same && !is_anew {
+            return Ok(attributes_work(seen, drift, differences));
         }
-        let declared = self.declared()?;
-        let (_, mut differences) = self.drift(seen, declared);
-        let kept = seen.kept_mode(declared.owner, declared.group);
-        let mode = self.file.mode_over(kept, false);
-        let shown = if self.is_secret(mode, Some(seen.mode)) {
-            diff::secret()
-        } else {
-            let old = if seen.size <= diff::SHOWN_AT_MOST as u64 {
-                // A file that may be written and not read is replaced all the same.
-                self.spot.content(diff::SHOWN_AT_MOST).unwrap_or_default()
-            } else {
-                None
-            };
-            let new = content.bytes(diff::SHOWN_AT_MOST)?;
-            diff::content(Some(seen.size), old.as_deref(), (content.size(), new.as_deref()))
-        };
-        differences.insert(0, shown);
-        let attributes = Attributes {
-            owner: declared.owner.or(Some(seen.uid)),
-            group: declared.group.or(Some(seen.gid)),
-            mode: None,
-        };
-        let work = Work::Write { attributes, mode };
-        let plan = Plan { found: Some(*seen), clear: false, work };
-        Ok(Some(Finding { plan, differences, destructive: false }))
+        if !is_same {
+            differences.insert(0, self.content_difference(seen, content, mode)?);
+        }
+        Ok(Some(self.write_anew(seen, &end, differences)))
     }
 
-    fn holds(&self, seen: &Seen, content: &Content<'_>) -> Result<bool, Fault> {
+    fn content_difference(
+        &self,
+        seen: &Seen,
+        content: &Content<'_>,
+        mode: u32,
+    ) -> Result<Difference, Fault> {
+        if self.is_secret(mode, Some(seen.mode)) {
+            return Ok(diff::secret());
+        }
+        let old = if seen.size <= diff::SHOWN_AT_MOST as u64 {
+            match self.spot.content(seen, diff::SHOWN_AT_MOST) {
+                Err(fault) if matches!(fault.why, Why::Moved) => return Err(fault),
+                // A file that may be written and not read is replaced all the same.
+                other => other.unwrap_or_default(),
+            }
+        } else {
+            None
+        };
+        let new = content.bytes(diff::SHOWN_AT_MOST)?;
+        Ok(diff::content(Some(seen.size), old.as_deref(), (content.size(), new.as_deref())))
+    }
+
+    /// A new file in the place of one that was found.
+    fn write_anew(&self, seen: &Seen, end: &End, differences: Vec<Difference>) -> Finding {
+        let attributes = Attributes {
+            owner: end.declared.owner.or(Some(seen.uid)),
+            group: end.declared.group.or_else(|| end.keeps_group.then_some(seen.gid)),
+            mode: None,
+        };
+        let work = Work::Write { attributes, mode: self.file.mode_over(end.base, false) };
+        let plan = Plan { found: Some(*seen), clear: false, work };
+        Finding { plan, differences, destructive: false }
+    }
+
+    /// Compares the content. A file that is written anew in any case need not be readable.
+    fn holds(&self, seen: &Seen, content: &Content<'_>, is_anew: bool) -> Result<bool, Fault> {
         let known = &self.file.rare().known;
         let pair = known.as_ref().and_then(|known| known.pair(self.spot.path(), seen, content));
         if let (Some(known), Some(pair)) = (known, pair)
@@ -239,9 +262,11 @@ impl Look<'_> {
         }
         let own = self.files.owns(seen);
         let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
-        let same = match self.spot.holds(content, self.cancel) {
+        let same = match self.spot.holds(seen, content, self.cancel) {
             // Whoever owns it may write it anew, whatever its mode was set to; with the declared one it can be read again.
             Err(fault) if own && readable_then && fault.is_denied() => return Ok(false),
+            // Its owner may hold a lease on it.
+            Err(fault) if is_anew && fault.errno().is_some() => return Ok(false),
             answer => answer?,
         };
         // What was compared is what was seen, unless it has moved meanwhile.
@@ -258,8 +283,9 @@ impl Look<'_> {
         if old == target.as_bytes() {
             return self.attributes_of(seen);
         }
-        let declared = self.declared()?;
-        let (_, mut differences) = self.drift(seen, declared);
+        let end = self.end(seen, None)?;
+        let declared = end.declared;
+        let (_, mut differences) = self.drift(seen, &end);
         differences.insert(0, symlink(printable(Path::new(OsStr::from_bytes(&old))), target));
         let attributes = Attributes {
             owner: declared.owner.or(Some(seen.uid)),
@@ -271,12 +297,51 @@ impl Look<'_> {
     }
 
     fn attributes_of(&self, seen: &Seen) -> Result<Option<Finding>, Fault> {
-        let (drift, differences) = self.drift(seen, self.declared()?);
+        let end = self.end(seen, None)?;
+        let (drift, differences) = self.drift(seen, &end);
         if differences.is_empty() {
             return Ok(None);
         }
-        let plan = Plan { found: Some(*seen), clear: false, work: Work::Attributes(drift) };
-        Ok(Some(Finding { plan, differences, destructive: false }))
+        let is_empty = matches!(self.want, Want::Regular(None))
+            && seen.kind == FileType::RegularFile
+            && seen.size == 0;
+        let after = Attributes { mode: Some(self.file.mode_over(end.base, false)), ..end.declared };
+        if is_empty && self.files.may_be_open(seen, after) {
+            return Ok(Some(self.write_anew(seen, &end, differences)));
+        }
+        self.files.guard_links(self.spot, seen)?;
+        if !self.file.force {
+            self.files.guard_private(self.spot, seen, drift)?;
+        }
+        Ok(attributes_work(seen, drift, differences))
+    }
+
+    /// Owner, group and mode in the end, by the declaration and by the object that was found.
+    fn end(&self, seen: &Seen, content: Option<&Content<'_>>) -> Result<End, Fault> {
+        let mut declared = self.declared()?;
+        let is_narrow = self.is_narrow(content);
+        if is_narrow && declared.owner.is_none() && self.files.is_strangers(seen) {
+            declared.owner = Some(self.files.own_uid());
+        }
+        let mut base = self.files.base_mode(seen, declared.owner, declared.group);
+        let mut keeps_group = true;
+        if content.is_some() {
+            if self.files.leaves_stranger(seen, declared.owner) {
+                base &= 0o755;
+                keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
+            } else if base & SET_ID != 0
+                && !self.files.is_trusted(self.spot, seen, declared.owner.or(Some(seen.uid)))?
+            {
+                base &= !SET_ID;
+            }
+        }
+        Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
+    }
+
+    /// Tells a content that is for its owner alone unless a mode says otherwise.
+    fn is_narrow(&self, content: Option<&Content<'_>>) -> bool {
+        let is_sealed = matches!(self.file.shape, Shape::Regular(Body::Sealed(_)));
+        self.file.sensitive && (content.is_some() || is_sealed)
     }
 
     /// Owner and group as numbers of this host.
@@ -293,30 +358,43 @@ impl Look<'_> {
     }
 
     /// Which attributes differ, and how that is shown.
-    fn drift(&self, seen: &Seen, declared: Attributes) -> (Attributes, Vec<Difference>) {
+    fn drift(&self, seen: &Seen, end: &End) -> (Attributes, Vec<Difference>) {
         let mut differences = Vec::new();
         let mut show = |aspect, from: String, to: String| {
             differences.push(Difference { aspect, from, to, diff: None });
         };
-        let owner = declared.owner.filter(|uid| *uid != seen.uid);
-        if let (Some(_), Some(text)) = (owner, &self.file.owner) {
-            show("owner", account_name(AccountKind::User, seen.uid), text.clone());
+        let name = |kind, id, text: &Option<String>| {
+            text.clone().unwrap_or_else(|| account_name(kind, id))
+        };
+        let owner = end.declared.owner.filter(|uid| *uid != seen.uid);
+        if let Some(uid) = owner {
+            let from = account_name(AccountKind::User, seen.uid);
+            show("owner", from, name(AccountKind::User, uid, &self.file.owner));
         }
-        let group = declared.group.filter(|gid| *gid != seen.gid);
-        if let (Some(_), Some(text)) = (group, &self.file.group) {
-            show("group", account_name(AccountKind::Group, seen.gid), text.clone());
+        let group = end.declared.group.filter(|gid| *gid != seen.gid);
+        if let Some(gid) = group {
+            let from = account_name(AccountKind::Group, seen.gid);
+            show("group", from, name(AccountKind::Group, gid, &self.file.group));
         }
         let is_directory = seen.kind == FileType::Directory;
         let has_mode = seen.kind != FileType::Symlink;
-        let holds_mode = self.file.mode.is_some() && has_mode;
-        let wanted = holds_mode.then(|| self.file.mode_over(seen.mode, is_directory));
+        let wanted = has_mode.then(|| self.file.mode_over(end.base, is_directory));
         let differs = wanted.filter(|mode| *mode != seen.mode);
         if let Some(mode) = differs {
             show("mode", octal(seen.mode), octal(mode));
         }
         // A change of hands takes set-id bits away, which a declared mode wants back.
-        let lost = wanted.filter(|mode| (owner.is_some() || group.is_some()) && mode & 0o6000 != 0);
+        let lost = wanted.filter(|mode| (owner.is_some() || group.is_some()) && mode & SET_ID != 0);
         (Attributes { owner, group, mode: differs.or(lost) }, differences)
+    }
+
+    /// Whether the history keeps nothing of the content. A declared `sensitive: false` wins over a mode. What was left under one of
+    /// our temporary names may be the content of anything.
+    pub(super) fn is_unkept(&self, mode: u32, now: Option<u32>) -> bool {
+        if is_temporary(self.spot.name()) {
+            return true;
+        }
+        self.file.rare().old_content != OldContent::Kept && self.is_secret(mode, now)
     }
 
     /// Whether nothing of the content may be shown: said so, or denied to others by a mode, also of what it is copied from
@@ -328,6 +406,27 @@ impl Look<'_> {
         };
         self.file.sensitive || origins || denies_others(mode) || now.is_some_and(denies_others)
     }
+}
+
+/// Attributes that a found object is to have in the end.
+struct End {
+    /// The owner and group that it must have, as numbers of this host.
+    declared: Attributes,
+    /// The mode before the declared changes.
+    base: u32,
+    /// A new file in its place gets its group where none is declared.
+    keeps_group: bool,
+}
+
+/// It stays, and gets these attributes; nothing where none differ.
+fn attributes_work(
+    seen: &Seen,
+    drift: Attributes,
+    differences: Vec<Difference>,
+) -> Option<Finding> {
+    let plan = Plan { found: Some(*seen), clear: false, work: Work::Attributes(drift) };
+    let finding = Finding { plan, differences, destructive: false };
+    (!finding.differences.is_empty()).then_some(finding)
 }
 
 impl File {

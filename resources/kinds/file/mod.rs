@@ -16,6 +16,7 @@ mod needs;
 mod plan;
 mod report;
 mod tree;
+mod tree_faults;
 mod validate;
 
 use crate::change::{Change, Outcome, Verdict};
@@ -77,7 +78,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "owner",
         FieldType::Text,
-        "Owner, by name or number. Default: as it is; ours when created.",
+        "Owner, by name or number. Default: as it is; ours when created, or when a sensitive content replaces a stranger's file. A declared content gets a new inode when a stranger's file changes hands; without one, whoever has the file open can still write it.",
     ),
     FieldSpec::new(
         "group",
@@ -87,17 +88,17 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "mode",
         FieldType::Text,
-        "0644 or u=rw,g=r. Default: as it is; when created 0644, 0600 where its content is sensitive or a secret, or, for a directory, 0755.",
+        "0644 or u=rw,g=r. Default: as it is; when created 0644 or, for a directory, 0755. A sensitive or secret content without a mode is its owner's alone (0600), also where a wider file was. Set-id bits do not change hands unless the mode names them.",
     ),
     FieldSpec::new(
         "force",
         FieldType::Bool,
-        "Something with content may go: a directory with all below it, a file that must become a directory or a link, a socket. Default: false.",
+        "Something with content may go: a directory with all below it, a file that must become a directory or a link, a socket. What only root may read may be given away, or copied for its owner, where others can have moved it there. Default: false.",
     ),
     FieldSpec::new(
         "sensitive",
         FieldType::Bool,
-        "Show nothing of the content; a new file without a mode is its owner's alone. Default: true where the mode denies others to read.",
+        "Show nothing of the content; without a mode the file is its owner's alone. Default: true where the mode denies others to read. false: the history keeps the content in any case; diffs show it only where the mode lets others read.",
     ),
     FieldSpec::new(
         "source",
@@ -113,7 +114,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "recurse",
         FieldType::Bool,
-        "With source: all that it holds is copied, links as links; else owner, group and mode are held below the directory too. A mode like 0640 gives directories x where it gives r. Default: false.",
+        "With source: all that it holds is copied, links as links; else owner, group and mode are held below the directory too; whoever has a file below open keeps it open. A mode like 0640 gives directories x where it gives r. Default: false.",
     ),
     FieldSpec::new(
         "purge",
@@ -133,7 +134,7 @@ const FIELDS: &[FieldSpec] = &[
     FieldSpec::new(
         "backup",
         FieldType::Text,
-        "A directory, absolute, that keeps a copy of each file that is replaced or removed (not of what goes with a directory by force): the last 10 of each path, mode 0600.",
+        "A directory, absolute, that keeps a copy of each file that is replaced or removed (not of what goes with a directory by force): the last 10 of each path, mode 0600. A file larger than max_file of the history (10 MiB) is not replaced.",
     ),
     FieldSpec::new(
         "replace",
@@ -156,6 +157,15 @@ struct File {
     rare: Option<Arc<Rare>>,
 }
 
+/// Whether the history keeps a content that was replaced or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OldContent {
+    /// It does not where the mode denies others to read it.
+    AsModeSays,
+    /// It does, for `sensitive: false` is written.
+    Kept,
+}
+
 /// What few files declare.
 #[derive(Clone)]
 struct Rare {
@@ -165,6 +175,7 @@ struct Rare {
     validate: Vec<String>,
     backup: Option<PathBuf>,
     replace: bool,
+    old_content: OldContent,
     claims: Claims,
     doubts: Vec<Invalid>,
     /// What need not be read again.
@@ -179,6 +190,7 @@ impl Rare {
         validate: Vec::new(),
         backup: None,
         replace: true,
+        old_content: OldContent::AsModeSays,
         claims: Claims::NONE,
         doubts: Vec::new(),
         known: None,
@@ -261,12 +273,17 @@ impl Resource for File {
         self.holds_below().then_some(&self.path)
     }
 
+    fn creates(&self) -> bool {
+        !matches!(self.shape, Shape::Absent | Shape::IfThere { .. })
+    }
+
     fn becomes(&self) -> Becomes {
         match &self.shape {
             Shape::Absent => Becomes::Nothing,
             Shape::Directory(_) => Becomes::Directory,
             Shape::Link(target) => Becomes::Link(target.into()),
-            Shape::Regular(_) | Shape::IfThere { .. } => Becomes::Other,
+            Shape::Regular(_) => Becomes::File,
+            Shape::IfThere { .. } => Becomes::Other,
         }
     }
 

@@ -36,7 +36,8 @@ const FORMS: &str = "write octal with a leading zero (0644), or symbolic (u=rw,g
 impl Mode {
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let octal = |text: &str| text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
-        if let Some(digits) = text.strip_prefix('0')
+        let digits = text.strip_prefix("0o").or_else(|| text.strip_prefix('0'));
+        if let Some(digits) = digits
             && (1..=4).contains(&digits.len())
             && octal(digits)
             && let Ok(bits) = u32::from_str_radix(digits, 8)
@@ -127,12 +128,19 @@ mod tests {
     /// S-10: octal is octal, and a bare number is not guessed at.
     #[test]
     fn octal_needs_its_zero() {
-        for (text, bits) in
-            [("0644", 0o644), ("0741", 0o741), ("01777", 0o1777), ("04755", 0o4755), ("00", 0)]
-        {
+        for (text, bits) in [
+            ("0644", 0o644),
+            ("0741", 0o741),
+            ("01777", 0o1777),
+            ("04755", 0o4755),
+            ("0o755", 0o755),
+            ("00", 0),
+        ] {
             assert_eq!(Mode::parse(text).unwrap(), Mode::Exact(bits), "{text}");
         }
-        for text in ["644", "755", "0o644", "0", "0888", "012345", "-0644", "0644 ", "", "0x1ff"] {
+        for text in
+            ["644", "755", "0o", "0o8", "0", "0888", "012345", "-0644", "0644 ", "", "0x1ff"]
+        {
             assert!(Mode::parse(text).is_err(), "{text}");
         }
         assert!(Mode::parse("644").unwrap_err().1.contains("0644"));

@@ -2,8 +2,9 @@
 
 use super::copied::Sum;
 use super::plan::Below;
+use super::tree_faults::TreeFaults;
 use crate::change::Difference;
-use crate::host::files::printable;
+use crate::host::files::{Files, printable};
 use std::path::Path;
 
 /// So many things are named; the others are counted.
@@ -20,7 +21,9 @@ pub(super) struct Report {
     counts: [usize; 3],
     shown: usize,
     pub(super) destructive: bool,
-    /// Where something differs.
+    /// What could not be looked at.
+    pub(super) faults: TreeFaults,
+    /// Where something differs, or could not be held.
     pub(super) below: Below,
     /// The state of what is copied.
     pub(super) origins: Sum,
@@ -47,6 +50,7 @@ impl Deed {
 }
 
 impl Report {
+    /// Whether nothing differs. Some of it may have failed.
     pub(super) fn is_empty(&self) -> bool {
         self.counts == [0; 3]
     }
@@ -101,14 +105,16 @@ impl Report {
     }
 
     /// How it is shown: what goes comes last.
-    pub(super) fn differences(self) -> Vec<Difference> {
+    pub(super) fn differences(self, files: &Files) -> Vec<Difference> {
         let more = self.more().map(|to| Difference {
             aspect: "below",
             from: String::new(),
             to,
             diff: None,
         });
-        self.held.into_iter().chain(self.removed).chain(more).collect()
+        let below = |to| Difference { aspect: "below", from: String::new(), to, diff: None };
+        let failed = self.faults.lines(files).into_iter().map(below);
+        self.held.into_iter().chain(self.removed).chain(more).chain(failed).collect()
     }
 
     /// What was done, for the log.

@@ -8,6 +8,7 @@ use super::copied::Sum;
 use super::look::{Look, Want, word};
 use super::plan::Below;
 use super::report::{Deed, Report};
+use super::tree_faults::TreeFaults;
 use super::{File, Shape, body};
 use crate::former::Losing;
 use crate::host::files::{
@@ -41,6 +42,8 @@ pub(super) struct Tree<'a> {
     /// Something was done in the directory at hand.
     done_here: bool,
     touched: bool,
+    /// What could not be held; the rest is held all the same.
+    faults: TreeFaults,
 }
 
 impl<'a> Tree<'a> {
@@ -54,7 +57,8 @@ impl<'a> Tree<'a> {
         let (hands, only) = apply.unzip();
         let reader = file.reader(files);
         let (read, done_here, touched) = (None, false, false);
-        Self { file, files, reader, cancel, hands, only, report, read, done_here, touched }
+        let faults = TreeFaults::default();
+        Self { file, files, reader, cancel, hands, only, report, read, done_here, touched, faults }
     }
 
     /// Reads all that is copied: what state it is in, and what it holds.
@@ -62,14 +66,24 @@ impl<'a> Tree<'a> {
         self.read = Some(Sum::default());
         let source = self.source()?;
         self.directory(source.as_ref(), None, Path::new(""))?;
+        if let Some(fault) = self.faults.into_fault(self.files, &self.file.path) {
+            return Err(fault);
+        }
         Ok((self.report.origins, self.read.unwrap_or_default()))
     }
 
-    /// Holds all below the directory that was seen at a spot, or that is to be there.
+    /// Holds all below the directory that was seen at a spot, or that is to be there. Things that cannot be held stop nothing: a check
+    /// reports them, and an apply fails with all of them when the rest is done.
     pub(super) fn hold(mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<Report, Fault> {
-        match self.all(spot, found) {
-            Ok(()) => Ok(self.report),
-            Err(fault) => Err(fault.after(self.touched)),
+        let walked = self.all(spot, found);
+        walked.map_err(|fault| fault.after(self.touched))?;
+        if self.hands.is_none() {
+            self.report.faults = self.faults;
+            return Ok(self.report);
+        }
+        match self.faults.into_fault(self.files, &self.file.path) {
+            Some(fault) => Err(fault.after(self.touched)),
+            None => Ok(self.report),
         }
     }
 
@@ -93,24 +107,42 @@ impl<'a> Tree<'a> {
         below: &Path,
     ) -> Result<(), Fault> {
         let outside = std::mem::take(&mut self.done_here);
+        let mut walked = self.entries(source, target, below);
+        if let Some(target) = target.filter(|_| self.done_here) {
+            walked = walked.and_then(|()| self.files.sync_branch(target));
+        }
+        self.done_here = outside;
+        walked
+    }
+
+    fn entries(
+        &mut self,
+        source: Option<&Branch>,
+        target: Option<&Branch>,
+        below: &Path,
+    ) -> Result<(), Fault> {
         if let Some(source) = source {
             for name in source.names()? {
                 let below = below.join(&name);
-                if !self.leaves(&below) {
-                    self.copy(source, target, &below)?;
+                if !is_temporary(&name) && !self.leaves(&below) {
+                    let copied = self.copy(source, target, &below);
+                    self.go_on(&below, copied)?;
                 }
             }
         }
-        if let Some(target) = target {
-            if self.looks_at_others() {
-                self.others(source, target, below)?;
-            }
-            if self.done_here {
-                self.files.sync_branch(target)?;
-            }
+        match target.filter(|_| self.looks_at_others()) {
+            Some(target) => self.others(source, target, below),
+            None => Ok(()),
         }
-        self.done_here = outside;
-        Ok(())
+    }
+
+    /// Notes what has failed with a thing; the walk goes on with the next one.
+    fn go_on(&mut self, below: &Path, done: Result<(), Fault>) -> Result<(), Fault> {
+        let Err(fault) = done else { return Ok(()) };
+        self.touched |= fault.touched;
+        // What is below it was not looked at: an apply looks at everything.
+        self.report.below = Below::Much;
+        self.faults.note(&self.file.path.join(below), fault)
     }
 
     /// Whether anything is done with what the source does not have.
@@ -118,12 +150,10 @@ impl<'a> Tree<'a> {
         self.file.rare().purge || matches!(self.file.shape, Shape::Directory(None))
     }
 
-    /// Whether a thing is left alone: it was found right, is excluded, or declared by another resource, or one of our own
-    /// temporary files.
+    /// Whether a thing is left alone: it was found right, is excluded, or declared by another resource.
     fn leaves(&self, below: &Path) -> bool {
         let rare = self.file.rare();
-        below.file_name().is_some_and(is_temporary)
-            || self.only.is_some_and(|only| !only.concerns(below))
+        self.only.is_some_and(|only| !only.concerns(below))
             || rare.excludes.iter().any(|pattern| pattern.means(below))
             || rare.claims.hold(&self.file.path.join(below))
     }
@@ -145,6 +175,7 @@ impl<'a> Tree<'a> {
                 Files::guard_trust(&path, &seen, self.reader)?;
                 let mut content = Content::default();
                 content.push(self.files.origin_at(&spot, &seen)?);
+                self.files.guard_copied(&spot, &seen, self.reader)?;
                 if let Some(read) = &mut self.read {
                     read.add_file(below, &content, self.cancel)?;
                 }
@@ -159,6 +190,7 @@ impl<'a> Tree<'a> {
             }
             FileType::Directory => {
                 Files::guard_trust(&path, &seen, self.reader)?;
+                self.files.guard_copied(&spot, &seen, self.reader)?;
                 let Entered::Branch(source) = source.enter(&spot, &seen)? else {
                     return Err(mounted(&path));
                 };
@@ -255,28 +287,45 @@ impl<'a> Tree<'a> {
     ) -> Result<(), Fault> {
         for name in target.names()? {
             let below = below.join(&name);
-            if self.leaves(&below) || has(source, &name)? {
-                continue;
-            }
-            let rare = self.file.rare();
-            if target.spot(&self.file.path.join(&below)).is_mounted() {
-                continue;
-            }
-            let must_stay = rare.claims.are_below(&self.file.path.join(&below));
-            if rare.purge && !must_stay {
-                self.purge(target, &below)?;
-            } else if rare.recurse {
-                self.other(target, &below)?;
-            }
+            let held = self.not_copied(source, target, &below);
+            self.go_on(&below, held)?;
         }
         Ok(())
+    }
+
+    fn not_copied(
+        &mut self,
+        source: Option<&Branch>,
+        target: &Branch,
+        below: &Path,
+    ) -> Result<(), Fault> {
+        let path = self.file.path.join(below);
+        let spot = target.spot(&path);
+        if self.leaves(below)
+            || self.files.is_in_use(&spot)
+            || has(source, spot.name())?
+            || spot.is_mounted()
+        {
+            return Ok(());
+        }
+        let rare = self.file.rare();
+        let must_stay = rare.claims.are_below(&path);
+        if rare.purge && !must_stay {
+            self.purge(target, below).map(drop)
+        } else if rare.recurse {
+            self.other(target, below)
+        } else {
+            Ok(())
+        }
     }
 
     /// A thing that stays and is not copied: it gets the attributes, and so does what is below it.
     fn other(&mut self, target: &Branch, below: &Path) -> Result<(), Fault> {
         let copies = matches!(self.file.shape, Shape::Directory(Some(_)));
         if !copies {
-            self.entry(Some(target), below, Want::Whatever)?;
+            // A directory that cannot be changed does not keep what is below it from being held.
+            let held = self.entry(Some(target), below, Want::Whatever);
+            self.go_on(below, held)?;
         }
         let path = self.file.path.join(below);
         let spot = target.spot(&path);
@@ -307,6 +356,14 @@ impl<'a> Tree<'a> {
         Ok(true)
     }
 
+    /// Removes a thing in a directory that is purged; false where it stays, for whatever reason.
+    fn purge_one(&mut self, target: &Branch, below: &Path) -> Result<bool, Fault> {
+        match self.purge(target, below) {
+            Ok(gone) => Ok(gone),
+            Err(fault) => self.go_on(below, Err(fault)).map(|()| false),
+        }
+    }
+
     fn purge_directory(
         &mut self,
         target: &Branch,
@@ -320,8 +377,9 @@ impl<'a> Tree<'a> {
         for name in inside.names()? {
             let below = below.join(&name);
             let path = self.file.path.join(&below);
-            let stays = self.leaves(&below) || inside.spot(&path).is_mounted();
-            all_gone &= !stays && self.purge(&inside, &below)?;
+            let spot = inside.spot(&path);
+            let stays = self.leaves(&below) || self.files.is_in_use(&spot) || spot.is_mounted();
+            all_gone &= !stays && self.purge_one(&inside, &below)?;
         }
         if self.done_here && !all_gone {
             self.files.sync_branch(&inside)?;
@@ -334,12 +392,16 @@ impl<'a> Tree<'a> {
             let Some(now) = spot.look()?.filter(|now| now.identity == seen.identity) else {
                 return Err(Fault::moved());
             };
-            let losing = Losing { content: true, secret: false, what: "removed" };
+            let losing = Losing { content: true, secret: false, purged: true, what: "removed" };
             let noted = spot.note(hands.permit, Some(&now), losing);
             let removed = noted.and_then(|noted| {
                 noted.after(self.files.remove(hands.permit, spot, &now, Reach::One))
             });
-            removed.map_err(|fault| fault.named(spot.path()))?;
+            match removed {
+                // A sweep of leftovers may take it first.
+                Err(fault) if matches!(fault.why, Why::Moved) && spot.look()?.is_none() => {}
+                other => other.map_err(|fault| fault.named(spot.path()))?,
+            }
             self.did();
         }
         self.report.destructive = true;
@@ -350,7 +412,7 @@ impl<'a> Tree<'a> {
 
 /// Whether the source has a thing of that name.
 fn has(source: Option<&Branch>, name: &OsStr) -> Result<bool, Fault> {
-    let Some(source) = source else { return Ok(false) };
+    let Some(source) = source.filter(|_| !is_temporary(name)) else { return Ok(false) };
     let path = source.path().join(name);
     Ok(source.spot(&path).look()?.is_some())
 }

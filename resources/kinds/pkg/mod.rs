@@ -146,6 +146,10 @@ impl Resource for Pkg {
         })
     }
 
+    fn creates(&self) -> bool {
+        self.declared.is_to_be_there()
+    }
+
     /// Whatever its architecture: who removes one of several may have to remove the others.
     fn claims(&self) -> Vec<Claim> {
         let (name, _) = self.declared.name.split_once(':').unwrap_or((&self.declared.name, ""));

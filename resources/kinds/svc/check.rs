@@ -7,6 +7,7 @@ use crate::host::systemd::{Activity, Unit};
 use crate::printable::short;
 use crate::resource::Ask;
 use crate::trouble::Trouble;
+use tokio::time::Instant;
 
 /// How a file stands that nothing starts at boot for its own sake.
 const NOT_AT_BOOT: [&str; 6] =
@@ -53,7 +54,10 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
     match looked {
         None => Verdict::Unknown(Trouble::new("the run was cancelled while systemd was asked")),
         Some(Err(trouble)) => Verdict::Unknown(trouble),
-        Some(Ok(plan)) if plan.is_empty() => Verdict::Same,
+        Some(Ok(plan)) if plan.is_empty() => match flapping(svc, host, &ask).await {
+            Ok(()) => Verdict::Same,
+            Err(trouble) => Verdict::Unknown(trouble),
+        },
         Some(Ok(plan)) => Verdict::Differs(Change {
             differences: differences(svc, &plan),
             destructive: false,
@@ -62,6 +66,20 @@ pub(super) async fn check(svc: &Svc, host: &Host, ask: Ask) -> Verdict {
             replaces: false,
             premise: Box::new(plan),
         }),
+    }
+}
+
+/// A service that is to run must not be restarted by systemd again and again.
+async fn flapping(svc: &Svc, host: &Host, ask: &Ask) -> Result<(), Trouble> {
+    if svc.state != Some(State::Running) || !svc.unit.ends_with(".service") {
+        return Ok(());
+    }
+    let count = host.systemd().restarts(svc.bus, &svc.unit);
+    match ask.cancel.run_until_cancelled(count).await {
+        Some(Ok(Some(count))) => svc.restarts.judge(&svc.unit, count, Instant::now()),
+        // One that is not in memory has not been restarted.
+        Some(Ok(None)) | None => Ok(()),
+        Some(Err(trouble)) => Err(trouble),
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn build(
         refresh: refresh.unwrap_or(Refresh::Reload),
         daemon_reload: fields.bool("daemon_reload"),
         doubts: Vec::new(),
+        restarts: super::flapping::Restarts::default(),
         unit,
     };
     contradictions(&svc, &mut problems);

@@ -1,11 +1,13 @@
 //! `svc`: a unit of systemd: whether it runs, whether it is started at boot, and that it hears of what it reads.
 //!
 //! What is not declared is not looked at. A unit counts as running from the moment it is being started; one that is gone,
-//! ended or failed is stopped. A refresh reloads or restarts a unit that runs, unless this very run has started it.
+//! ended or failed is stopped. A service that systemd restarts again and again is flapping, which is a failure. A refresh
+//! reloads or restarts a unit that runs, unless this very run has started it.
 
 mod apply;
 mod check;
 mod declare;
+mod flapping;
 mod name;
 
 use crate::change::{Change, Outcome, Verdict};
@@ -25,7 +27,11 @@ pub static SPEC: Spec = Spec {
     kind: "svc",
     doc: "A unit of systemd: whether it runs, and whether it is started at boot. The name is that of the unit.",
     fields: &[
-        FieldSpec::new("state", FieldType::Text, "running or stopped; default: either will do."),
+        FieldSpec::new(
+            "state",
+            FieldType::Text,
+            "running (a service that systemd restarts 3 times within 2 minutes fails) or stopped; default: either will do.",
+        ),
         FieldSpec::new(
             "startup",
             FieldType::Text,
@@ -68,6 +74,7 @@ struct Svc {
     refresh: Refresh,
     daemon_reload: Option<bool>,
     doubts: Vec<Invalid>,
+    restarts: flapping::Restarts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

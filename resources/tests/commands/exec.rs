@@ -112,7 +112,7 @@ fn ifcmd_and_nifcmd_guard() {
 #[test]
 fn ifequals_compares_what_ifcmd_prints() {
     let ask = |ifcmd: &str, equals: &str| {
-        let guard = [text("ifcmd", ifcmd), text("ifshell", "sh"), text("ifequals", equals)];
+        let guard = [text("ifcmd", ifcmd), text("ifshell", "/bin/sh"), text("ifequals", equals)];
         differs(&exec(guard.into_iter().chain([text("cmd", "true")])), EVENT)
     };
     assert!(!ask("echo done", "done") && !ask("echo done", "done\n"));
@@ -133,7 +133,7 @@ fn a_guard_that_gives_no_answer_is_unknown() {
             other => panic!("{other:?}"),
         };
     assert!(unknown(vec![text("ifcmd", "steadfast-no-such")]).contains("steadfast-no-such"));
-    let killed = vec![text("nifcmd", "kill -9 $$"), text("nifshell", "sh")];
+    let killed = vec![text("nifcmd", "kill -9 $$"), text("nifshell", "/bin/sh")];
     assert!(unknown(killed).contains("signal 9"));
     let slow = vec![text("ifcmd", "sleep 9"), ("timeout", Value::Float(0.1))];
     assert!(unknown(slow).contains("too long"));
@@ -230,13 +230,13 @@ fn the_name_is_the_command_where_none_is_given() {
 fn a_code_that_is_not_well_fails_with_its_last_words() {
     let failing =
         "for i in 1 2 3 4 5 6 7; do echo line $i >&2; done; printf 'bad\\033[31m\\n' >&2; exit 3";
-    let what = failure(&exec([text("cmd", failing), text("shell", "sh")]));
-    assert!(what.starts_with("exit 3, not 0: sh -c"), "{what}");
+    let what = failure(&exec([text("cmd", failing), text("shell", "/bin/sh")]));
+    assert!(what.starts_with("exit 3, not 0: /bin/sh -c"), "{what}");
     assert!(what.ends_with("stderr: line 7\nstderr: bad\\u{1b}[31m"), "S-13: {what}");
     assert!(!what.contains("line 3"));
-    let what = failure(&exec([text("cmd", "echo only out; exit 1"), text("shell", "sh")]));
+    let what = failure(&exec([text("cmd", "echo only out; exit 1"), text("shell", "/bin/sh")]));
     assert!(what.ends_with("stdout: only out"));
-    let what = failure(&exec([text("cmd", "kill -9 $$"), text("shell", "sh")]));
+    let what = failure(&exec([text("cmd", "kill -9 $$"), text("shell", "/bin/sh")]));
     assert!(what.starts_with("killed by signal 9"), "{what}");
     let slow = exec([text("cmd", "sleep 9"), ("timeout", Value::Float(0.1))]);
     assert!(failure(&slow).starts_with("took longer"));
@@ -245,7 +245,11 @@ fn a_code_that_is_not_well_fails_with_its_last_words() {
 #[test]
 fn returns_lists_the_codes_that_are_well() {
     let with = |code: &str, returns: &[&str]| {
-        exec([text("cmd", format!("exit {code}")), text("shell", "sh"), texts("returns", returns)])
+        exec([
+            text("cmd", format!("exit {code}")),
+            text("shell", "/bin/sh"),
+            texts("returns", returns),
+        ])
     };
     assert_eq!(run(&with("3", &["0", "3"])), changed("ran: exit 3"));
     assert!(failure(&with("0", &["3", "4"])).starts_with("exit 0, not 3 or 4"));
@@ -265,8 +269,10 @@ fn donecmd_must_go_well() {
     let file = folder.path().join("ran");
     let done = format!("test -s {} && touch done", file.display());
     let cwd = folder.path().to_str().unwrap().to_owned();
-    let exec =
-        recorder(&file, [text("donecmd", done), text("doneshell", "sh"), text("donecwd", cwd)]);
+    let exec = recorder(
+        &file,
+        [text("donecmd", done), text("doneshell", "/bin/sh"), text("donecwd", cwd)],
+    );
     assert_eq!(run(&exec), changed("ran: exit 0"));
     assert!(folder.path().join("done").exists());
     let what = failure(&recorder(&file, [text("donecmd", "false")]));
@@ -282,7 +288,7 @@ fn donecmd_must_go_well() {
 #[test]
 fn changed_when_decides_what_it_was() {
     let with = |question: &str| {
-        exec([text("cmd", "true"), text("shell", "sh"), text("changed_when", question)])
+        exec([text("cmd", "true"), text("shell", "/bin/sh"), text("changed_when", question)])
     };
     assert_eq!(run(&with("exit 0")), changed("ran: exit 0"));
     assert_eq!(run(&with("exit 1")), Outcome::Unchanged);

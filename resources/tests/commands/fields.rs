@@ -56,6 +56,22 @@ fn single_mistakes() {
     assert_eq!(wrong(vec![texts("returns", &[])]), ["returns"]);
     assert_eq!(wrong(vec![("timeout", Value::Float(f64::NAN))]), ["timeout"]);
     assert_eq!(wrong(vec![("timeout", Value::Float(1e30))]), ["timeout"]);
+    assert_eq!(wrong(vec![("max_tasks", Value::Int(9))]), ["max_tasks"], "without a user");
+    for tasks in [0, -1, i64::MAX] {
+        assert_eq!(wrong(vec![text("user", "x"), ("max_tasks", Value::Int(tasks))]), ["max_tasks"]);
+    }
+}
+
+/// B4: whoever comes from Ansible writes `shell: true`, and would have run `true`.
+#[test]
+fn a_shell_is_an_absolute_path() {
+    for found in ["true", "yes", "on", "sh", "bin/sh"] {
+        for field in ["shell", "ifshell", "nifshell", "doneshell", "watchshell"] {
+            let problems = build("exec", vec![text(field, found)]).unwrap_err();
+            assert_eq!(problems[0].field, Some(field));
+            assert_eq!(problems[0].hint.as_deref(), Some(&*format!("write {field}: /bin/sh")));
+        }
+    }
 }
 
 /// Graphs of mgmt write `''` and 0 where nothing is meant.
@@ -83,7 +99,7 @@ fn every_field_is_documented() {
     let fields = registry::find("exec").unwrap().fields;
     let wanted = "cmd args shell cwd env user group timeout creates ifcmd ifshell ifcwd nifcmd nifshell nifcwd \
         ifequals donecmd doneshell donecwd watchcmd watchshell watchcwd watchfiles mtimes refresh_only returns \
-        changed_when stdin umask always on_interrupt state pollint";
+        changed_when stdin umask no_new_privs max_tasks always on_interrupt state pollint";
     let mut names: Vec<&str> = fields.iter().map(|field| field.name).collect();
     let mut wanted: Vec<&str> = wanted.split_whitespace().collect();
     names.sort_unstable();

@@ -67,22 +67,50 @@ fn what_contradicts_itself_is_refused() {
     assert_eq!(fields("/etc/x", &[("content", "a"), ("symlink", "b")]), [Some("content")]);
     assert_eq!(fields("/etc/x/", &[("content", "a")]), [Some("content")]);
     assert_eq!(fields("/etc/x/", &[("symlink", "a")]), [Some("symlink")]);
-    assert_eq!(fields("/etc/x", &[("state", "absent"), ("content", "a")]), [Some("content")]);
     assert_eq!(fields("/etc/x", &[("state", "undefined"), ("content", "a")]), [Some("content")]);
-    assert_eq!(fields("/etc/x", &[("state", "absent"), ("mode", "0644")]), [None]);
     assert_eq!(fields("/etc/x", &[("symlink", "/y"), ("mode", "0644")]), [Some("mode")]);
     assert_eq!(fields("/etc/x", &[("symlink", "/etc/x")]), [Some("symlink")]);
     assert_eq!(fields("/etc/x", &[("symlink", "x")]), [Some("symlink")]);
     assert_eq!(fields("/etc/x", &[("symlink", "")]), [Some("symlink")]);
 }
 
+/// `state: absent` takes a file away for a while: the other fields may stay in the graph, and hold nothing meanwhile.
+#[test]
+fn absent_stands_beside_the_other_fields() {
+    let absent = build("file", "/etc/x", &[("state", "absent")]).unwrap();
+    for other in [
+        &[("content", "a")][..],
+        &[("symlink", "/y")],
+        &[("source", "/b")],
+        &[("fragments", "/b")],
+        &[("mode", "0644"), ("owner", "root"), ("group", "root")],
+        &[("content", "x"), ("validate", "true\n%s"), ("replace", "false")],
+    ] {
+        let given = [&[("state", "absent")][..], other].concat();
+        let file = build("file", "/etc/x", &given).expect("valid");
+        assert_eq!(format!("{file:?}"), format!("{absent:?}"), "{given:?}");
+    }
+    let tree = [("state", "absent"), ("recurse", "true"), ("purge", "true"), ("excludes", "x")];
+    build("file", "/srv/x/", &tree).expect("valid");
+    let contradiction = [("state", "absent"), ("mode", "999")];
+    assert_eq!(fields("/etc/x", &contradiction), [Some("mode")], "a wrong value is still wrong");
+}
+
+/// `recurse: true` alone is valid, and most likely a mistake.
+#[test]
+fn recurse_alone_is_a_warning() {
+    let tree = build("file", "/srv/x/", &[("recurse", "true")]).expect("valid");
+    let doubts: Vec<_> = tree.doubts().iter().map(|doubt| doubt.field).collect();
+    assert_eq!(doubts, [Some("recurse")]);
+}
+
 /// S-10: octal with a leading zero or symbolic; a bare number is not guessed at.
 #[test]
 fn modes() {
-    for mode in ["0644", "0741", "04755", "u=rw,g=r", "a+X"] {
+    for mode in ["0644", "0741", "04755", "0o755", "u=rw,g=r", "a+X"] {
         build("file", "/etc/x", &[("mode", mode)]).expect(mode);
     }
-    for mode in ["644", "0o644", "rw-r--r--", "0999", "1e3"] {
+    for mode in ["644", "0o", "0o999", "rw-r--r--", "0999", "1e3"] {
         assert_eq!(fields("/etc/x", &[("mode", mode)]), [Some("mode")], "{mode}");
     }
     let hint = build("file", "/x", &[("mode", "644")]).unwrap_err().remove(0).hint.unwrap();
@@ -131,7 +159,6 @@ fn what_does_not_go_together_is_refused_at_its_field() {
     for (name, given, field) in [
         ("/a", &[("recurse", "true"), ("mode", "0644")][..], "recurse"),
         ("/a", &[("purge", "true")], "purge"),
-        ("/a/", &[("recurse", "true")], "recurse"),
         ("/a/", &[("source", "/b")], "source"),
         ("/a", &[("source", "/b/")], "source"),
         ("/a", &[("source", "/a")], "source"),
@@ -142,7 +169,6 @@ fn what_does_not_go_together_is_refused_at_its_field() {
         ("/a", &[("fragments", "")], "fragments"),
         ("/a", &[("source", "/b"), ("fragments", "/c")], "source"),
         ("/a", &[("content", "x"), ("source", "/b")], "content"),
-        ("/a", &[("source", "/b"), ("state", "absent")], "source"),
         ("/a", &[("source", "/b"), ("state", "undefined")], "source"),
         ("/a", &[("replace", "false")], "replace"),
         ("/a", &[("excludes", "x")], "excludes"),

@@ -118,7 +118,7 @@ fn drift_of_attributes_leaves_the_content_alone() {
     made(&host, &held);
     let inode = fs::metadata(&path).unwrap().ino();
     assert_eq!((mode(&path), owner(&path)), (0o640, (65534, 0)));
-    chmod(&path, 0o777);
+    chmod(&path, 0o755);
     chown(&path, Some(0), Some(5)).unwrap();
     let done = made(&host, &held);
     assert_eq!(done, ["owner nobody", "group root", "mode 0640"]);

@@ -113,6 +113,17 @@ pub(crate) fn refused(host: &Host, resource: &Arc<dyn Resource>) -> String {
     }
 }
 
+/// Holds a tree of which a part fails; gives the words.
+pub(crate) fn failed(host: &Host, resource: &Arc<dyn Resource>) -> String {
+    match hold(host, resource) {
+        Outcome::Failed { trouble, .. } => {
+            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
+            trouble.what
+        }
+        other => panic!("expected a failure, found {other:?}"),
+    }
+}
+
 /// Permission bits.
 pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
     std::fs::symlink_metadata(path).expect("it is there").mode() & 0o7777
@@ -144,6 +155,21 @@ pub(crate) fn names(path: impl AsRef<Path>) -> Vec<String> {
 pub(crate) fn mount(arguments: &[&str], at: &Path) {
     let status = std::process::Command::new("mount").args(arguments).arg(at).status();
     assert!(status.expect("mount").success(), "mount {arguments:?}");
+}
+
+/// A protected directory by another name: an empty file system of the test stands for `/usr/local`, with `bin` and
+/// `share` in it, and is mounted at that place too. Only the thread of the test sees these mounts, and they end with it.
+pub(crate) fn mount_sacred(at: &Path) {
+    let flags = nix::sched::CloneFlags::CLONE_NEWNS;
+    nix::sched::unshare(flags).expect("a mount namespace of its own");
+    mount(&["--make-rprivate"], Path::new("/"));
+    let sacred = Path::new("/usr/local");
+    mount(&["-t", "tmpfs", "none"], sacred);
+    for name in ["bin", "share"] {
+        std::fs::create_dir(sacred.join(name)).expect("a directory");
+    }
+    mount(&["--bind", "/usr/local"], at);
+    mount(&["-o", "remount,bind,ro"], at);
 }
 
 /// Unmounts it; a child that is being forked for another test can hold it for a moment.

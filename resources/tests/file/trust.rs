@@ -122,12 +122,12 @@ fn root_uses_nothing_that_others_could_change() {
     for (way, name, breaks) in own {
         let site = Site::new();
         breaks(&site.path(name));
-        let words = refused(&Host::default(), &site.held(way, None));
+        let words = failed(&Host::default(), &site.held(way, None));
         assert!(words.contains(name), "what is wrong is named: {way}: {words}");
     }
     let site = Site::new();
     chown(site.path("site/deep/tree/below/b"), Some(NOBODY), None).unwrap();
-    assert!(refused(&Host::default(), &site.held("tree", None)).contains("belongs to uid 65534"));
+    assert!(failed(&Host::default(), &site.held("tree", None)).contains("belongs to uid 65534"));
 }
 
 /// S-11: an access list that names others counts, whatever the bits of the group seem to say.

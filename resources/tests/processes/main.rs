@@ -4,6 +4,7 @@
 
 mod ends;
 mod lines;
+mod other_user;
 mod output;
 mod speed;
 mod support;

@@ -255,7 +255,9 @@ fn a_program_with_a_slash_is_taken_from_the_working_directory() {
     let declared = Command { cwd: Some("/usr/bin".into()), ..command(&["./true"]) };
     assert_eq!(output(&declared), "");
     let declared = Command { env: vec![("PATH".into(), "/nowhere".into())], ..command(&["true"]) };
-    assert!(refused(&declared).0.contains("PATH is /nowhere"), "the declared PATH is searched");
+    let (what, _) = refused(&declared);
+    assert!(what.contains("in the PATH of its `env`"), "the declared PATH is searched: {what}");
+    assert!(!what.contains("/nowhere"), "L3: a declared PATH may be a secret: {what}");
 }
 
 /// A program is busy while somebody has it open for writing: it is waited for, not for ever.

@@ -12,3 +12,4 @@ mod cases;
 mod events;
 mod faults;
 mod lasting;
+mod shown;

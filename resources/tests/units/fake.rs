@@ -56,13 +56,25 @@ pub(crate) struct Unit {
     pub(crate) can_reload: bool,
     pub(crate) result: &'static str,
     pub(crate) fate: Fate,
+    /// So often it was restarted by systemd.
+    pub(crate) restarts: u32,
     starts: u8,
 }
 
 impl Unit {
     pub(crate) fn new(active: &'static str, file: &'static str) -> Self {
         let (load, result, fate) = ("loaded", "success", Fate::Done);
-        Self { load, active, file, stale: false, can_reload: true, result, fate, starts: 0 }
+        Self {
+            load,
+            active,
+            file,
+            stale: false,
+            can_reload: true,
+            result,
+            fate,
+            restarts: 0,
+            starts: 0,
+        }
     }
 }
 
@@ -340,6 +352,7 @@ fn property_of(name: &str, unit: &Unit, property: &str) -> Variant<'static> {
         "CanReload" => Variant::from(unit.can_reload),
         "ConditionResult" => Variant::from(true),
         "Result" => Variant::from(unit.result),
+        "NRestarts" => Variant::from(unit.restarts),
         "InvocationID" => Variant::from(vec![unit.starts; 16]),
         "Job" => Variant::from((0_u32, OwnedObjectPath::try_from("/").unwrap())),
         other => panic!("{other} was asked for"),

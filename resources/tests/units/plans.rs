@@ -51,6 +51,29 @@ fn a_run_does_what_the_plan_says_and_is_right_the_second_time() {
     assert_eq!(fake.plan(&unit, false), Vec::<String>::new());
 }
 
+/// F4: a service that systemd restarts again and again is not as declared, although it runs whenever somebody looks.
+#[test]
+fn a_service_that_is_restarted_again_and_again_is_flapping() {
+    let fake = one("active", "enabled");
+    let unit = svc("a", &[("state", "running")]);
+    fake.change("a.service", |unit| unit.restarts = 40);
+    assert_eq!(fake.plan(&unit, false), Vec::<String>::new(), "nobody knows when they were");
+    for count in [41, 42] {
+        fake.change("a.service", |unit| unit.restarts = count);
+        assert_eq!(fake.plan(&unit, false), Vec::<String>::new(), "{count}");
+    }
+    fake.change("a.service", |unit| unit.restarts = 43);
+    let told = fake.plan(&unit, false).join("\n");
+    assert!(
+        told.starts_with("unknown: flapping: systemd has restarted a.service 3 times"),
+        "{told}"
+    );
+    assert_eq!(fake.asked(), Vec::<String>::new(), "nothing is done about it");
+    // Somebody has started it anew, which begins the count anew.
+    fake.change("a.service", |unit| unit.restarts = 0);
+    assert_eq!(fake.plan(&unit, false), Vec::<String>::new());
+}
+
 #[test]
 fn nothing_declared_is_nothing_checked() {
     let fake = one("inactive", "disabled");

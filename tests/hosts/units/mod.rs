@@ -3,6 +3,7 @@
 mod bus;
 mod drift;
 mod ends;
+mod flapping;
 mod missing;
 mod refresh;
 mod session;

@@ -45,6 +45,9 @@ impl Books {
         {
             self.broken(E18_CONVERGED, &format!("is_converged, and {id} is not settled"));
         }
+        if said && self.loaded && self.pending.is_some() {
+            self.broken(E18_CONVERGED, "is_converged, and a swap waits");
+        }
         if !said && self.undurable.is_empty() && self.is_surely_converged() {
             self.broken(E18_CONVERGED, "not is_converged, and all is settled");
         }

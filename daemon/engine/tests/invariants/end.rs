@@ -39,7 +39,7 @@ pub(crate) fn at_the_end(world: &mut World, tick: Option<Tick>) {
                 }
                 true
             }
-            Some(Standing::WaitingFor(above)) => {
+            Some(Standing::WaitingFor(above) | Standing::Asking(above)) => {
                 if !above.iter().any(|a| excused.get(a) == Some(&true)) {
                     found.push(format!("{E2_POKE}\n    {id} waits for {above:?} for ever"));
                 }

@@ -1,7 +1,7 @@
 //! E-2, E-4, E-6, E-14: what may start, is started.
 
 use super::{E2_POKE, E4_EVENT, E6_ONCE};
-use crate::books::{Asked, Books, Cause, Need, Phase};
+use crate::books::{Asked, Books, Need, Phase};
 use steadfast_engine::{Action, Notice, VertexId};
 
 impl Books {
@@ -58,12 +58,14 @@ impl Books {
         })
     }
 
+    /// Also one that replaces another which is held too long.
     fn has_slot(&self, id: VertexId) -> bool {
         let class = self.vertices[&id].declared.nature.slot;
-        self.occupied(class).0 < self.slots_of(class)
+        let (occupied, written_off) = self.occupied(class);
+        occupied - written_off < self.slots_of(class)
     }
 
-    /// E-6: drift and operator's requests before load, load before looks.
+    /// E-6: drift and operator's requests before load, load before looks: who could have been started goes first.
     pub(super) fn priorities(&mut self, actions: &[Action]) {
         let loads = |a: &Action| matches!(a, Action::Tell(Notice::Loaded { .. }));
         if actions.iter().any(loads) {
@@ -81,8 +83,7 @@ impl Books {
                 let other = &self.vertices[id];
                 other.declared.nature.slot == class
                     && other.declared.meta.semaphores.is_empty()
-                    && other.cause == Some(Cause::Drift)
-                    && rank < Cause::Drift
+                    && other.cause.is_some_and(|cause| rank < cause)
                     && self.is_surely_ready(**id, &all)
             });
             if let Some(passed) = passed {

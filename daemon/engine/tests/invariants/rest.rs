@@ -1,13 +1,48 @@
 //! E-13, E-15, E-16, E-17: what is asked for comes about.
 
-use super::{E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
-use crate::books::{Asked, Books, Need, Phase, Running};
+use super::{E6_ONCE, E10_RECOVERED, E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
+use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
+use crate::oracle::Face;
 use std::time::Duration;
-use steadfast_engine::{Poll, VertexId};
+use steadfast_engine::{Poll, Standing, VertexId};
 
 impl Books {
     pub(crate) fn is_anything_running(&self) -> bool {
         self.vertices.values().chain(self.leaving.values()).any(|v| v.running.is_some())
+    }
+
+    /// Each run that is in progress was cancelled and had its time to return.
+    pub(crate) fn is_nobody_in_time(&self) -> bool {
+        let all = self.vertices.values().chain(self.leaving.values());
+        all.filter_map(|vertex| vertex.running.as_ref()).all(|run| run.is_late(self.now))
+    }
+
+    /// Who was told as failed and is right again is told so, when all that ended before is durable.
+    pub(super) fn recoveries_are_told(&mut self, face: &impl Face) {
+        let silent = |(id, vertex): (&VertexId, &Vertex)| {
+            let standing = face.standing(*id);
+            let right = matches!(
+                standing,
+                Some(Standing::Settled | Standing::Contended { next: None, .. })
+            );
+            let told = !vertex.ill || self.last_undurable(*id).is_some();
+            // A look, or a run that a swap has cut off, leaves open what it was.
+            (right && !told && vertex.running.is_none()).then_some(*id)
+        };
+        let silent: Vec<VertexId> = self.vertices.iter().filter_map(silent).collect();
+        for id in silent {
+            self.broken(E10_RECOVERED, &format!("{id} had failed and is right"));
+        }
+    }
+
+    /// E-6: who does not return from its cancel in time is shown as stuck.
+    pub(super) fn late_runs_are_stuck(&mut self) {
+        let late =
+            |v: &Vertex| v.running.as_ref().is_some_and(|run| run.is_late(self.now) && !run.stuck);
+        let all = self.vertices.values().filter(|vertex| late(vertex));
+        for id in all.map(|vertex| vertex.declared.id).collect::<Vec<_>>() {
+            self.broken(E6_ONCE, &format!("{id} does not return from its cancel and is not stuck"));
+        }
     }
 
     pub(super) fn polls_tick(&mut self) {
@@ -52,6 +87,23 @@ impl Books {
         }
     }
 
+    /// E-17: whoever a swap waits for is cancelled 30 s after the first graph that changes or removes it.
+    pub(super) fn graces_end(&mut self) {
+        if self.pending.is_none() || self.asked == Asked::Stopping {
+            return;
+        }
+        let grace = Duration::from_secs(30);
+        let over = |v: &Vertex| v.awaited.is_some_and(|since| since.after(grace) <= self.now);
+        let runs =
+            |v: &Vertex| v.running.as_ref().is_some_and(|run| is_to_cancel(run) && !run.stuck);
+        let late = self.vertices.values().filter(|v| over(v) && runs(v)).map(|v| v.declared.id);
+        for id in late.collect::<Vec<_>>() {
+            if self.is_suspended(id) {
+                self.broken(E17_SWAP, &format!("{id} is waited for longer than 30 s"));
+            }
+        }
+    }
+
     /// The swap is taken as soon as what it changes is quiet.
     pub(super) fn swaps_are_taken(&mut self) {
         if self.pending.is_none() || self.asked == Asked::Stopping {
@@ -86,11 +138,9 @@ impl Books {
                 }
             }
             Asked::Stopping => {
-                let all = self.vertices.values().chain(self.leaving.values());
-                let fixed = all.filter_map(|v| v.running.as_ref()).any(|run| !run.cancellable);
-                let second = Duration::from_secs(1);
-                let given_up = self.cancel_asked.is_some_and(|at| at.after(second) <= self.now);
-                let over = !running && self.undurable.is_empty() || given_up && !fixed;
+                let due = self.stop_due.is_some_and(|due| due <= self.now);
+                let given_up = due && self.is_nobody_in_time();
+                let over = !running && self.undurable.is_empty() || given_up;
                 if over && !self.stopped {
                     self.broken(E16_STOP, "nothing runs, and stopped is not told");
                 }

@@ -9,7 +9,7 @@ use crate::store::{Entry, Store};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
-use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick};
+use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick, VertexId};
 
 /// A slot that is held longer than this may be written off: how much longer makes no difference.
 const PATIENCE: u64 = 10_000_000_000;
@@ -126,7 +126,8 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
     books.edges.hash(state);
     (&books.counts, &books.given, books.announced, books.may_repeat).hash(state);
     (books.paused, books.unsaved, books.drained, books.stopped, books.loaded).hash(state);
-    (&books.drained_first, &books.drainable, books.pending.is_some()).hash(state);
+    (&books.drained_first, &books.drainable, &books.late_pokes).hash(state);
+    (books.pending.is_some()).hash(state);
     match books.asked {
         Asked::Running => 0.hash(state),
         Asked::Pausing { until, drain } => (1, terms.later(until), drain).hash(state),
@@ -139,7 +140,6 @@ fn hash_books<H: Hasher>(books: &Books, state: &mut H) {
         books.stirred.iter().map(|(at, id)| (ages(at), *id)).collect::<Vec<_>>().hash(state);
     }
     books.waits_since.map(|at| terms.ago(at)).hash(state);
-    books.cancel_asked.map(|at| terms.ago(at)).hash(state);
     books.stop_due.map(|at| terms.later(at)).hash(state);
     books.last_run.is_some().hash(state);
     let runs: Vec<RunId> = books.undurable.keys().copied().collect();
@@ -161,6 +161,8 @@ struct Terms {
     now: Tick,
     whens: BTreeMap<u64, usize>,
     stamps: BTreeMap<Stamp, usize>,
+    /// The starts of runs below each vertex that are in progress, or whose failure does not count yet.
+    below: BTreeMap<VertexId, BTreeSet<u64>>,
 }
 
 impl Terms {
@@ -186,10 +188,27 @@ impl Terms {
                 stamps.extend(run.intent.as_ref().map(|intent| intent.stamp));
             }
         }
+        let mut below: BTreeMap<VertexId, BTreeSet<u64>> = BTreeMap::new();
+        for vertex in books.vertices.values() {
+            let start = match vertex.phase {
+                Phase::Asking { since, .. } | Phase::JustFailed { since, .. } => Some(since),
+                _ => vertex.running.as_ref().filter(|run| !run.look).map(|run| run.start),
+            };
+            whens.extend(start);
+            for above in &vertex.ancestors {
+                below.entry(*above).or_default().extend(start);
+            }
+        }
         whens.extend(books.debts.values().copied());
         let whens = whens.into_iter().zip(0..).collect();
         let stamps = stamps.into_iter().zip(0..).collect();
-        Self { now: books.now, whens, stamps }
+        Self { now: books.now, whens, stamps, below }
+    }
+
+    /// What a check has found matters only as earlier or later than the start of a run below.
+    fn round(&self, id: VertexId, at: u64) -> u64 {
+        let starts = self.below.get(&id);
+        starts.and_then(|starts| starts.range(..at).next_back()).copied().unwrap_or(0)
     }
 
     fn when(&self, at: u64) -> usize {
@@ -229,13 +248,20 @@ impl Terms {
             }
             Phase::Unsure => 6.hash(state),
             Phase::Shut => 7.hash(state),
+            Phase::Asking { since, was_failed, .. } => {
+                (8, self.when(since), was_failed).hash(state);
+            }
         }
         if let Some(run) = &vertex.running {
-            self.run(vertex, run, state);
+            self.run(run, state);
         }
+        let round = |at: u64| self.when(self.round(declared.id, at));
+        (round(vertex.seen), round(vertex.moved.0), round(vertex.moved.1)).hash(state);
+        vertex.excused.hash(state);
         (vertex.running.is_some(), vertex.budget, vertex.backoff_sure).hash(state);
-        (vertex.failures, vertex.watched, vertex.polled).hash(state);
-        (vertex.asked, vertex.asked_surely).hash(state);
+        (vertex.failures, vertex.ill, vertex.watched, vertex.polled).hash(state);
+        (vertex.asked, vertex.asked_surely, vertex.awaited.map(|at| self.ago(at))).hash(state);
+        vertex.unknown_until.hash(state);
         (vertex.done, vertex.received.map(|at| self.when(at))).hash(state);
         self.fight(vertex, state);
         (vertex.owed.map(|at| self.when(at)), self.stamp(vertex.owed_stamp)).hash(state);
@@ -254,17 +280,18 @@ impl Terms {
         }
     }
 
-    fn run<H: Hasher>(&self, vertex: &Vertex, run: &Running, state: &mut H) {
+    fn run<H: Hasher>(&self, run: &Running, state: &mut H) {
         (self.when(run.start), run.look, run.noop, run.refresh).hash(state);
         (run.saw.map(|at| self.when(at)), self.stamp(run.saw_stamp)).hash(state);
         (&run.semaphores, run.begun, run.applying, run.was_failed).hash(state);
+        run.definition.hash(state);
         (run.stuck, run.obsolete, run.cancelled.map(|at| self.ago(at))).hash(state);
         let intent = run.intent.as_ref();
         intent.map(|intent| (self.stamp(intent.stamp), &intent.owes)).hash(state);
         (run.asked, run.asked_surely, run.remade, run.class, run.cancellable).hash(state);
         run.deadline.map(|at| self.later(at)).hash(state);
         // How long it has lasted matters to its slot.
-        if vertex.declared.nature.slot == SlotClass::Thread {
+        if run.slot == SlotClass::Thread {
             self.ago(run.at).min(PATIENCE).hash(state);
         }
     }

@@ -13,6 +13,7 @@ pub(super) type Sights = BTreeSet<&'static str>;
 pub(super) const CONVERGED: &str = "all is as declared";
 pub(super) const REFRESHED: &str = "a run is told of a refresh";
 pub(super) const FAILED: &str = "a vertex has failed for good";
+pub(super) const ASKING: &str = "a failed vertex asks its ancestors";
 pub(super) const DELAYED: &str = "a retry is due later";
 pub(super) const WAITS_FOR_PARENT: &str = "a vertex waits for an ancestor";
 pub(super) const LIMITED: &str = "a vertex waits for its limiter";
@@ -203,5 +204,6 @@ fn of_standing(standing: &Standing) -> Option<&'static str> {
         Standing::Parked => Some(super::happening::PARKED),
         Standing::Stuck(..) => Some(STUCK),
         Standing::Suspended => Some(SUSPENDED),
+        Standing::Asking(_) => Some(ASKING),
     }
 }

@@ -73,7 +73,7 @@ pub(super) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e17-realize-is-forgotten", "E-17", "what was never right goes without a run"),
-        "swap.rs",
+        "waits.rs",
         "all.filter(|id| runs(**id) || gone(**id) && self.is_to_realize(**id))",
         "all.filter(|id| runs(**id) || gone(**id) && false)",
     ),

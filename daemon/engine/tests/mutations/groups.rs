@@ -54,7 +54,7 @@ pub(super) const ALL: &[Breakage] = &[
             "where something is polled, nobody is woken for a limiter but by the next tick",
         ),
         "engine.rs",
-        "[self.timers.next(), patience,",
-        "[self.vertices.iter().flatten().any(|v| matches!(v.place, crate::vertex::Place::Limit(_))).then(|| self.vertices.iter().flatten().filter_map(|v| v.poll_at).min()).flatten().or(self.timers.next()), patience,",
+        "[self.timers.next(), self.next_write_off(),",
+        "[self.vertices.iter().flatten().any(|v| matches!(v.place, crate::vertex::Place::Limit(_))).then(|| self.vertices.iter().flatten().filter_map(|v| v.poll_at).min()).flatten().or(self.timers.next()), self.next_write_off(),",
     ),
 ];

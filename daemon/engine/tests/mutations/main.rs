@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod asking;
 mod data;
 mod fights;
 mod groups;
@@ -16,6 +17,7 @@ mod order;
 mod plans;
 mod planted;
 mod rest;
+mod reviewed;
 mod workshop;
 
 /// One deliberate breakage: in that file these words, which stand there once, are replaced by others.
@@ -41,7 +43,7 @@ const fn broken(
 
 fn all() -> impl Iterator<Item = &'static Breakage> {
     let rules = [order::ALL, data::ALL, rest::ALL, fights::ALL, holding::ALL, groups::ALL];
-    rules.into_iter().chain([plans::ALL, planted::ALL]).flatten()
+    rules.into_iter().chain([asking::ALL, plans::ALL, planted::ALL, reviewed::ALL]).flatten()
 }
 
 fn engine() -> PathBuf {

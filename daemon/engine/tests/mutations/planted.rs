@@ -42,7 +42,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-thawed-and-left", "E-17", "what a dropped graph had frozen is not looked at"),
-        "swap.rs",
+        "waits.rs",
         "vertex.frozen = false;\n                self.touch(id);",
         "vertex.frozen = false;",
     ),
@@ -62,20 +62,35 @@ pub(crate) const ALL: &[Breakage] = &[
         ("planted-failed-before-it-owes", "E-10, E-3", "who fails and owes back-pokes itself"),
         "runs.rs",
         "        self.owe(id, &owes, stamp, run.station);\n        \
-         let permitted = run.station == Station::Applying;\n        \
+         let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
          let mut notices: Vec<Notice> =\n            \
          permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
-         if permitted {\n            \
-         // Undone while it was being done: that it came to nothing makes it no less a fight.\n            \
-         notices.extend(self.fought(id, &run, true));\n        }\n        \
-         notices.push(self.fail(id));",
-        "        let permitted = run.station == Station::Applying;\n        \
-         let mut notices: Vec<Notice> =\n            \
-         permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
-         if permitted {\n            \
-         // Undone while it was being done: that it came to nothing makes it no less a fight.\n            \
-         notices.extend(self.fought(id, &run, true));\n        }\n        \
+         let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
+         if self.must_ask(id, run.stamp) {\n            \
+         notices.insert(0, self.ask(id, &run));\n        \
+         } else {\n            \
+         if permitted {\n                \
+         // Undone while it was being done: that it came to nothing makes it no less a fight.\n                \
+         notices.extend(self.fought(id, &run, true));\n            \
+         }\n            \
          notices.push(self.fail(id));\n        \
-         self.owe(id, &owes, stamp, run.station);",
+         }\n        \
+         self.close(record, station, notices);",
+        "        let (permitted, station) = (run.station == Station::Applying, run.station);\n        \
+         let mut notices: Vec<Notice> =\n            \
+         permitted.then_some(Notice::Ran(id, run.id, outcome)).into_iter().collect();\n        \
+         let record = Record { owes, ..record(id, &run, (outcome, stamp)) };\n        \
+         if self.must_ask(id, run.stamp) {\n            \
+         notices.insert(0, self.ask(id, &run));\n        \
+         } else {\n            \
+         if permitted {\n                \
+         // Undone while it was being done: that it came to nothing makes it no less a fight.\n                \
+         notices.extend(self.fought(id, &run, true));\n            \
+         }\n            \
+         notices.push(self.fail(id));\n        \
+         }\n        \
+         let owes = record.owes.clone();\n        \
+         self.owe(id, &owes, stamp, station);\n        \
+         self.close(record, station, notices);",
     ),
 ];

@@ -159,8 +159,8 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e15-a-drain-takes-nothing", "E-15", "a drain lets nothing end that was dirty"),
         "pause.rs",
-        "slot.drains = slot.causes.any() || slot.run().is_some();",
-        "slot.drains = slot.run().is_some();",
+        "slot.drains = slot.causes.any();",
+        "slot.drains = slot.run().is_some() && slot.causes.any() && slot.look;",
     ),
     broken(
         (
@@ -206,8 +206,8 @@ pub(crate) const ALL: &[Breakage] = &[
             "a stuck transaction is cut off when its vertex is of another kind",
         ),
         "swap.rs",
-        "vertex.leaving = false;\n        if let Some(run) = vertex.run_mut() {",
-        "vertex.leaving = false;\n        if let Some(run) = vertex.run_mut() {\n            \
+        "let came_back = std::mem::take(&mut vertex.leaving);\n        if let Some(run) = vertex.run_mut() {",
+        "let came_back = std::mem::take(&mut vertex.leaving);\n        if let Some(run) = vertex.run_mut() {\n            \
          run.cancellable = new.nature.cancellable;",
     ),
     broken(
@@ -232,19 +232,19 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e17-a-swap-waits-for-nobody", "E-17, R-11", "a vertex is replaced while it runs"),
-        "swap.rs",
+        "waits.rs",
         "let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| !r.stuck);",
         "let runs = |id: VertexId| self.vertex(id).and_then(Vertex::run).is_some_and(|r| r.id.0 == 0);",
     ),
     broken(
         ("e17-what-is-replaced-starts", "E-17, R-11", "who will be replaced starts meanwhile"),
-        "swap.rs",
+        "waits.rs",
         "let frozen = !needed.contains(&id);",
         "let frozen = false;",
     ),
     broken(
         ("e17-a-newer-graph-leaves-it-frozen", "E-17", "what the older graph froze stays frozen"),
-        "swap.rs",
+        "waits.rs",
         "vertex.frozen = false;\n                self.touch(id);",
         "self.touch(id);",
     ),
@@ -274,7 +274,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e17-a-swap-never-cancels", "E-17, R-17", "the grace of a waiting swap is for ever"),
-        "swap.rs",
+        "waits.rs",
         "self.cancel(id, Cancelled::Withdrawn);",
         "self.touch(id);",
     ),
@@ -287,15 +287,17 @@ pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e18-failed-is-converged", "E-18, R-13", "a failed vertex does not stand against it"),
         "vertex.rs",
-        "Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => true,\n            }",
-        "Phase::Delayed(_) | Phase::Held(_) => true,\n                \
+        "Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) | Phase::Held(_) => {\n                    \
+         true\n                }\n            }",
+        "Phase::Delayed(_) | Phase::Asking(_) | Phase::Held(_) => true,\n                \
          Phase::Failed { .. } => false,\n            }",
     ),
     broken(
         ("e18-held-is-converged", "E-18, E-11", "a vertex that would change does not, either"),
         "vertex.rs",
-        "Phase::Delayed(_) | Phase::Failed { .. } | Phase::Held(_) => true,\n            }",
-        "Phase::Delayed(_) | Phase::Failed { .. } => true,\n                \
+        "Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) | Phase::Held(_) => {\n                    \
+         true\n                }\n            }",
+        "Phase::Delayed(_) | Phase::Failed { .. } | Phase::Asking(_) => true,\n                \
          Phase::Held(_) => false,\n            }",
     ),
     broken(

@@ -2,8 +2,8 @@
 
 use crate::books::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use crate::invariants::{
-    E1_ORDER, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH, E10_FAILURE, E11_NOOP,
-    E12_LIMIT, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
+    E1_ORDER, E3_ASKING, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH,
+    E10_FAILURE, E11_NOOP, E12_LIMIT, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
 };
 use std::sync::Arc;
 use steadfast_engine::{
@@ -118,11 +118,19 @@ impl Books {
             let rule = if queued { E7_GRANT } else { E1_ORDER };
             self.broken(rule, &format!("{id} is started while {blocking:?} block it"));
         }
+        if phase == Phase::Operator {
+            self.broken(E9_REFRESH, &format!("{id} is started and waits for the operator's word"));
+        }
         if !watched {
             self.broken(E1_ORDER, &format!("{id} is started before its watch is established"));
         }
         if !token && !lenient {
             self.broken(E12_LIMIT, &format!("{id} is started without a token"));
+        }
+        if let Phase::Asking { since, .. } = phase
+            && !self.may_be_excused(id, since)
+        {
+            self.broken(E3_ASKING, &format!("{id} is started while it asks its ancestors"));
         }
         if let Phase::Delayed(until) = phase
             && until > self.now
@@ -181,6 +189,7 @@ impl Books {
     }
 
     fn book_start(&mut self, start: &Start) {
+        self.starts_again(start);
         let (clock, now) = (self.clock, self.now);
         let Some(vertex) = self.vertices.get_mut(&start.vertex) else { return };
         let was_failed = vertex.phase == Phase::Failed;
@@ -193,6 +202,11 @@ impl Books {
         vertex.look = None;
         self.drained_first.remove(&start.vertex);
         if !start.look {
+            self.late_pokes.remove(&start.vertex);
+            if matches!(self.asked, Asked::Pausing { .. }) {
+                // What comes from now on waits for the resume.
+                self.drainable.remove(&start.vertex);
+            }
             if vertex.owed_unsure && !start.noop {
                 // The start says how the engine reads it.
                 vertex.owed_unsure = false;
@@ -204,6 +218,7 @@ impl Books {
             vertex.fight.listens = None;
             vertex.cause = None;
             vertex.phase = Phase::Rest;
+            vertex.unknown_until = None;
             vertex.ticket = (None, None);
             if let Some(pace) = vertex.declared.meta.pace {
                 vertex.full_at = vertex.full_at.max(now.0) + pace.period_ns;
@@ -223,6 +238,8 @@ impl Books {
             remade: false,
             class: None,
             run: start.run,
+            definition: vertex.declared.definition,
+            slot: vertex.declared.nature.slot,
             start: clock,
             at: now,
             deadline: timeout.map(|length| now.after(length)),
@@ -303,6 +320,10 @@ impl Books {
         if running.intent.as_ref().map(|intent| intent.stamp) != record.begun {
             self.broken(HANDSHAKE, &format!("{} ends another begin", record.vertex));
         }
+        if running.definition != record.definition {
+            let wrong = record.definition;
+            self.broken(HANDSHAKE, &format!("{} did not run definition {wrong}", record.vertex));
+        }
         if !begun && ending.pays == Some(false) {
             self.broken(HANDSHAKE, &format!("{} has nothing to record", record.vertex));
         }
@@ -371,9 +392,6 @@ impl Books {
             }
             None => false,
         };
-        if stop {
-            self.cancel_asked.get_or_insert(now);
-        }
         if !known || !(due || stop || suspended) {
             self.broken(E16_STOP, &format!("{id} is cancelled without a reason"));
         }

@@ -106,6 +106,12 @@ impl Books {
                 _ => None,
             };
             vertex.put_off = (vertex.put_off.1, next.filter(|at| *at > now));
+            let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
+            if yields && vertex.put_off.0.is_none() && vertex.put_off.1.is_some() {
+                // It was elsewhere, and listens first.
+                vertex.fight.turned =
+                    vertex.fight.turned.max(Some(now.after(Meta::REVERSAL_WINDOW)));
+            }
         }
     }
 
@@ -124,6 +130,14 @@ impl Books {
         let vertex = &self.vertices[&id];
         if vertex.asked || vertex.owed.is_some() || vertex.owed_unsure || !vertex.is_surely_fought()
         {
+            return;
+        }
+        let yields = vertex.declared.meta.on_conflict == Conflict::Yield;
+        if yields && vertex.fight.listens.is_some_and(|until| until > self.now) {
+            self.broken(
+                E20_FIGHTS,
+                &format!("{id} gives way and is started before it has listened"),
+            );
             return;
         }
         let Some(last) = vertex.fight.repairs.last() else { return };

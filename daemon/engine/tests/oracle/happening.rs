@@ -1,7 +1,7 @@
 //! Events, as the books understand them.
 
 use crate::books::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
-use steadfast_engine::{Check, Event, Outcome, Pause, Poll, RunId, Verdict, VertexId};
+use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, Verdict, VertexId};
 
 impl Books {
     pub(crate) fn happen(&mut self, event: &Event) {
@@ -11,6 +11,7 @@ impl Books {
                 if self.asked != Asked::Stopping {
                     self.pending = Some((swap.clone(), self.now));
                     self.waits_since.get_or_insert(self.now);
+                    self.await_runs();
                 }
             }
             Event::Watching(id) | Event::Unwatched(id) => {
@@ -23,7 +24,8 @@ impl Books {
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(Check::State) {
-                    self.mark(*id, None, Some(false));
+                    // One attempt: no new budget.
+                    self.mark(*id, None, None);
                 }
             }
             Event::Doubt { vertex, .. } => self.doubts(*vertex),
@@ -32,6 +34,9 @@ impl Books {
             Event::Checked(run, _) | Event::Begun(run) | Event::Refused(run)
                 if self.is_obsolete(*run) =>
             {
+                if matches!(event, Event::Refused(_)) {
+                    self.forget_intent(*run);
+                }
                 self.obsolete(*run, true);
             }
             Event::Ended(run, outcome) if self.is_obsolete(*run) => {
@@ -46,10 +51,8 @@ impl Books {
                 }
             }
             Event::Refused(run) => {
-                // Nothing was recorded, so there is nothing to end.
-                if let Some(running) = self.running_mut(*run) {
-                    running.intent = None;
-                }
+                self.asks_nobody(*run);
+                self.forget_intent(*run);
                 self.ended(*run, Outcome::Failed { touched: false });
             }
             Event::Ended(run, outcome) => self.ended(*run, *outcome),
@@ -69,6 +72,17 @@ impl Books {
             Event::Park { vertex, parked: false } => drop(self.parked.remove(vertex)),
             Event::Resume | Event::Wake => {}
         }
+        self.allow_what_is_asked();
+        self.allow_what_is_known(event);
+    }
+
+    /// Nothing was recorded, so there is nothing to end.
+    fn forget_intent(&mut self, run: RunId) {
+        let all = self.vertices.values_mut().chain(self.leaving.values_mut());
+        let running = all.filter_map(|vertex| vertex.running.as_mut());
+        for running in running.filter(|running| running.run == run) {
+            running.intent = None;
+        }
     }
 
     fn is_obsolete(&self, run: RunId) -> bool {
@@ -85,7 +99,9 @@ impl Books {
         let left = self.leaving.remove(&id).and_then(|vertex| vertex.running);
         let clock = self.clock;
         let here = self.vertices.get_mut(&id).and_then(|vertex| {
-            vertex.may(clock);
+            if vertex.declared.nature.check == Check::State {
+                vertex.may(clock);
+            }
             vertex.running.take()
         });
         self.back_poke(id);
@@ -99,7 +115,8 @@ impl Books {
             self.owe(&running);
         }
         let outcome = Outcome::Interrupted;
-        let ending = Ending { running, vertex: id, outcome, pays: None, touched, recorded: false };
+        let pays = running.intent.is_none().then_some(false);
+        let ending = Ending { running, vertex: id, outcome, pays, touched, recorded: false };
         self.ending = Some(ending);
     }
 
@@ -147,7 +164,11 @@ impl Books {
                 vertex.may(clock);
                 self.back_poke(id);
             }
-            Phase::Rest | Phase::Operator | Phase::Delayed(_) | Phase::JustFailed { .. } => {}
+            Phase::Rest
+            | Phase::Operator
+            | Phase::Delayed(_)
+            | Phase::Asking { .. }
+            | Phase::JustFailed { .. } => {}
         }
     }
 
@@ -158,6 +179,8 @@ impl Books {
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let Some(running) = vertex.running.take() else { return };
         vertex.active = self.now;
+        self.was_checked(id, &running, verdict);
+        let Some(vertex) = self.vertices.get_mut(&id) else { return };
         if running.look {
             if matches!(vertex.phase, Phase::Held | Phase::Shut) {
                 // What it would change, it would change still; or somebody else has done it.
@@ -167,7 +190,7 @@ impl Books {
                 self.back_poke(id);
             } else if verdict != Verdict::Same {
                 vertex.braked = true;
-                self.mark(id, Some(Cause::Drift), Some(false));
+                self.mark(id, Some(Cause::Drift), None);
             }
             return;
         }
@@ -206,7 +229,11 @@ impl Books {
             Verdict::Differs if shut => vertex.is_shut_out(&running),
             Verdict::Differs => self.begins_or_brakes(id, running),
             Verdict::Unknown => {
+                let (due, surely) = (self.last_undurable(id), !running.noop);
+                self.expected.push((due, Notice::CheckFailed(id, run), surely));
+                let Some(vertex) = self.vertices.get_mut(&id) else { return };
                 if running.noop {
+                    self.unchecked = vertex.declared.meta.noop.then_some(id);
                     vertex.fails_perhaps(&running);
                     vertex.good.1 = running.start;
                     self.back_poke(id);
@@ -249,6 +276,7 @@ impl Books {
         if running.look {
             let clock = self.clock;
             vertex.may(clock);
+            self.has_moved(id, false);
             self.back_poke(id);
             return;
         }
@@ -257,6 +285,9 @@ impl Books {
         let touched = running.applying && unproven(outcome);
         if touched {
             self.owe(&running);
+        }
+        if well {
+            self.was_seen(id, running.start);
         }
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
         let over = running.deadline.is_some_and(|due| due <= self.now);
@@ -320,6 +351,9 @@ impl Books {
             vertex.asked = true;
             // It is poked by what drains.
             self.drainable.insert(child);
+            if matches!(self.asked, Asked::Pausing { drain: true, .. }) && !self.drained {
+                self.drained_first.insert(child);
+            }
             self.debts.insert(child, clock);
             if self.vertices[&child].declared.meta.noop {
                 if let Some(vertex) = self.vertices.get_mut(&child) {
@@ -383,19 +417,15 @@ impl Books {
         }
     }
 
-    /// What is dirty or runs now, and all below.
+    /// What is dirty now may start once; what that owes a refresh is added when it does.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
         let ticks = |v: &Vertex| matches!(v.declared.meta.poll, Poll::Every(_));
-        let busy =
-            |v: &&Vertex| v.need != Need::No || v.running.is_some() || v.owed_unsure || ticks(v);
+        let unsure = |v: &Vertex| v.owed_unsure || v.phase == Phase::Unsure;
+        let perhaps = |v: &&Vertex| v.need != Need::No || unsure(v) || ticks(v);
         let id = |v: &Vertex| v.declared.id;
         self.drained_first = self.vertices.values().filter(dirty).map(id).collect();
-        let first: Vec<VertexId> = self.vertices.values().filter(busy).map(id).collect();
-        let below = |v: &&Vertex| {
-            first.contains(&v.declared.id) || v.ancestors.iter().any(|a| first.contains(a))
-        };
-        self.drainable = self.vertices.values().filter(below).map(id).collect();
+        self.drainable = self.vertices.values().filter(perhaps).map(id).collect();
     }
 
     pub(crate) fn resumed(&mut self, event: &Event) {
@@ -408,6 +438,7 @@ impl Books {
         }
         self.paused = false;
         self.may_repeat = true;
+        self.make_up_for_pokes();
         let now = self.now;
         for vertex in self.vertices.values_mut() {
             vertex.active = now;
@@ -417,61 +448,4 @@ impl Books {
 
 fn unproven(outcome: Outcome) -> bool {
     !matches!(outcome, Outcome::Unchanged | Outcome::Failed { touched: false })
-}
-
-impl Vertex {
-    fn went_well(&mut self, running: &Running) {
-        self.good = (running.start, running.start);
-        self.takes_value(running);
-        self.phase = Phase::Rest;
-        self.failures = 0;
-        self.backoff_sure = true;
-        if self.declared.meta.retryreset {
-            self.refill(true);
-            self.backoff_sure = true;
-        }
-    }
-
-    fn is_held(&mut self, running: &Running) {
-        // What it would do was told with its value.
-        self.takes_value(running);
-        self.good.1 = running.start;
-        self.phase = Phase::Held;
-        self.failures = 0;
-        self.refill(false);
-        self.backoff_sure = true;
-        self.owed_unsure |= self.owed.is_some();
-    }
-
-    /// It differs, and is only checked.
-    fn would_change(&mut self, running: &Running) {
-        let before = self.failures;
-        self.is_held(running);
-        if !self.declared.meta.noop {
-            // Neither good nor bad: it is run again.
-            self.failures = before;
-            self.backoff_sure = false;
-        }
-    }
-
-    /// What follows, the engine says in this turn. `lenient`: it may say nothing.
-    pub(super) fn fails(&mut self, running: &Running, lenient: bool) {
-        self.failures += 1;
-        let was_failed = running.was_failed;
-        self.phase = Phase::JustFailed { run: running.run, was_failed, maybe_good: lenient };
-    }
-
-    /// It has failed, or was good after all: the rules leave that open.
-    fn fails_perhaps(&mut self, running: &Running) {
-        self.fails(running, true);
-        self.backoff_sure = false;
-    }
-
-    /// Failed for good. What came during its own run may be its own doing.
-    pub(crate) fn failed(&mut self, when: u64) {
-        self.phase = Phase::Failed;
-        if let Need::Must { low, .. } = self.need {
-            self.need = Need::Maybe(low.min(when));
-        }
-    }
 }

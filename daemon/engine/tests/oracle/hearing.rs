@@ -1,14 +1,12 @@
 //! Notices: each is checked against the books, and settles what the rules leave to the engine.
 
-use crate::books::{Asked, Books, Need, Phase};
+use crate::books::{Asked, Books, Need, Phase, Vertex};
 use crate::invariants::{
     E4_EVENT, E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED,
     HANDSHAKE,
 };
 use std::time::Duration;
-use steadfast_engine::{
-    Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, Verdict, VertexId,
-};
+use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, VertexId};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -27,14 +25,17 @@ impl Books {
                 }
             }
             Notice::Ran(id, run, outcome) => self.ran(event, *id, *run, *outcome),
-            Notice::CheckFailed(id, run) => {
-                if *event != Event::Checked(*run, Verdict::Unknown) {
-                    self.broken(HANDSHAKE, &format!("no check of {id} failed"));
+            Notice::CheckFailed(..) | Notice::Retrying(..) | Notice::Failed(_) => {
+                self.told.push(notice.clone());
+            }
+            // It may be history by the time at which it is durable.
+            Notice::Recovered(id) => {
+                if let Some(vertex) = self.vertices.get_mut(id) {
+                    vertex.ill = false;
                 }
             }
-            Notice::Retrying(..) | Notice::Failed(_) => self.told.push(notice.clone()),
-            // It may be history by the time at which it is durable.
-            Notice::Recovered(_) => {}
+            // The vertex shows it at once; the notice may wait for an end that is not durable.
+            Notice::Asking(..) | Notice::Excused(..) => {}
             Notice::Held(id, holding) => self.held(event, *id, *holding),
             Notice::Stuck(id, run) => {
                 // Its answer comes late, in the very turn in which its time is over.
@@ -120,10 +121,17 @@ impl Books {
         let most = meta.delay_max.max(first);
         let doubled = 2_u32.saturating_pow(vertex.failures.saturating_sub(1).min(30));
         let longest = first.saturating_mul(doubled).min(most);
+        // An earlier failure that was excused at once has made no wait longer.
+        let (surely, perhaps) = vertex.excused;
+        if surely < perhaps && perhaps < u8::MAX && at < now.after(longest) {
+            vertex.backoff_sure = false;
+        }
         let shortest = if vertex.backoff_sure { longest } else { first.min(most) };
         let in_time = at >= now.after(shortest) && at <= now.after(longest);
         let left = |n: u32| if n == u32::MAX { n } else { n.saturating_sub(1) };
         vertex.budget = (left(vertex.budget.0), left(vertex.budget.1));
+        vertex.ill = true;
+        vertex.excused = (0, 0);
         vertex.phase = Phase::Delayed(at);
         let low = match vertex.need {
             _ if ticks => 0,
@@ -158,6 +166,8 @@ impl Books {
         let left = if plans { 0 } else { vertex.budget.0 };
         let forgotten = just && matches!(vertex.look.take(), Some((_, true)));
         vertex.budget = (0, 0);
+        vertex.ill = true;
+        vertex.excused = (0, 0);
         vertex.failed(clock);
         if !just || left > 0 {
             self.broken(E10_FAILURE, &format!("{id} failed for good with {left} retries left"));
@@ -194,12 +204,37 @@ impl Books {
         if !operator {
             vertex.phase = phase;
         }
+        vertex.unknown_until = match holding {
+            Holding::UnknownUntil(other) => Some(other),
+            Holding::WouldChange
+            | Holding::WouldRefresh
+            | Holding::Operator
+            | Holding::Window(_) => None,
+        };
+        // A window says nothing of whether it would be right.
+        vertex.ill &= phase == Phase::Shut;
         if !right || operator {
             self.broken(E11_NOOP, &format!("{id} must not be held as {holding:?}"));
         }
         if phase != Phase::Shut {
             self.would_refresh_below(id);
         }
+        if holding == Holding::WouldChange {
+            self.must_ask_below(id);
+        }
+    }
+
+    /// Whom it would refresh, is asked as if it were refreshed, also where its check had failed for good.
+    fn must_ask_below(&mut self, id: VertexId) {
+        let planned =
+            |id: &VertexId| self.vertices.get(id).is_some_and(|v| v.declared.meta.planned);
+        let (above, children) = (planned(&id), self.notified(id));
+        let failed = |child: &VertexId| {
+            let noop = |v: &Vertex| v.declared.meta.noop && v.phase == Phase::Failed;
+            self.vertices.get(child).is_some_and(noop) && (above || !planned(child))
+        };
+        let failed: Vec<VertexId> = children.into_iter().filter(failed).collect();
+        self.asked_again.extend(failed);
     }
 
     /// What hangs on something that would change may be asked what it would do.
@@ -218,12 +253,12 @@ impl Books {
     fn stuck(&mut self, id: VertexId, run: RunId) {
         let right = self.vertices.get(&id).is_some_and(|vertex| {
             let this = vertex.running.as_ref().is_some_and(|r| r.run == run);
-            let second = Duration::from_secs(1);
+            let late = vertex.running.as_ref().is_some_and(|r| r.is_late(self.now));
             let asked = vertex.running.as_ref().and_then(|r| r.cancelled);
             let fixed = vertex.running.as_ref().is_some_and(|r| !r.cancellable);
             let over = Self::deadline(vertex).is_some_and(|due| due <= self.now);
             this && match asked {
-                Some(at) => at.after(second) <= self.now,
+                Some(_) => late,
                 None => over && fixed,
             }
         });
@@ -238,6 +273,9 @@ impl Books {
     fn converged(&mut self) {
         if self.announced == Some(true) && !self.may_repeat {
             self.broken(E18_CONVERGED, "converged is told twice");
+        }
+        if self.pending.is_some() {
+            self.broken(E18_CONVERGED, "converged is told while a swap waits");
         }
         if !self.undurable.is_empty() {
             self.broken(E18_CONVERGED, "converged is told before all is durable");
@@ -261,8 +299,8 @@ impl Books {
 
     fn has_stopped(&mut self) {
         let running = self.is_anything_running();
-        let given_up =
-            self.stop_due.is_some_and(|due| due.after(Duration::from_secs(1)) <= self.now);
+        let due = self.stop_due.is_some_and(|due| due <= self.now);
+        let given_up = due && self.is_nobody_in_time();
         if self.asked != Asked::Stopping || self.stopped || (running && !given_up) {
             self.broken(E16_STOP, "stopped is told too early, or twice");
         }

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{Check, Declared, Graph, Interrupted, Poll, Recall, Stamp, VertexId};
 
+/// Certainly not dirty before this turn, and not ticked in it.
+fn is_clean(vertex: &Vertex, passed: bool) -> bool {
+    let ticks = passed && matches!(vertex.declared.meta.poll, Poll::Every(_));
+    vertex.need == Need::No && vertex.phase == Phase::Rest && vertex.running.is_none() && !ticks
+}
+
 impl Books {
     /// The graph that waits runs now.
     pub(crate) fn load(&mut self) {
@@ -24,31 +30,39 @@ impl Books {
         self.may_repeat = true;
         let mut old = std::mem::take(&mut self.vertices);
         let mut taken = (0, 0, 0, 0);
-        // By the edges there were: where the graph changes, either reading of *below* will do.
-        let mut poked: Vec<VertexId> = Vec::new();
+        // Who was clean and is marked by this swap: it back-pokes by the edges that there are then.
+        let mut newly: Vec<VertexId> = Vec::new();
         for declared in swap.graph.vertices() {
             let left = self.leaving.remove(&declared.id);
             let came_back = left.is_some();
+            let mut clean = false;
             let (vertex, count) = match old.remove(&declared.id).or(left) {
                 None => (self.added(declared, swap.recall.get(&declared.id)), &mut taken.0),
                 Some(before) if before.declared.definition == declared.definition && !came_back => {
-                    if before.declared.meta.noop != declared.meta.noop {
-                        poked.extend(before.ancestors.iter().copied());
+                    clean = is_clean(&before, self.passed);
+                    let freed = before.declared.meta.noop && !declared.meta.noop;
+                    let owed = before.owed.is_some() && !before.owed_unsure;
+                    if freed && owed && before.phase == Phase::Failed {
+                        self.asked_again.insert(declared.id);
                     }
                     (self.kept(before, declared, swap.operator), &mut taken.3)
                 }
                 Some(before) => {
                     self.was_quiet(&before);
-                    poked.extend(before.ancestors.iter().copied());
+                    clean = is_clean(&before, self.passed);
                     (self.redefined(&before, declared), &mut taken.1)
                 }
             };
+            if clean && matches!(vertex.need, Need::Must { .. }) {
+                newly.push(declared.id);
+            }
             *count += 1;
             self.vertices.insert(declared.id, vertex);
         }
         for (id, before) in &old {
             self.debts.remove(id);
             self.drained_first.remove(id);
+            self.late_pokes.remove(id);
             self.parked.remove(id);
             self.was_quiet(before);
             taken.2 += 1;
@@ -72,21 +86,17 @@ impl Books {
             }
         }
         self.counts.clone_from(&self.given);
-        self.rewire(&swap.graph, poked);
+        self.rewire(&swap.graph, newly);
     }
 
     /// Takes the edges; whoever failed above what is marked now may get an attempt.
-    fn rewire(&mut self, graph: &Arc<Graph>, poked: Vec<VertexId>) {
+    fn rewire(&mut self, graph: &Arc<Graph>, newly: Vec<VertexId>) {
         let above: BTreeMap<VertexId, Vec<VertexId>> =
             self.vertices.iter().map(|(id, v)| (*id, v.ancestors.clone())).collect();
         self.take_graph(graph);
-        for id in poked {
-            let clock = self.clock;
-            if let Some(vertex) = self.vertices.get_mut(&id)
-                && matches!(vertex.phase, Phase::Failed | Phase::Unsure)
-            {
-                vertex.may(clock);
-            }
+        self.allow_unknown(|_, _| true);
+        for id in newly {
+            self.must_back_poke(id);
         }
         let all = self.order.clone();
         if all.iter().any(|id| matches!(self.vertices[id].need, Need::Must { .. })) {
@@ -106,7 +116,9 @@ impl Books {
 
     fn was_quiet(&mut self, before: &Vertex) {
         if let Phase::JustFailed { run, .. } = before.phase {
-            self.history.insert(run);
+            // It is told with the last end that is not durable.
+            let told_with = self.last_undurable(before.declared.id).unwrap_or(run);
+            self.history.insert(told_with);
         }
         if before.running.as_ref().is_some_and(|run| !run.stuck) {
             let detail = format!("{} is taken away while it runs", before.declared.id);
@@ -149,7 +161,8 @@ impl Books {
         };
         if !runs {
             // It has been right before this daemon began.
-            vertex.good.1 = 1;
+            let right = vertex.phase == Phase::Rest;
+            vertex.good = (u64::from(right), 1);
             vertex.done = true;
             // Nobody asks for what is as declared.
             vertex.asked = recall.interrupted || vertex.owed.is_some();
@@ -207,8 +220,8 @@ impl Books {
                 vertex.phase = Phase::Rest;
                 vertex.must(self.clock, None);
             } else {
-                vertex.phase =
-                    if vertex.phase == Phase::Rest { Phase::Rest } else { Phase::Unsure };
+                let keeps = matches!(vertex.phase, Phase::Rest | Phase::Asking { .. });
+                vertex.phase = if keeps { vertex.phase } else { Phase::Unsure };
                 vertex.need = match vertex.need {
                     Need::Must { low, .. } => Need::Maybe(low),
                     Need::No if vertex.owed.is_some() => Need::Maybe(self.clock),
@@ -250,6 +263,8 @@ impl Books {
         }
         vertex.fight.clone_from(&before.fight);
         vertex.forget_fight();
+        // A run below may have failed since it moved under the old definition.
+        vertex.moved.1 = before.moved.1;
         vertex.failures = before.failures;
         vertex.backoff_sure = before.failures == 0;
         vertex.full_at = before.full_at;
@@ -264,6 +279,10 @@ impl Books {
         if matches!(before.phase, Phase::JustFailed { .. }) {
             // Its delay may run on under the new definition.
             vertex.phase = Phase::Unsure;
+        }
+        if declared.nature.check == Check::Events {
+            // It is right from the load on.
+            (vertex.good, vertex.done) = ((1, 1), true);
         }
         // A deed for events is not done for what was only loaded.
         let loads = before.cause == Some(Cause::Load) && !before.owed_unsure;

@@ -1,9 +1,9 @@
 //! What a plan doubts, as the books understand it (E-11).
 
 use crate::books::{Books, Need, Phase};
-use crate::invariants::E11_DOUBT;
+use crate::invariants::{E11_DOUBT, E11_NOOP};
 use crate::oracle::Face;
-use steadfast_engine::{Action, Event, Holding, Notice, Standing, VertexId};
+use steadfast_engine::{Action, Event, Holding, Notice, Outcome, Standing, Verdict, VertexId};
 
 impl Books {
     /// What was found of it is worth nothing: what is not asked again anyhow is held in this turn.
@@ -20,6 +20,66 @@ impl Books {
                 vertex.may(clock);
             }
             self.back_poke(below);
+        }
+    }
+
+    /// E-11: a check that fails below what would change is unknown, until that is right or gone; and who must be asked again, is.
+    pub(crate) fn findings_are_known(&mut self, face: &impl Face) {
+        let would_change = |id: &VertexId| {
+            let held = Holding::WouldChange;
+            matches!(face.standing(*id), Some(Standing::Held(how))
+                if how == held || matches!(how, Holding::UnknownUntil(_)))
+        };
+        let failed = |id: &VertexId| {
+            matches!(face.standing(*id), Some(Standing::Failed | Standing::Delayed(_)))
+        };
+        let above = |id: &VertexId| self.vertices.get(id).map(|v| v.ancestors.clone());
+        let mut wrong = Vec::new();
+        if let Some(id) = self.unchecked.filter(failed)
+            && above(&id).is_some_and(|above| above.iter().any(would_change))
+        {
+            wrong.push(format!("{id} is called failed below what would change"));
+        }
+        for id in self.asked_again.iter().filter(|id| face.standing(**id) == Some(Standing::Failed))
+        {
+            wrong.push(format!("{id} had failed, must be asked again, and is not"));
+        }
+        for id in self.order.iter().filter(|_| !self.one_shot) {
+            let Some(Standing::Held(Holding::UnknownUntil(other))) = face.standing(*id) else {
+                continue;
+            };
+            let settled = Some(Standing::Settled);
+            if face.standing(other) == settled || !self.vertices.contains_key(&other) {
+                wrong.push(format!("{id} is unknown until {other}, which is right or gone"));
+            }
+        }
+        for detail in wrong {
+            self.broken(E11_NOOP, &detail);
+        }
+    }
+
+    /// E-11: a vertex that is unknown until another may be asked again when that one is found right, or a look at itself can tell.
+    pub(crate) fn allow_what_is_known(&mut self, event: &Event) {
+        let right = matches!(
+            event,
+            Event::Checked(_, Verdict::Same)
+                | Event::Ended(_, Outcome::Unchanged | Outcome::Changed)
+        );
+        let other = self.turn_of.filter(|_| right);
+        let own = self.turn_of.filter(|_| matches!(event, Event::Checked(_, Verdict::Differs)));
+        self.allow_unknown(|id, until| other == Some(until) || own == Some(id));
+    }
+
+    /// Those of the vertices that are unknown until another may be asked again.
+    pub(crate) fn allow_unknown(&mut self, is_known: impl Fn(VertexId, VertexId) -> bool) {
+        let clock = self.clock;
+        for id in self.order.clone() {
+            if let Some(vertex) = self.vertices.get_mut(&id)
+                && vertex.unknown_until.is_some_and(|until| is_known(id, until))
+            {
+                vertex.may(clock);
+                self.back_poke(id);
+            }
         }
     }
 

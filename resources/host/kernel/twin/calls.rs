@@ -378,6 +378,18 @@ impl Machine {
         Ok(())
     }
 
+    pub(in super::super) fn remove_attribute(&self, path: &[u8], name: &[u8]) -> Result<()> {
+        self.begin("removexattr", true)?;
+        let state = &mut *self.0.state.borrow_mut();
+        let found = state.walk(rustix::fs::CWD, path, true, ResolveFlags::empty())?;
+        let place = found.place.clone();
+        let ino = found.there()?;
+        let node = state.nodes.get_mut(&ino).ok_or(Errno::NOENT)?;
+        node.attributes.remove(name).ok_or(Errno::NODATA)?;
+        state.changed(ino, place.as_ref(), false);
+        Ok(())
+    }
+
     pub(in super::super) fn entries(
         &self,
         directory: BorrowedFd<'_>,

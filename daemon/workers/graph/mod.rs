@@ -1,22 +1,27 @@
 //! The worker that reads the graph: at the start, on request, and with `--watch` when one of its files changes. A graph is a
 //! value that is handed to the driver; nobody is started anew for it.
 
+mod settings;
+mod stored;
+mod watch;
+
 use super::accepted::{self, Generation};
 use super::requests::Requests;
+use super::settings::{HostSettings, SettingsChange};
 use super::{Shared, systemd};
 use crate::config::{self, Loaded, Options, Text};
-use crate::driver::watch::{Hub, Signal};
-use crate::driver::{Answer, Input, Pulse, Question, Taken};
-use crate::events::{Happening, Level, Teller};
+use crate::driver::{Input, Question, Taken};
+use crate::events::Teller;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steadfast_engine::VertexId;
-use steadfast_resources::{Source, printable};
 use tokio::sync::{Notify, oneshot};
+use watch::GraphWatch;
+
+pub(super) use settings::SettingsFile;
 
 /// How long to wait for the watch of the graph, or for its files to be left alone, before it is read all the same.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -46,7 +51,7 @@ pub(super) enum Asker {
 const RANK: u8 = 4;
 
 /// Which graph, and how it is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GraphSource {
     /// Files, or folders.
     pub paths: Vec<PathBuf>,
@@ -54,8 +59,21 @@ pub struct GraphSource {
     pub options: Options,
     /// It is read again when one of its files changes.
     pub watch: bool,
+    /// The settings of the host name the paths, not the command line.
+    pub by_settings: bool,
     /// Where the graph that was accepted last is kept, to be run where this one is refused at the start; none where it is not.
     pub kept_in: Option<PathBuf>,
+}
+
+impl GraphSource {
+    /// The paths under which a stored graph must have been read; none where the settings name them, which may be mistaken.
+    fn named(&self) -> Option<&[PathBuf]> {
+        (!self.by_settings).then_some(self.paths.as_slice())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first graph was refused: its problems, as they are shown.
@@ -69,7 +87,8 @@ pub(super) struct Reloader(Arc<Asked>);
 
 #[derive(Debug)]
 struct Asked {
-    graph: GraphSource,
+    graph: Mutex<GraphSource>,
+    settings: SettingsFile,
     requests: Requests,
     /// A graph was handed over before.
     had_one: AtomicBool,
@@ -108,11 +127,12 @@ enum Latest {
 pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
     let own = Arc::clone(shared);
     shared.worker("graph", move |_, life: Life| {
-        let (reloader, stops) = (own.graph.clone(), stops.clone());
+        let (own, stops) = (Arc::clone(&own), stops.clone());
+        let reloader = own.graph.clone();
         async move {
             let stopping = life.stopping().clone();
             tokio::select! {
-                result = reloader.work(&life, &stops) => result,
+                result = reloader.work(&own, &life, &stops) => result,
                 () = stopping.cancelled() => {
                     reloader.rest().await;
                     Ok(())
@@ -125,9 +145,14 @@ pub(super) fn graph(shared: &Arc<Shared>, stops: Stops) -> Manifold {
 impl Reloader {
     /// For this graph and whoever drives.
     #[must_use]
-    pub(super) fn new(graph: GraphSource, requests: Requests, teller: Teller) -> Self {
+    pub(super) fn new(
+        (graph, settings): (GraphSource, SettingsFile),
+        requests: Requests,
+        teller: Teller,
+    ) -> Self {
         Self(Arc::new(Asked {
-            graph,
+            graph: Mutex::new(graph),
+            settings,
             requests,
             had_one: AtomicBool::new(false),
             is_empty: AtomicBool::new(false),
@@ -145,12 +170,19 @@ impl Reloader {
 
     /// Why the graph that was accepted last runs instead of the one that is there, where that is so.
     pub(super) fn instead(&self) -> Option<String> {
-        self.0.instead.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let settings = lock(&self.0.settings.instead).clone();
+        let all: Vec<String> = settings.into_iter().chain(lock(&self.0.instead).clone()).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
     }
 
-    /// Where the graph lies.
-    pub(super) fn paths(&self) -> &[PathBuf] {
-        &self.0.graph.paths
+    /// The change of the settings that the last reload made.
+    pub(super) fn settings_change(&self) -> SettingsChange {
+        lock(&self.0.settings.change).clone()
+    }
+
+    /// The first path of the graph.
+    pub(super) fn first_path(&self) -> Option<PathBuf> {
+        self.0.graph().paths.first().cloned()
     }
 
     /// Asks for a reload, or joins one that has not begun to read yet. An operator's one refills the budgets of retries.
@@ -180,16 +212,17 @@ impl Reloader {
         drop(rests.await);
     }
 
-    async fn work(&self, life: &Life, stops: &Stops) -> Result<(), Failure> {
+    async fn work(&self, shared: &Arc<Shared>, life: &Life, stops: &Stops) -> Result<(), Failure> {
         let this = &self.0;
         let mut drivers = this.requests.drivers();
         drivers.mark_changed();
         // Before anything is read: what changes while it is read is seen.
         let broken = Arc::new(Notify::new());
-        let _watch = if this.graph.watch { Some(self.watch(&broken).await) } else { None };
+        let mut watch = None;
+        self.follow(&this.graph(), &mut watch, &broken).await;
         if !this.had_one.load(Ordering::SeqCst) {
             Asked::read_first(this, stops).await?;
-        } else if this.graph.watch {
+        } else if watch.is_some() {
             // What has changed while nobody watched.
             self.reload(Asker::Nobody);
         }
@@ -200,11 +233,12 @@ impl Reloader {
                 () = broken.notified() => return Err(Failure::again("nobody watches the graph any more")),
                 () = this.wake.notified() => {}
                 Ok(()) = drivers.changed() => {}
+                () = GraphWatch::mounts(watch.as_ref()) => continue,
                 () = life.beat() => continue,
             }
             if this.requests.lacks_graph() {
                 // It has come after one that broke.
-                life.during(Asked::hand_again(this)).await;
+                life.during(Asked::hand_again(shared, this)).await;
             }
             if this.who.load(Ordering::SeqCst) == 0 {
                 continue;
@@ -213,59 +247,22 @@ impl Reloader {
             let who = this.who.swap(0, Ordering::SeqCst);
             let answers = std::mem::take(&mut *this.answers());
             life.say("reads");
-            life.during(Asked::hand_over(this, who, false)).await;
+            let settings = life.during(this.read_settings()).await;
+            if let Ok(graph) = &settings.as_ref().map(|new| this.graph_of(new.as_ref())) {
+                life.during(self.follow(graph, &mut watch, &broken)).await;
+            }
+            life.during(Asked::reload(shared, this, (settings, who))).await;
             if !answers.is_empty() {
                 this.requests.put(Input::Ask(Question::Taken(answers)));
             }
             life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
         }
     }
-
-    /// Reloads whenever one of the files that were named, or an entry of a folder that was, changes; as long as the answer
-    /// lives. It answers when the watch stands.
-    async fn watch(&self, broken: &Arc<Notify>) -> Hub {
-        let this = self.clone();
-        let stands = Arc::new(Notify::new());
-        let (answered, broken) = (Arc::clone(&stands), Arc::clone(broken));
-        let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
-            let moves = |s: &Signal| {
-                matches!(s, Signal::Changed(_) | Signal::Supplied(_) | Signal::Suspect(_))
-            };
-            if signals.iter().any(moves) {
-                this.reload(Asker::Nobody);
-            }
-            for signal in &signals {
-                match signal {
-                    Signal::Absent(_, why) => {
-                        tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
-                    }
-                    Signal::Broken(_) => broken.notify_one(),
-                    Signal::Established(_)
-                    | Signal::Changed(_)
-                    | Signal::Supplied(_)
-                    | Signal::Suspect(_) => {}
-                }
-            }
-            if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {
-                answered.notify_one();
-            }
-        });
-        let named = self.0.graph.paths.iter().filter(|path| path.as_os_str() != "-");
-        let sources = named.filter_map(|path| {
-            let path = std::path::absolute(path).ok()?;
-            Some(Source::Path { below: path.is_dir(), path })
-        });
-        hub.arm(VertexId(0), sources.collect());
-        if tokio::time::timeout(LONGEST_WAIT, stands.notified()).await.is_err() {
-            tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
-        }
-        hub
-    }
 }
 
 impl Asked {
     fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<Taken, String>>>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.answers)
     }
 
     /// Waits until the files have been left alone for a while: the beginning of a graph is a graph, with fewer resources (F-20).
@@ -284,7 +281,9 @@ impl Asked {
 
     /// The graph that the daemon is started with: without any there is nothing to do. A stop while it is read wins.
     async fn read_first(this: &Arc<Self>, stops: &Stops) -> Result<(), Failure> {
-        let graph = match this.read(!this.graph.options.refuse_empty).await {
+        let source = this.graph();
+        let allow_empty = !source.options.refuse_empty;
+        let graph = match this.read(source, allow_empty).await {
             Ok(first) => first,
             Err(why) => match this.accepted(&why).await {
                 Some(kept) => kept,
@@ -302,11 +301,15 @@ impl Asked {
 
     /// For a driver that starts anew: the graph that was taken last, for nobody has asked for what may lie there by now. Where none
     /// was taken yet, what is there.
-    async fn hand_again(this: &Arc<Self>) {
+    async fn hand_again(shared: &Arc<Shared>, this: &Arc<Self>) {
         match this.latest().await {
             Some(graph) => Self::put(this, graph, false),
-            None => Self::hand_over(this, AUTOMATIC, true).await,
+            None => Self::hand_over(shared, this, (None, AUTOMATIC, true)).await,
         }
+    }
+
+    fn graph(&self) -> GraphSource {
+        lock(&self.graph).clone()
     }
 
     /// The graph that was taken last, as it was read then.
@@ -316,11 +319,11 @@ impl Asked {
             Latest::Here(_, texts) => Some(Arc::clone(texts)),
             Latest::Kept => None,
         };
-        let graph = self.graph.clone();
+        let graph = self.graph();
         let read = tokio::task::spawn_blocking(move || {
             let texts = match (here, &graph.kept_in) {
                 (Some(texts), _) => texts.to_vec(),
-                (None, Some(directory)) => accepted::read(directory, &graph.paths)?.texts,
+                (None, Some(directory)) => accepted::read(directory, graph.named())?.texts,
                 (None, None) => return None,
             };
             let options = Options { refuse_empty: false, ..graph.options };
@@ -334,11 +337,21 @@ impl Asked {
     }
 
     /// Hands over what is there now. A driver that has none yet gets the one that was accepted last where that is refused.
-    async fn hand_over(this: &Arc<Self>, who: u8, is_first: bool) {
+    async fn hand_over(
+        shared: &Arc<Shared>,
+        this: &Arc<Self>,
+        (settings, who, is_first): (Option<HostSettings>, u8, bool),
+    ) {
+        let source = this.graph_of(settings.as_ref());
         let is_empty = this.is_empty.load(Ordering::SeqCst);
         let operator = who & OPERATOR != 0;
-        match this.read(is_empty || who & EMPTYING != 0).await {
-            Ok(graph) => Self::put(this, graph, operator),
+        match this.read(source, is_empty || who & EMPTYING != 0).await {
+            Ok(graph) => {
+                if let Some(settings) = settings {
+                    this.apply_settings(shared, settings).await;
+                }
+                Self::put(this, graph, operator);
+            }
             Err(why) => {
                 if is_first && let Some(kept) = this.accepted(&why).await {
                     return Self::put(this, kept, false);
@@ -366,11 +379,13 @@ impl Asked {
                 Ok(Err(why)) => return this.hold(&why).await,
                 Err(_) => return,
             };
-            *this.instead.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *lock(&this.instead) = None;
             this.take(number, Arc::clone(&texts));
-            let Some(directory) = this.graph.kept_in.clone().filter(|_| !taken.looks_only) else {
+            let Some(directory) = this.graph().kept_in else { return };
+            this.store_settings(&directory).await;
+            if taken.looks_only {
                 return;
-            };
+            }
             this.clear(&directory).await;
             // One that is replaced at once need not be kept.
             tokio::time::sleep(REST).await;
@@ -382,104 +397,15 @@ impl Asked {
         });
     }
 
-    /// A graph was refused by the driver. One that has none yet runs the one that was taken last: a host is not left alone because
-    /// something protected would leave it.
-    async fn hold(&self, why: &str) {
-        let (to, pulse) = oneshot::channel();
-        let tell = move |pulse: Pulse| to.send(pulse.counts.total).unwrap_or_default();
-        self.requests.put(Input::Ping(Answer(Box::new(tell))));
-        if pulse.await != Ok(0) {
-            return;
-        }
-        let graph = match self.latest().await {
-            Some(graph) => Some(graph),
-            None => self.accepted(why).await,
-        };
-        if let Some(graph) = graph {
-            self.requests.put(Input::Again(graph));
-        }
-    }
-
-    /// This one was taken.
-    fn take(&self, number: u64, texts: Arc<[Text]>) {
-        let mut latest = self.taken();
-        if !matches!(&*latest, Latest::Here(other, _) if *other > number) {
-            *latest = Latest::Here(number, texts);
-        }
-    }
-
-    /// Removes what a daemon left that was killed while it kept a graph.
-    async fn clear(self: &Arc<Self>, directory: &Path) {
-        let (this, directory) = (Arc::clone(self), directory.to_owned());
-        let cleared = tokio::task::spawn_blocking(move || {
-            let _alone = this.kept();
-            accepted::clear(&directory)
-        });
-        if let Ok(Err(error)) = cleared.await {
-            tracing::warn!(event = "warning", "what was left of a graph stays: {error}");
-        }
-    }
-
-    /// Keeps what was taken, unless what came after it is kept already.
-    fn keep(&self, directory: &Path, number: u64, given: (&Generation, &[Text])) {
-        let mut last = self.kept();
-        if *last >= number {
-            return;
-        }
-        *last = number;
-        match accepted::write(directory, &self.graph.paths, given) {
-            Ok(false) => {}
-            Ok(true) => {
-                let mut latest = self.taken();
-                if matches!(&*latest, Latest::Here(here, _) if *here == number) {
-                    *latest = Latest::Kept;
-                }
-            }
-            Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
-        }
-    }
-
     fn kept(&self) -> MutexGuard<'_, u64> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn taken(&self) -> MutexGuard<'_, Latest> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taken)
     }
 
-    /// The graph that was accepted last, where it is to be run instead of one that is refused.
-    async fn accepted(&self, why: &str) -> Option<Box<Loaded>> {
-        let directory = self.graph.kept_in.clone()?;
-        let graph = self.graph.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let kept = accepted::read(&directory, &graph.paths)?;
-            let options = Options { refuse_empty: false, ..graph.options };
-            let loaded = config::load_texts(kept.texts, &options);
-            let loaded = loaded.inspect_err(|rejected| {
-                tracing::warn!(event = "warning", "nor can the graph be run that was: {rejected}");
-            });
-            Some((kept.at, loaded.ok()?))
-        });
-        // Its texts are kept already.
-        let (at, loaded) = read.await.ok()??;
-        let loaded = Loaded { texts: Vec::new(), ..loaded };
-        let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
-        let time = time.map(|time| time.to_string()).unwrap_or_default();
-        let says = format!(
-            "running the graph `{}` that was accepted at {time}, because the one that is there is refused:\n{}",
-            loaded.name,
-            why.trim_end()
-        );
-        tracing::error!(event = "kept_graph", "{says}");
-        self.teller.tell(Happening::new("kept_graph", says.as_str(), Level::Error));
-        *self.instead.lock().unwrap_or_else(PoisonError::into_inner) = Some(says);
-        *self.taken() = Latest::Kept;
-        self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
-        Some(Box::new(loaded))
-    }
-
-    async fn read(&self, allow_empty: bool) -> Result<Box<Loaded>, String> {
-        let mut graph = self.graph.clone();
+    async fn read(&self, mut graph: GraphSource, allow_empty: bool) -> Result<Box<Loaded>, String> {
         graph.options.refuse_empty = !allow_empty;
         let read = tokio::task::spawn_blocking(move || config::load(&graph.paths, &graph.options));
         match read.await {

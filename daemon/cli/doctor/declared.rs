@@ -1,0 +1,68 @@
+//! The settings and the graph: whether a daemon that starts now accepts them.
+
+use super::Finding;
+use crate::config::{self, Options, Rejected, Settings};
+use std::path::{Path, PathBuf};
+
+/// The graph of a host whose settings name none.
+const GRAPH: &str = "/etc/steadfast/graph.yaml";
+
+/// The graphs to check: those that are named, else those of the settings, else the usual one where it is there.
+pub(super) fn graphs(
+    named: &[PathBuf],
+    settings: Option<&Result<Settings, Rejected>>,
+) -> Vec<PathBuf> {
+    let declared = settings.and_then(|read| read.as_ref().ok()).map(|it| it.graph.as_slice());
+    let usual: Vec<PathBuf> =
+        Some(PathBuf::from(GRAPH)).filter(|path| path.exists()).into_iter().collect();
+    let all = [named, declared.unwrap_or_default(), &usual];
+    all.into_iter().find(|paths| !paths.is_empty()).unwrap_or_default().to_vec()
+}
+
+pub(super) fn look(
+    file: &Path,
+    read: Option<Result<Settings, Rejected>>,
+    graphs: &[PathBuf],
+) -> Vec<Finding> {
+    const NAME: &str = "settings";
+    let shown = file.display();
+    let (finding, settings) = match read {
+        None => (Finding::ok(NAME, format!("{shown} is not there")), Settings::default()),
+        Some(Ok(settings)) => (Finding::ok(NAME, format!("{shown} is valid")), settings),
+        Some(Err(why)) => {
+            let advice = "correct it, then `steadfast reload`, or `systemctl start steadfast`";
+            (Finding::problem(NAME, first_line(&why), advice), Settings::default())
+        }
+    };
+    let mut findings = vec![finding];
+    if !graphs.is_empty() {
+        findings.push(graph(graphs, &settings));
+    }
+    findings
+}
+
+fn graph(paths: &[PathBuf], settings: &Settings) -> Finding {
+    const NAME: &str = "graph";
+    let options = Options {
+        defaults: settings.defaults.clone(),
+        semaphore: settings.sema,
+        noop: settings.noop.unwrap_or_default(),
+        ..Options::default()
+    };
+    match config::load(paths, &options) {
+        Ok(loaded) => {
+            let says =
+                format!("graph {} is valid: {} resources", loaded.name, loaded.vertices.len());
+            Finding::ok(NAME, says)
+        }
+        Err(why) => {
+            let advice =
+                "`steadfast check` shows every problem; correct it, then `steadfast reload`";
+            Finding::problem(NAME, first_line(&why), advice)
+        }
+    }
+}
+
+fn first_line(why: &Rejected) -> String {
+    why.to_string().lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,61 @@
+//! E-20: who gives way, and what ends a fight.
+
+use crate::fights::{fought, is_contended, undo};
+use crate::generate::HOURS;
+use crate::races::{repair, settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use std::time::Duration;
+use steadfast_engine::{Conflict, Meta};
+
+const LONGER: Duration = Duration::from_mins(6);
+
+fn yielding() -> Shape {
+    Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield)
+}
+
+/// E-20, row B: a vertex that gives way listens after a pause, however long that was, before it repairs.
+#[test]
+fn e20_a_pause_is_no_listening() {
+    let mut world = fought(yielding(), 0);
+    undo(&mut world, 0);
+    world.steps(&[Step::Pause { drain: false, length: HOURS }, Step::Commit]);
+    world.steps(&[Step::Wait(LONGER), Step::Resume]);
+    sound(&world);
+    assert_eq!(started(&world), [0; 0], "{}", world.log.join("\n"));
+    world.steps(&[Step::Wait(Meta::REVERSAL_WINDOW)]);
+    assert_eq!(started(&world), [0], "nobody was heard for a minute");
+    sound(&world);
+}
+
+/// E-20, row B: the same where the vertex alone was paused.
+#[test]
+fn e20_a_parked_vertex_listens_first() {
+    let mut world = fought(yielding(), 0);
+    undo(&mut world, 0);
+    world.steps(&[Step::Park { vertex: v(0), parked: true }, Step::Wait(LONGER)]);
+    world.steps(&[Step::Park { vertex: v(0), parked: false }]);
+    sound(&world);
+    assert_eq!(started(&world), [0; 0], "{}", world.log.join("\n"));
+    undo(&mut world, 0);
+    world.steps(&[Step::Wait(Meta::REVERSAL_WINDOW)]);
+    assert_eq!(started(&world), [0; 0], "somebody was heard");
+    sound(&world);
+}
+
+/// E-20, planted bug 8: a metaparam that says nothing of conflicts ends no fight.
+#[test]
+fn e20_another_delay_ends_no_fight() {
+    let shape = Shape::of(1);
+    let other = shape.clone().meta(0, |meta| meta.delay = ms(700));
+    let mut world = settled(&[shape, other]);
+    for _ in 0..Meta::REVERSALS {
+        undo(&mut world, 0);
+        repair(&mut world, 0);
+    }
+    assert!(is_contended(&world, 0));
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    sound(&world);
+    assert!(is_contended(&world, 0), "{}", world.log.join("\n"));
+    sound(&world);
+}

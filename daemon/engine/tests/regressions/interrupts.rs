@@ -1,0 +1,127 @@
+//! E-8, E-9: runs that were cut off, and stuck runs of what a vertex was.
+
+use crate::fights::standing;
+use crate::generate::HOURS;
+use crate::races::{repair, settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use crate::world::World;
+use steadfast_engine::{
+    Action, Check, Holding, Interrupted, Outcome, SlotClass, Standing, Verdict,
+};
+
+const SWAP: Step = Step::Swap { graph: 1, operator: false };
+
+/// A vertex whose run does not return from its cancel.
+fn hanging() -> Shape {
+    Shape::of(1).meta(0, |meta| meta.timeout = Some(ms(500)))
+}
+
+/// The definitions that the ends of all runs say.
+fn ended_definitions(world: &World) -> Vec<u64> {
+    let actions = world.turns.iter().flat_map(|(_, _, actions, _)| actions);
+    actions
+        .filter_map(|action| match action {
+            Action::End(record) => Some(record.definition),
+            _ => None,
+        })
+        .collect()
+}
+
+/// E-8, row K: the end of a stuck run says the definition that it applied; the new one is run after a crash.
+#[test]
+fn e08_an_end_says_the_definition_that_was_applied() {
+    for interrupted in [Interrupted::Skip, Interrupted::Wait] {
+        let old = hanging().nature(0, |nature| {
+            nature.check = Check::Once;
+            nature.interrupted = interrupted;
+        });
+        let new = old.clone().define(0, 2);
+        let mut world = settled(&[old, new]);
+        world.steps(&[Step::Redo(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+        world.steps(&[Step::Wait(ms(2000)), SWAP]);
+        world.steps(&[Step::Pause { drain: false, length: HOURS }, Step::Commit]);
+        world.steps(&[Step::Ended(v(0), Outcome::Interrupted), Step::Commit]);
+        assert_eq!(ended_definitions(&world), [1]);
+        world.starts.clear();
+        world.steps(&[Step::Crash { kept: 0 }, Step::Resume, Step::Watching(v(0))]);
+        sound(&world);
+        assert_eq!(started(&world), [0], "definition 2 never ran\n{}", world.log.join("\n"));
+        sound(&world);
+    }
+}
+
+/// E-8, row E: a stuck run of what a vertex was returns, and the deed for events that it is now is not done for that.
+#[test]
+fn e08_a_deed_for_events_is_not_done_for_a_stuck_run() {
+    let new = hanging().define(0, 2).nature(0, |nature| nature.check = Check::Events);
+    let mut world = settled(&[hanging(), new]);
+    world.steps(&[Step::Changed(v(0)), Step::Wait(ms(2000)), SWAP, Step::Watching(v(0))]);
+    world.starts.clear();
+    world.steps(&[Step::Ended(v(0), Outcome::Interrupted)]);
+    sound(&world);
+    assert_eq!(started(&world), [0; 0], "{}", world.log.join("\n"));
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// Handshake, row I: a begin is refused whose vertex was redefined while it was stuck: there is nothing to end.
+#[test]
+fn a_refused_begin_of_an_obsolete_run_has_no_end() {
+    let mut world = settled(&[hanging(), hanging().define(0, 2)]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs)]);
+    world.steps(&[Step::Wait(ms(2000)), SWAP, Step::Refuse]);
+    sound(&world);
+    assert_eq!(ended_definitions(&world), [0; 0], "{}", world.log.join("\n"));
+    sound(&world);
+}
+
+/// A parent, and a deed that it refreshes.
+fn refreshed(interrupted: Interrupted) -> Shape {
+    Shape::of(2).notify(0, 1).nature(1, |nature| {
+        nature.check = Check::Once;
+        nature.interrupted = interrupted;
+        nature.slot = SlotClass::Command;
+    })
+}
+
+/// The deed is refreshed, and its apply is in progress.
+fn refreshing(interrupted: Interrupted) -> World {
+    let mut world = settled(&[refreshed(interrupted)]);
+    world.steps(&[Step::Changed(v(0))]);
+    repair(&mut world, 0);
+    world.steps(&[Step::Checked(v(1), Verdict::Differs), Step::Commit]);
+    world.starts.clear();
+    world
+}
+
+fn restart(world: &mut World) {
+    world.starts.clear();
+    world.steps(&[Step::Crash { kept: 0 }, Step::Watching(v(0)), Step::Watching(v(1))]);
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+}
+
+/// E-9, row F: `ask` holds for a run that a refresh had started; the operator's word pays the refresh.
+#[test]
+fn e09_a_refresh_that_was_cut_off_waits_for_the_operator() {
+    let mut world = refreshing(Interrupted::Wait);
+    for _ in 0..2 {
+        restart(&mut world);
+        sound(&world);
+        assert_eq!(started(&world), [0], "{}", world.log.join("\n"));
+        assert_eq!(standing(&world, 1), Standing::Held(Holding::Operator));
+    }
+    world.steps(&[Step::Changed(v(0))]);
+    repair(&mut world, 0);
+    assert_eq!(
+        standing(&world, 1),
+        Standing::Held(Holding::Operator),
+        "another refresh waits, too"
+    );
+    world.steps(&[Step::Redo(v(1))]);
+    assert!(world.starts.last().is_some_and(|start| start.vertex == v(1) && start.refresh));
+    repair(&mut world, 1);
+    assert_eq!(standing(&world, 1), Standing::Settled);
+    assert!(world.engine.is_converged(), "all that was owed is paid");
+    sound(&world);
+}

@@ -1,0 +1,142 @@
+//! E-11: findings of vertices in noop, and the end of noop.
+
+use crate::fights::standing;
+use crate::generate::HOURS;
+use crate::races::{check, repair, settled, sound, started};
+use crate::shape::{Shape, v};
+use crate::step::Step;
+use crate::world::World;
+use steadfast_engine::{Holding, Slots, Standing, Verdict, WindowId};
+
+const UNKNOWN: Standing = Standing::Held(Holding::UnknownUntil(steadfast_engine::VertexId(0)));
+
+/// In noop: v0 would change.
+fn would_change(shape: Shape) -> World {
+    let mut world = settled(&[shape.all(|meta| meta.noop = true)]);
+    world.steps(&[Step::Changed(v(0))]);
+    check(&mut world, 0, Verdict::Differs);
+    world
+}
+
+/// E-11, row D: a check that fails below a vertex that would change is unknown, also while that one is looked at.
+#[test]
+fn e11_a_look_above_does_not_make_unknown_failed() {
+    let mut world = would_change(Shape::of(2).edge(0, 1));
+    world.steps(&[Step::Look(v(0)), Step::Changed(v(1))]);
+    check(&mut world, 1, Verdict::Unknown);
+    sound(&world);
+    assert_eq!(standing(&world, 1), UNKNOWN, "{}", world.log.join("\n"));
+    sound(&world);
+}
+
+/// v1 is unknown until v0 is changed.
+fn unknown() -> World {
+    let mut world = would_change(Shape::of(2).edge(0, 1));
+    world.steps(&[Step::Changed(v(1))]);
+    check(&mut world, 1, Verdict::Unknown);
+    assert_eq!(standing(&world, 1), UNKNOWN);
+    world.starts.clear();
+    world
+}
+
+/// E-11, row W: a vertex that is unknown until another is asked again when that one is right, by a run or by a look.
+#[test]
+fn e11_unknown_ends_when_the_other_is_right() {
+    for step in [Step::Changed(v(0)), Step::Look(v(0))] {
+        let mut world = unknown();
+        world.steps(&[step]);
+        check(&mut world, 0, Verdict::Same);
+        sound(&world);
+        assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
+        check(&mut world, 1, Verdict::Same);
+        assert_eq!(standing(&world, 1), Standing::Settled);
+        sound(&world);
+    }
+}
+
+/// E-11, row W: a look at a vertex that was unknown finds a difference: that is known from then on.
+#[test]
+fn e11_a_look_ends_unknown() {
+    let mut world = unknown();
+    world.steps(&[Step::Look(v(1))]);
+    check(&mut world, 1, Verdict::Differs);
+    check(&mut world, 1, Verdict::Differs);
+    assert_eq!(standing(&world, 1), Standing::Held(Holding::WouldChange));
+    sound(&world);
+}
+
+/// E-11, row W: a swap removes the vertex, or the edge, that another waits for: that one is asked again.
+#[test]
+fn e11_unknown_ends_when_the_other_is_above_no_more() {
+    let shape = Shape::of(2).edge(0, 1).all(|meta| meta.noop = true);
+    let mut loose = shape.clone();
+    loose.edges.clear();
+    for other in [shape.clone().without(0), loose] {
+        let mut world = settled(&[shape.clone(), other]);
+        world.steps(&[Step::Changed(v(0))]);
+        check(&mut world, 0, Verdict::Differs);
+        world.steps(&[Step::Changed(v(1))]);
+        check(&mut world, 1, Verdict::Unknown);
+        assert_eq!(standing(&world, 1), UNKNOWN);
+        world.starts.clear();
+        world.steps(&[Step::Swap { graph: 1, operator: false }]);
+        sound(&world);
+        assert_eq!(started(&world), [1], "{}", world.log.join("\n"));
+        sound(&world);
+    }
+}
+
+/// E-11, row V: a failed vertex in noop is checked as if it were refreshed.
+#[test]
+fn e11_a_supposed_refresh_is_an_attempt() {
+    let mut world = settled(&[Shape::of(2).notify(0, 1).all(|meta| meta.noop = true)]);
+    world.steps(&[Step::Changed(v(1))]);
+    check(&mut world, 1, Verdict::Unknown);
+    // The settled ancestor is asked before the failure counts.
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!(standing(&world, 1), Standing::Failed);
+    world.starts.clear();
+    world.steps(&[Step::Changed(v(0))]);
+    check(&mut world, 0, Verdict::Differs);
+    sound(&world);
+    assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
+    assert!(world.starts[1].refresh);
+    sound(&world);
+}
+
+/// E-9, E-11, row T: a vertex that failed in noop and is owed a refresh pays it when it is no longer in noop.
+#[test]
+fn e11_the_end_of_noop_pays_what_is_owed() {
+    let shape = Shape::of(2).notify(0, 1);
+    let noop = shape.clone().meta(1, |meta| meta.noop = true);
+    let mut world = settled(&[noop, shape]);
+    world.steps(&[Step::Changed(v(0))]);
+    repair(&mut world, 0);
+    check(&mut world, 1, Verdict::Unknown);
+    // The settled ancestor is asked before the failure counts.
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!(standing(&world, 1), Standing::Failed);
+    world.starts.clear();
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    sound(&world);
+    assert_eq!(started(&world), [1], "{}", world.log.join("\n"));
+    sound(&world);
+}
+
+/// E-11, row U: a vertex that its window held is checked as would change when a swap puts it into noop.
+#[test]
+fn e11_noop_ends_the_hold_of_a_window() {
+    let shape = Shape::of(2).edge(0, 1).meta(0, |meta| meta.window = Some(WindowId(0)));
+    let noop = shape.clone().all(|meta| meta.noop = true);
+    let mut world = World::new(&[shape, noop], Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), Verdict::Differs)]);
+    world.starts.clear();
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    check(&mut world, 0, Verdict::Differs);
+    assert_eq!(standing(&world, 0), Standing::Held(Holding::WouldChange));
+    sound(&world);
+    assert_eq!(started(&world), [0, 1], "{}", world.log.join("\n"));
+    world.steps(&[Step::Wait(HOURS)]);
+    sound(&world);
+}

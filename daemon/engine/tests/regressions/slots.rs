@@ -1,0 +1,90 @@
+//! E-6, E-16: slots that are written off, and the time that a cancelled command has.
+
+use crate::fights::standing;
+use crate::generate::HOURS;
+use crate::races::{settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use crate::world::World;
+use std::time::Duration;
+use steadfast_engine::{Mode, SlotClass, Slots, Standing, Verdict};
+
+const PATIENCE: Duration = Duration::from_secs(11);
+
+fn command() -> Shape {
+    Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command)
+}
+
+/// E-6, row H: a slot that is given back below the cap replaces the next one that is held too long.
+#[test]
+fn e06_a_spare_slot_that_came_back_is_used_again() {
+    let slots = Slots { threads: 1, commands: 1, spare: 1 };
+    let mut world = World::new(&[Shape::of(3)], slots, false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Watching(v(2))]);
+    assert_eq!(started(&world), [0]);
+    world.steps(&[Step::Wait(PATIENCE)]);
+    assert_eq!(started(&world), [0, 1]);
+    world.steps(&[Step::Wait(PATIENCE)]);
+    assert_eq!(started(&world), [0, 1], "the cap is reached");
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    sound(&world);
+    assert_eq!(
+        started(&world),
+        [0, 1, 2],
+        "v1 has held its slot for 11 s\n{}",
+        world.log.join("\n")
+    );
+    sound(&world);
+}
+
+/// E-6, row H: at the cap nothing is due, so that the engine asks for no wakeup.
+#[test]
+fn e06_a_slot_that_cannot_be_replaced_wakes_nobody() {
+    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let mut world = World::new(&[Shape::of(2)], slots, false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1)), Step::Wait(HOURS)]);
+    assert_eq!(world.engine.next_wakeup(), None);
+    assert_eq!(started(&world), [0]);
+    sound(&world);
+}
+
+/// E-16, row J: a stop waits for a cancelled command as long as its family may take to end.
+#[test]
+fn e16_a_stop_leaves_a_command_its_time_to_return() {
+    let mut world = settled(&[command()]);
+    world.steps(&[Step::Changed(v(0)), Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+    world.steps(&[Step::Stop { grace: ms(0) }, Step::Wait(ms(2999))]);
+    assert_eq!(world.engine.mode(), Mode::Stopping);
+    world.steps(&[Step::Wait(ms(1))]);
+    assert!(world.stopped);
+    sound(&world);
+}
+
+/// E-6, planted bug 4: a command is stuck three seconds after its cancel, not one.
+#[test]
+fn e06_a_command_is_stuck_after_three_seconds() {
+    let mut world = settled(&[command().meta(0, |meta| meta.timeout = Some(ms(500)))]);
+    world.steps(&[Step::Changed(v(0)), Step::Wait(ms(3499))]);
+    assert!(!matches!(standing(&world, 0), Standing::Stuck(..)));
+    world.steps(&[Step::Wait(ms(1))]);
+    assert!(matches!(standing(&world, 0), Standing::Stuck(..)));
+    sound(&world);
+}
+
+/// E-6, planted bug 6: a vertex that was loaded takes the slot before a look does.
+#[test]
+fn e06_what_was_loaded_goes_before_a_look() {
+    let slots = Slots { threads: 1, commands: 1, spare: 0 };
+    let mut world = World::new(&[Shape::of(2), Shape::of(3)], slots, false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    world.steps(&[Step::Watching(v(1)), Step::Checked(v(0), Verdict::Same)]);
+    world.steps(&[Step::Checked(v(1), Verdict::Same)]);
+    world.starts.clear();
+    world.steps(&[Step::Changed(v(0)), Step::Look(v(1))]);
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Watching(v(2))]);
+    world.steps(&[Step::Checked(v(0), Verdict::Same)]);
+    assert_eq!(started(&world), [0, 2], "the load before the look");
+    sound(&world);
+}

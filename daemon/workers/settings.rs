@@ -1,0 +1,149 @@
+//! The settings of a running daemon: a reload reads them again, applies what a running daemon can change, and names the rest.
+
+use super::{GraphSource, Shared, recorders};
+use crate::config::{Recorder, Text};
+use crate::driver::{Input, Settings, Taken, Tuning};
+use crate::events::{Happening, Level};
+use crate::history::Limits;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// What the settings file and the command line say together.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// The graph.
+    pub graph: GraphSource,
+    /// The settings of the driver.
+    pub driver: Settings,
+    /// The bounds of the history.
+    pub history: Limits,
+    /// The recorders of events.
+    pub recorders: Vec<Recorder>,
+    /// The time that runs may take after a stop.
+    pub grace: Duration,
+    /// The amount that is logged; none where the environment says it.
+    pub log_level: Option<String>,
+    /// The settings that only a start applies, each with its value.
+    pub fixed: Vec<(&'static str, String)>,
+    /// The text of the settings file, if there is one.
+    pub text: Option<Text>,
+}
+
+/// Reads the settings again. The error says why they are rejected, with the place.
+pub type ReadSettings = Arc<dyn Fn() -> Result<HostSettings, String> + Send + Sync>;
+
+/// The settings that a reload has found to differ, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsChange {
+    /// They hold from now on.
+    pub applied: Vec<String>,
+    /// They hold after a restart.
+    pub restart: Vec<String>,
+}
+
+/// The answer to a reload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// The graph.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// The settings.
+    #[serde(default)]
+    pub settings: SettingsChange,
+}
+
+impl SettingsChange {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.applied.is_empty() && self.restart.is_empty()
+    }
+
+    /// A line for what was applied, and one for what needs a restart.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.applied.is_empty() {
+            lines.push(format!("settings applied: {}", self.applied.join(", ")));
+        }
+        if !self.restart.is_empty() {
+            let names = self.restart.join(", ");
+            lines.push(format!("settings that need a restart of steadfast: {names}"));
+        }
+        lines
+    }
+}
+
+/// Applies settings that were read again, and returns the names of those that differ.
+pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> SettingsChange {
+    let old = shared.host();
+    let mut change = SettingsChange::default();
+    let mut differs = |name: &str, differs: bool| {
+        if differs {
+            change.applied.push(name.to_owned());
+        }
+        differs
+    };
+    differs("graph", old.graph.paths != new.graph.paths);
+    differs("watch", old.graph.watch != new.graph.watch);
+    let (before, now) = (&old.graph.options, &new.graph.options);
+    differs("noop", before.noop != now.noop);
+    differs("sema", before.semaphore != now.semaphore);
+    differs("defaults", before.defaults != now.defaults);
+    differs("grace", old.grace != new.grace);
+    let (before, now) = (&old.driver, &new.driver);
+    let tuned = [
+        differs("sweep", before.sweep != now.sweep),
+        differs("pause_limit", before.pause_limit != now.pause_limit),
+        differs("brake", before.brake != now.brake),
+    ];
+    if tuned.contains(&true) {
+        let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };
+        shared.requests.put(Input::Tune(tuning));
+    }
+    if differs("history", old.history != new.history) {
+        shared.history.set_limits(new.history);
+    }
+    let is_other_level = old.log_level != new.log_level;
+    if differs("log_level", is_other_level)
+        && let Err(why) = (shared.set_log)(new.log_level.as_deref().unwrap_or("info"))
+    {
+        tracing::warn!(event = "warning", "the log level stays: {why}");
+    }
+    if differs("recorders", old.recorders != new.recorders) {
+        exchange_recorders(shared, (&old.recorders, &new.recorders)).await;
+    }
+    let at_start = &shared.fixed;
+    let restart = new.fixed.iter().filter(|one| !at_start.contains(one));
+    change.restart = restart.map(|(name, _)| (*name).to_owned()).collect();
+    *shared.host.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    let mut pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_news = !change.applied.is_empty() || *pending != change.restart;
+    pending.clone_from(&change.restart);
+    drop(pending);
+    if is_news {
+        for line in change.lines() {
+            tracing::info!(event = "settings", "{line}");
+            shared.teller.tell(Happening::new("settings", line, Level::Info));
+        }
+    }
+    change
+}
+
+/// Ends the recorders that are no longer declared, or declared otherwise, and starts the new ones. The others go on.
+async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (&[Recorder], &[Recorder])) {
+    let supervisor = &shared.ending.supervisor;
+    for gone in old.iter().filter(|one| !new.contains(one)) {
+        let name = recorders::worker_name(gone);
+        if let Err(why) = supervisor.remove(&name).await {
+            tracing::warn!(event = "recorder", "{name}: is not removed: {why}");
+        }
+    }
+    for added in new.iter().filter(|one| !old.contains(one)) {
+        let worker = recorders::recorder(shared, added.clone());
+        if let Err(why) = supervisor.install(vec![worker]).await {
+            tracing::warn!(event = "recorder", "{}: is not installed: {why}", added.name());
+        }
+    }
+}

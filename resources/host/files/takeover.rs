@@ -1,0 +1,304 @@
+//! An object that a file takes over may have been prepared by a stranger. This module decides which of its attributes
+//! stay, for all ways of taking over.
+//!
+//! *We* are the user of this process; a stranger is anybody but root and us. A declared owner is no stranger to what is
+//! declared theirs.
+
+use super::Files;
+use super::attributes::Attributes;
+use super::content::Origin;
+use super::fault::{Fault, said};
+use super::path::has_acl;
+use super::read::seen;
+use super::spot::{SET_ID, Seen, Spot};
+use super::write::Draft;
+use crate::host::trust::Reader;
+use rustix::fs::FileType;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::PoisonError;
+
+/// The extended attributes that a file which is written anew begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// None.
+    Nothing,
+    /// The access list that its directory hands down.
+    Inherited,
+    /// Those of the file in whose place it comes.
+    OfTheOld,
+}
+
+/// A mode that lacks one of these bits closes an object to others.
+const READ_BY_OTHERS: u32 = 0o004;
+const SEARCHED_BY_OTHERS: u32 = 0o005;
+
+impl Files {
+    /// The user who does the work.
+    #[must_use]
+    pub fn own_uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// Tells a stranger's object.
+    #[must_use]
+    pub fn is_strangers(&self, seen: &Seen) -> bool {
+        !self.believes(seen.uid, None)
+    }
+
+    /// Tells an object that gets another owner than the stranger it belongs to.
+    #[must_use]
+    pub fn leaves_stranger(&self, seen: &Seen, owner: Option<u32>) -> bool {
+        self.is_strangers(seen) && owner.is_some_and(|uid| uid != seen.uid)
+    }
+
+    fn believes(&self, uid: u32, owner: Option<u32>) -> bool {
+        uid == 0 || uid == self.uid || Some(uid) == owner
+    }
+
+    /// The mode of an object before the declared changes, when it gets this owner and group: set-id bits do not change
+    /// hands undeclared, and everybody's right to write does not come along from a stranger.
+    #[must_use]
+    pub fn base_mode(&self, seen: &Seen, owner: Option<u32>, group: Option<u32>) -> u32 {
+        let is_directory = seen.kind == FileType::Directory;
+        let mode = if is_directory { seen.mode } else { seen.kept_mode(owner, group) };
+        let is_sticky = is_directory && mode & 0o1000 != 0;
+        if self.leaves_stranger(seen, owner) && !is_sticky { mode & !0o002 } else { mode }
+    }
+
+    /// Tells a file that somebody could have open for writing who may not write it with this owner, group and mode.
+    #[must_use]
+    pub fn may_be_open(&self, seen: &Seen, after: Attributes) -> bool {
+        let loses = |bit| seen.mode & bit != 0 && after.mode.is_some_and(|mode| mode & bit == 0);
+        let changes_group = after.group.is_some_and(|gid| gid != seen.gid);
+        let group_loses = seen.mode & 0o020 != 0 && (changes_group || loses(0o020));
+        self.leaves_stranger(seen, after.owner) || loses(0o002) || (group_loses && seen.gid != 0)
+    }
+
+    /// Tells an object that nobody but root, we or its declared owner can have put there: its attributes can stay.
+    pub fn is_trusted(
+        &self,
+        spot: &Spot<'_>,
+        found: &Seen,
+        owner: Option<u32>,
+    ) -> Result<bool, Fault> {
+        Ok(self.believes(found.uid, owner) && self.is_private(&spot.directory, owner)?)
+    }
+
+    /// Tells a spot at which nobody but root and we can put anything.
+    pub fn is_private_place(&self, spot: &Spot<'_>) -> Result<bool, Fault> {
+        self.is_private(&spot.directory, None)
+    }
+
+    /// Tells a directory whose entries nobody but root, we and this owner can change, by its owner, mode and access
+    /// list.
+    fn is_private(&self, directory: &OwnedFd, owner: Option<u32>) -> Result<bool, Fault> {
+        Ok(self.is_closed_directory(directory, &seen(directory)?, owner))
+    }
+
+    fn is_closed_directory(&self, handle: &OwnedFd, seen: &Seen, owner: Option<u32>) -> bool {
+        // The group of a user who is believed is most often that user's alone.
+        let own_group = seen.gid == 0 || (seen.gid == seen.uid && seen.uid != 0);
+        let by_group = || seen.mode & 0o020 != 0 && (!own_group || has_acl(handle));
+        self.believes(seen.uid, owner) && seen.mode & 0o002 == 0 && !by_group()
+    }
+
+    /// A new thing gets the access list, and the group, that its directory hands down, unless that is a stranger's.
+    pub(super) fn inherits_from(&self, spot: &Spot<'_>, owner: Option<u32>) -> Result<bool, Fault> {
+        Ok(self.believes(spot.directory_seen()?.uid, owner))
+    }
+
+    /// The group of a new thing where none is declared and the directory may not choose it.
+    pub(super) fn group_of_new(
+        &self,
+        spot: &Spot<'_>,
+        owner: Option<u32>,
+    ) -> Result<Option<u32>, Fault> {
+        let above = spot.directory_seen()?;
+        let is_chosen_by_stranger = above.mode & 0o2000 != 0 && !self.believes(above.uid, owner);
+        Ok(is_chosen_by_stranger.then(|| rustix::process::getegid().as_raw()))
+    }
+
+    pub(super) fn keeping(
+        &self,
+        spot: &Spot<'_>,
+        draft: &Draft<'_>,
+        old: Option<&Seen>,
+    ) -> Result<Keeping, Fault> {
+        if draft.extended.is_some() {
+            return Ok(Keeping::Nothing);
+        }
+        let (keeping, stays) = if let Some(old) = old {
+            (Keeping::OfTheOld, self.is_trusted(spot, old, draft.owner)?)
+        } else {
+            let inherits = !draft.sensitive && self.inherits_from(spot, draft.owner)?;
+            (Keeping::Inherited, inherits)
+        };
+        Ok(if stays { keeping } else { Keeping::Nothing })
+    }
+
+    /// Refuses to write into a file that somebody may have open who may not read, or write, the new content.
+    pub(super) fn guard_in_place(
+        &self,
+        spot: &Spot<'_>,
+        draft: &Draft<'_>,
+        old: &Seen,
+    ) -> Result<(), Fault> {
+        let why = if self.leaves_stranger(old, draft.owner) {
+            "it is somebody else's, and no new file can take its place"
+        } else if draft.sensitive && old.mode & !draft.mode & 0o066 != 0 {
+            "others may have it open, and no new file can take its place"
+        } else {
+            return Ok(());
+        };
+        Err(Fault::refused(
+            said("write", spot.path(), why)
+                .hint("unmount what is mounted there, or give it owner and mode by hand"),
+        ))
+    }
+
+    /// Notes a directory that others could change until now: the names in it may still be theirs.
+    pub(super) fn note_opened(&self, handle: &OwnedFd, found: &Seen) {
+        if found.kind == FileType::Directory && !self.is_closed_directory(handle, found, None) {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.insert(found.identity);
+        }
+    }
+
+    /// Tells a directory into which somebody else can put names, or could before this process took it over.
+    fn holds_strange_names(&self, directory: &OwnedFd) -> Result<bool, Fault> {
+        let above = seen(directory)?;
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_open = opened.contains(&above.identity);
+        drop(opened);
+        Ok(was_open || !self.is_closed_directory(directory, &above, None))
+    }
+
+    /// Refuses an object with several names where somebody else could have given it one of them: it may be root's
+    /// (S-2).
+    pub fn guard_links(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
+        if !self.has_doubtful_name(&spot.directory, seen)? {
+            return Ok(());
+        }
+        let why = format!("it has {} names, in a directory that is not root's", seen.links);
+        Err(Fault::refused(said("change", spot.path(), &why).hint(
+            "it may be a link to a file of root's: remove it, or let root own the directory",
+        )))
+    }
+
+    /// Refuses to copy a file with several names: nobody may have us show a file that they cannot read. In a directory
+    /// of theirs it may be their own.
+    pub(super) fn guard_source(&self, origin: Origin) -> Result<Origin, Fault> {
+        let (directory, _) = origin.place();
+        let found = origin.seen();
+        if !self.has_doubtful_name(directory, found)? {
+            return Ok(origin);
+        }
+        let owner = seen(directory)?.uid;
+        if owner != 0 && owner == found.uid {
+            return Ok(origin);
+        }
+        let why = format!("it has {} names, in a directory that is not root's", found.links);
+        Err(Fault::refused(said("copy", origin.path(), &why).hint(
+            "it may be a link to a file that few may read: copy it, or let root own the directory",
+        )))
+    }
+
+    fn has_doubtful_name(&self, directory: &OwnedFd, seen: &Seen) -> Result<bool, Fault> {
+        if !self.is_root() || seen.links <= 1 || seen.kind == FileType::Directory {
+            return Ok(false);
+        }
+        self.holds_strange_names(directory)
+    }
+
+    /// Refuses to open an object of root's to others where somebody else could have moved it to this name.
+    pub fn guard_private(
+        &self,
+        spot: &Spot<'_>,
+        found: &Seen,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        let opens = self.is_closed(found) && self.opens(found, wanted);
+        if !opens || !self.is_misplaced(&spot.directory, spot.path(), found)? {
+            return Ok(());
+        }
+        let why = "only root may read it, and others can have moved it there";
+        Err(Fault::refused(
+            said("change", spot.path(), why)
+                .hint("change it by hand, or write force: true if it may be given away"),
+        ))
+    }
+
+    /// Refuses to copy what only root may read to another user, where that user could have moved it to this name.
+    pub fn guard_copied(&self, spot: &Spot<'_>, found: &Seen, reader: Reader) -> Result<(), Fault> {
+        self.guard_loan(&spot.directory, (spot.path(), found), reader)
+    }
+
+    pub(super) fn guard_loan(
+        &self,
+        directory: &OwnedFd,
+        (path, found): (&Path, &Seen),
+        reader: Reader,
+    ) -> Result<(), Fault> {
+        let lends = reader.reads_for_another() && self.is_closed(found);
+        if !lends || !self.is_misplaced(directory, path, found)? {
+            return Ok(());
+        }
+        let why = "only root may read it, and others can have moved it there";
+        Err(Fault::refused(
+            said("copy", path, why)
+                .hint("copy it by hand, or write force: true if its owner may read it"),
+        ))
+    }
+
+    /// Tells an object of root's that is closed to others.
+    fn is_closed(&self, found: &Seen) -> bool {
+        let (is_open, bits) = match found.kind {
+            FileType::Symlink => (true, 0),
+            FileType::Directory => (false, SEARCHED_BY_OTHERS),
+            _ => (false, READ_BY_OTHERS),
+        };
+        let lets_in = is_open || found.mode & bits == bits;
+        self.is_root() && !self.is_strangers(found) && !lets_in
+    }
+
+    /// Tells a change by which others get a right that they did not have.
+    fn opens(&self, found: &Seen, wanted: Attributes) -> bool {
+        let mode = wanted.mode.unwrap_or(found.mode);
+        let group = wanted.group.unwrap_or(found.gid);
+        let had = if group == found.gid { found.mode } else { 0 };
+        let by_group = group != 0 && mode & !had & 0o070 != 0;
+        let by_others = mode & !found.mode & 0o007 != 0;
+        let by_owner = wanted.owner.is_some_and(|uid| !self.believes(uid, None));
+        by_owner || by_group || by_others
+    }
+
+    fn is_misplaced(&self, directory: &OwnedFd, path: &Path, found: &Seen) -> Result<bool, Fault> {
+        let has_names = found.links > 1 && found.kind != FileType::Directory;
+        let is_reached_by_others =
+            || path.parent().is_some_and(|above| Reader::here().doubts_on_the_way(above).is_some());
+        Ok(has_names || self.holds_strange_names(directory)? || is_reached_by_others())
+    }
+
+    /// Refuses to give set-id bits back to a file whose content a stranger could have changed since.
+    pub(super) fn guard_set_id(
+        &self,
+        spot: &Spot<'_>,
+        found: &Seen,
+        wanted: Attributes,
+    ) -> Result<(), Fault> {
+        let lends = wanted.mode.is_some_and(|mode| mode & SET_ID != 0);
+        let is_file = found.kind != FileType::Directory;
+        if !lends || !is_file || !self.leaves_stranger(found, wanted.owner) {
+            return Ok(());
+        }
+        Err(Fault::refused(
+            said(
+                "put back",
+                spot.path(),
+                "its set-id bits would lend rights to a content of others",
+            )
+            .hint("look at its content, and give it owner and mode by hand"),
+        ))
+    }
+}

@@ -1,0 +1,354 @@
+//! Objects that a stranger has prepared do not lend that user anything once a file has taken them over. Runs as root.
+
+use crate::strangers::{self, ACCESS, DEFAULT, STRANGER, can_read, can_write};
+use crate::support::*;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::{Path, PathBuf};
+use steadfast_resources::{
+    Former, FormerContent, FormerShape, FormerThing, Host, Outcome, Unkept, Verdict,
+};
+use tokio_util::sync::CancellationToken;
+
+/// A directory where everybody may make files, as /tmp.
+fn shared() -> (tempfile::TempDir, PathBuf) {
+    demand_root();
+    let dir = scratch();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    chmod(&shared, 0o1777);
+    (dir, shared)
+}
+
+fn slash(path: &Path) -> String {
+    format!("{}/", path.display())
+}
+
+#[test]
+fn set_id_bits_stay_dropped_when_a_relative_mode_does_not_name_them() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let path = shared.join("id");
+    for relative in ["go-w", "o-w", "o-rwx", "g+r", "a+X"] {
+        for state in ["exists", "undefined"] {
+            strangers::write(&path, "x", 0o6777);
+            made(&host, &file(&path, &[("state", state), ("owner", "root"), ("mode", relative)]));
+            assert_eq!((mode(&path) & 0o6000, owner(&path).0), (0, 0), "{relative}, {state}");
+        }
+    }
+    // The kernel leaves the group's bit where the group may not execute.
+    for given in [("owner", "root"), ("group", "shadow")] {
+        strangers::write(&path, "x", 0o2644);
+        made(&host, &file(&path, &[given]));
+        assert_eq!(mode(&path), 0o644, "{given:?}");
+    }
+    for named in ["06755", "ug+s"] {
+        strangers::write(&path, "x", 0o755);
+        made(&host, &file(&path, &[("owner", "root"), ("mode", named)]));
+        assert_eq!(mode(&path), 0o6755, "{named}");
+    }
+}
+
+#[test]
+fn set_id_bits_stay_dropped_in_a_tree() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let tree = shared.join("tree");
+    strangers::make_directory(&tree, 0o755);
+    strangers::write(&tree.join("id"), "x", 0o4777);
+    let given = [("owner", "root"), ("group", "root"), ("mode", "go-w"), ("recurse", "true")];
+    made(&host, &file(slash(&tree), &given));
+    assert_eq!((mode(tree.join("id")), owner(tree.join("id"))), (0o755, (0, 0)));
+}
+
+#[test]
+fn a_secret_is_its_owners_alone_also_in_the_place_of_a_wider_file() {
+    let (host, (dir, shared)) = (Host::default(), shared());
+    let path = dir.path().join("conf");
+    for content in ["before", "secret"] {
+        fs::write(&path, content).unwrap();
+        chmod(&path, 0o644);
+        made(&host, &file(&path, &[("content", "secret"), ("sensitive", "true")]));
+        assert_eq!(mode(&path), 0o600, "a wide mode is drift");
+    }
+    chmod(&path, 0o644);
+    made(&host, &file(&path, &[("content", "secret"), ("sensitive", "true"), ("mode", "g+r")]));
+    assert_eq!(mode(&path), 0o640);
+    let path = shared.join("password");
+    for (content, given) in [("x", None), ("secret", None), ("x", Some(("mode", "0600")))] {
+        strangers::write(&path, content, 0o666);
+        let given: Vec<_> =
+            [("content", "secret"), ("sensitive", "true")].into_iter().chain(given).collect();
+        made(&host, &file(&path, &given));
+        assert_eq!((mode(&path), owner(&path)), (0o600, (0, 0)), "{content}");
+        assert!(!can_read(&path) && !can_write(&path));
+    }
+}
+
+#[test]
+fn a_strangers_access_lists_are_gone_from_what_root_takes_over() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let app = shared.join("app");
+    strangers::make_directory(&app, 0o770);
+    strangers::set(&app, ACCESS, &strangers::list());
+    strangers::set(&app, DEFAULT, &strangers::list());
+    let old = app.join("old");
+    strangers::write(&old, "x", 0o660);
+    strangers::set(&old, ACCESS, &strangers::list());
+    strangers::set(&old, "user.note", b"x");
+    let games = [("owner", "root"), ("group", "games")];
+    let given = |rest: &[(&'static str, &'static str)]| [&games[..], rest].concat();
+    made(&host, &file(slash(&app), &given(&[("mode", "0770")])));
+    assert!(!strangers::has(&app, ACCESS) && !strangers::has(&app, DEFAULT));
+    for name in ["old", "new"] {
+        let path = app.join(name);
+        let secret = [("mode", "0660"), ("content", "secret"), ("sensitive", "true")];
+        made(&host, &file(&path, &given(&secret)));
+        assert!(!strangers::has(&path, ACCESS) && !strangers::has(&path, "user.note"), "{name}");
+        assert_eq!((mode(&path), owner(&path)), (0o660, (0, 60)));
+        assert!(!can_read(&path) && !can_write(&path));
+    }
+}
+
+#[test]
+fn new_objects_in_a_strangers_directory_inherit_no_list_and_no_group() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let app = shared.join("app");
+    strangers::make_directory(&app, 0o2775);
+    strangers::set(&app, DEFAULT, &strangers::list());
+    let (new, below) = (app.join("new"), app.join("below"));
+    made(&host, &file(&new, &[("content", "x"), ("mode", "0640")]));
+    made(&host, &file(slash(&below), &[("mode", "0770")]));
+    for path in [&new, &below] {
+        assert!(!strangers::has(path, ACCESS) && !strangers::has(path, DEFAULT));
+        assert_eq!(owner(path), (0, 0));
+    }
+    assert!(!can_read(&new));
+}
+
+/// An administrator's lists stay: the list of root's file, and the one that root's directory hands down.
+#[test]
+fn lists_of_roots_own_stay() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let app = dir.path().join("app");
+    fs::create_dir(&app).unwrap();
+    chmod(&app, 0o755);
+    strangers::set(&app, DEFAULT, &strangers::list());
+    let path = app.join("a");
+    made(&host, &file(&path, &[("content", "x"), ("mode", "0660")]));
+    assert!(strangers::has(&path, ACCESS), "handed down");
+    made(&host, &file(&path, &[("content", "y"), ("mode", "0660")]));
+    assert!(strangers::has(&path, ACCESS), "kept in a repair");
+    made(&host, &file(&path, &[("owner", "games"), ("mode", "0660")]));
+    assert!(strangers::has(&path, ACCESS), "kept when root gives it away");
+}
+
+#[test]
+fn a_stranger_who_has_it_open_writes_into_an_inode_that_is_no_longer_there() {
+    let (host, (dir, shared)) = (Host::default(), shared());
+    let path = shared.join("sudoers");
+    let rest = [("owner", "root"), ("group", "root"), ("mode", "0440")];
+    for (content, declared) in [("declared\n", Some("declared\n")), ("", Some("")), ("", None)] {
+        strangers::write(&path, content, 0o644);
+        let mut open = fs::File::options().append(true).open(&path).unwrap();
+        let mut given = rest.to_vec();
+        given.extend(declared.map(|text| ("content", text)));
+        made(&host, &file(&path, &given));
+        open.write_all(b"nobody ALL=(ALL) NOPASSWD: ALL\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "{declared:?}");
+        assert_eq!((mode(&path), owner(&path)), (0o440, (0, 0)));
+    }
+    // So does anybody for whom root's own file was too wide.
+    let path = dir.path().join("wide");
+    fs::write(&path, "declared\n").unwrap();
+    chmod(&path, 0o666);
+    let inode = fs::metadata(&path).unwrap().ino();
+    made(&host, &file(&path, &[("content", "declared\n"), ("mode", "0644")]));
+    assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
+}
+
+/// A lease of its owner's does not hold up what takes the place of the file.
+#[test]
+fn a_strangers_lease_delays_nothing() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    let path = shared.join("leased");
+    strangers::write(&path, "same", 0o644);
+    let lease = strangers::Lease::take(&path);
+    made(&host, &file(&path, &[("content", "same"), ("owner", "root")]));
+    assert_eq!(owner(&path), (0, 0));
+    drop(lease);
+}
+
+#[test]
+fn a_private_file_of_roots_that_a_user_renamed_is_not_given_away() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    let path = home.join("managed");
+    fs::write(&path, "only root reads this").unwrap();
+    chmod(&path, 0o600);
+    for given in [
+        vec![("owner", "nobody"), ("mode", "0644")],
+        vec![("owner", "nobody")],
+        vec![("mode", "0644")],
+        vec![("group", "nogroup"), ("mode", "0640")],
+        vec![("state", "undefined"), ("owner", "nobody")],
+    ] {
+        let words = refused(&host, &file(&path, &given));
+        assert!(words.contains("only root may read it"), "{words}");
+        assert!(
+            matches!(check(&host, &file(&path, &given)), Verdict::Unknown(_)),
+            "a plan says so"
+        );
+    }
+    let tree = [("owner", "nobody"), ("recurse", "true")];
+    let outcome = hold(&host, &file(slash(&home), &tree));
+    assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
+    assert_eq!((mode(&path), owner(&path)), (0o600, (0, 0)));
+    // Root's own tree goes to a user with all its private files by consent only.
+    let tree = dir.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    chmod(&tree, 0o755);
+    fs::write(tree.join("private"), "x").unwrap();
+    chmod(tree.join("private"), 0o600);
+    let given = [("owner", "nobody"), ("recurse", "true")];
+    assert!(matches!(hold(&host, &file(slash(&tree), &given)), Outcome::Failed { .. }));
+    assert_eq!(owner(tree.join("private")).0, 0);
+    made(&host, &file(slash(&tree), &[&given[..], &[("force", "true")]].concat()));
+    assert_eq!(owner(tree.join("private")).0, STRANGER);
+    // With the content declared it shows nothing that is not: a new file takes its place.
+    let theirs = [("content", "x"), ("owner", "nobody"), ("mode", "0644")];
+    made(&host, &file(&path, &theirs));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "x");
+    chown(&path, Some(0), Some(0)).unwrap();
+    chmod(&path, 0o600);
+    made(&host, &file(&path, &theirs));
+    chown(&path, Some(0), Some(0)).unwrap();
+    chmod(&path, 0o600);
+    made(&host, &file(&path, &[("owner", "nobody"), ("force", "true")]));
+    assert_eq!(owner(&path).0, STRANGER);
+}
+
+#[test]
+fn a_private_file_of_roots_that_a_user_renamed_is_not_copied_for_that_user() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    let source = home.join("source");
+    strangers::make_directory(&source, 0o755);
+    fs::write(source.join("a"), "only root reads this").unwrap();
+    chmod(source.join("a"), 0o600);
+    let out = dir.path().join("out");
+    let (one, all) = (source.join("a").display().to_string(), slash(&source));
+    let ways = [("source", &one, "out"), ("fragments", &all, "out"), ("source", &all, "out/")];
+    for (field, from, to) in ways {
+        let to = format!("{}/{to}", dir.path().display());
+        let mut given = vec![(field, from.as_str()), ("owner", "nobody")];
+        given.extend(to.ends_with('/').then_some(("recurse", "true")));
+        let said = format!("{:?}", hold(&host, &file(&to, &given)));
+        assert!(said.contains("only root may read it"), "{said}");
+        assert!(!out.is_file() && !out.join("a").exists());
+        given.push(("force", "true"));
+        if out.is_dir() {
+            fs::remove_dir(&out).unwrap();
+        }
+        made(&host, &file(&to, &given));
+        assert!(can_read(if out.is_file() { out.clone() } else { out.join("a") }.as_path()));
+        drop(fs::remove_file(&out));
+    }
+}
+
+#[test]
+fn a_second_name_is_refused_when_the_directory_was_open_before() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let (two, secret) = (dir.path().join("two"), dir.path().join("secret"));
+    fs::write(&secret, "x").unwrap();
+    chmod(&secret, 0o600);
+    strangers::make_directory(&two, 0o755);
+    fs::hard_link(&secret, two.join("f")).unwrap();
+    made(&host, &file(slash(&two), &[("owner", "root"), ("group", "root"), ("mode", "0755")]));
+    for given in [("mode", "0644"), ("mode", "0400"), ("content", "mine")] {
+        let words = refused(&host, &file(two.join("f"), &[given]));
+        assert!(words.contains("2 names"), "{words}");
+    }
+    // Another process does not know it any more, and opens to nobody what only root may read.
+    let words = refused(&Host::default(), &file(two.join("f"), &[("mode", "0644")]));
+    assert!(words.contains("only root may read it"), "{words}");
+    assert_eq!((mode(&secret), owner(&secret)), (0o600, (0, 0)));
+}
+
+#[test]
+fn a_second_name_is_refused_in_a_directory_that_a_list_opens() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let (listed, secret) = (dir.path().join("listed"), dir.path().join("secret"));
+    fs::write(&secret, "x").unwrap();
+    fs::create_dir(&listed).unwrap();
+    strangers::set(&listed, ACCESS, &strangers::list());
+    fs::hard_link(&secret, listed.join("f")).unwrap();
+    let words = refused(&host, &file(listed.join("f"), &[("mode", "0600")]));
+    assert!(words.contains("2 names"), "{words}");
+}
+
+#[test]
+fn a_second_name_of_any_object_but_a_directory_is_refused() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    let at = |name: &str| dir.path().join(name);
+    nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(at("socket")).unwrap());
+    std::os::unix::fs::symlink("/nowhere", at("link")).unwrap();
+    for name in ["fifo", "socket", "link"] {
+        fs::hard_link(at(name), home.join(name)).unwrap();
+        let held = if name == "link" {
+            file(home.join(name), &[("symlink", "/nowhere"), ("owner", "nobody")])
+        } else {
+            file(home.join(name), &[("state", "undefined"), ("owner", "nobody"), ("force", "true")])
+        };
+        let words = refused(&host, &held);
+        assert!(words.contains("2 names"), "{words}");
+        assert_eq!(owner(at(name)), (0, 0));
+    }
+}
+
+fn prior(uid: u32, mode: u32, content: Option<&str>) -> Former {
+    let content = match content {
+        Some(text) => FormerContent::Bytes(text.into()),
+        None => FormerContent::Unkept(Unkept::Same),
+    };
+    let shape = FormerShape::File(1, content);
+    Former::Thing(FormerThing { shape, mode, uid, gid: uid, extended: Vec::new() })
+}
+
+/// An undo finds what a stranger may have put there since.
+#[test]
+fn an_undo_lends_nothing_to_what_it_finds() {
+    let (host, (dir, shared)) = (Host::default(), shared());
+    let path = shared.join("a");
+    let undo =
+        |former: &Former| host.files().restore(&permit(&CancellationToken::new()), &path, former);
+    strangers::write(&path, "theirs", 0o755);
+    strangers::set(&path, ACCESS, &strangers::list());
+    let fault = undo(&prior(0, 0o4755, None)).unwrap_err();
+    assert!(format!("{fault:?}").contains("set-id") && !fault.touched, "{fault:?}");
+    assert_eq!(owner(&path).0, STRANGER);
+    undo(&prior(0, 0o640, None)).unwrap();
+    assert_eq!((mode(&path), owner(&path)), (0o640, (0, 0)));
+    assert!(!strangers::has(&path, ACCESS));
+    // With its content it comes back whole, as another inode.
+    strangers::write(&path, "roots", 0o755);
+    let inode = fs::metadata(&path).unwrap().ino();
+    undo(&prior(0, 0o4755, Some("roots"))).unwrap();
+    assert_eq!((mode(&path), owner(&path)), (0o4755, (0, 0)));
+    assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
+    // What only root may read is not given back to a user.
+    chmod(&path, 0o600);
+    assert!(undo(&prior(STRANGER, 0o644, None)).is_err());
+    let home = dir.path().join("private");
+    fs::create_dir(&home).unwrap();
+    chmod(&home, 0o755);
+    fs::write(home.join("a"), "x").unwrap();
+    chmod(home.join("a"), 0o600);
+    let permit = permit(&CancellationToken::new());
+    host.files().restore(&permit, &home.join("a"), &prior(STRANGER, 0o644, None)).unwrap();
+    assert_eq!(owner(home.join("a")).0, STRANGER, "where nobody else can have put it");
+}

@@ -1,0 +1,129 @@
+//! One thing that cannot be held does not stop the holding of the rest of a tree (M3).
+
+use crate::support::*;
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_resources::{Host, Outcome, Resource, Verdict};
+
+const NOBODY: u32 = 65534;
+
+fn tree(top: &Path, given: &[(&str, &str)]) -> Arc<dyn Resource> {
+    file(format!("{}/", top.display()), &[&[("recurse", "true")], given].concat())
+}
+
+/// Applies what a check finds, and demands that it fails after it has changed something.
+fn half_made(host: &Host, held: &Arc<dyn Resource>) -> String {
+    let change = change(host, held);
+    assert!(change.differences.iter().any(|one| one.aspect == "below"), "{:?}", change.differences);
+    match apply(host, held, change) {
+        Outcome::Failed { trouble, touched: true } => {
+            assert!(trouble.what.lines().next().unwrap().chars().count() <= 100, "{trouble}");
+            trouble.what
+        }
+        other => panic!("expected a failure, found {other:?}"),
+    }
+}
+
+/// A directory of nobody's with a file of two names, which cannot be changed.
+fn linked(top: &Path) {
+    fs::create_dir(top).unwrap();
+    for name in ["a", "c"] {
+        fs::write(top.join(name), name).unwrap();
+    }
+    fs::hard_link(top.join("a"), top.join("b")).unwrap();
+    for path in [top.to_owned(), top.join("a"), top.join("c")] {
+        chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    chmod(top.join("a"), 0o666);
+    chmod(top.join("c"), 0o666);
+}
+
+#[test]
+fn attributes_are_held_beside_a_file_that_is_refused() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let top = dir.path().join("home");
+    linked(&top);
+    let held = tree(&top, &[("owner", "65534"), ("mode", "u=rwX,go=rX")]);
+    let words = half_made(&host, &held);
+    assert!(words.contains("2 things below it failed"), "{words}");
+    assert!(
+        words.contains("home/a: it has 2 names") && words.contains("home/b: it has"),
+        "{words}"
+    );
+    assert_eq!((mode(top.join("a")), mode(top.join("c"))), (0o666, 0o644));
+    // Nothing is left to do but what cannot be done.
+    let Verdict::Unknown(trouble) = check(&host, &held) else { panic!("expected a failure") };
+    assert!(trouble.what.contains("2 things below it failed"), "{trouble}");
+    fs::remove_file(top.join("b")).unwrap();
+    made(&host, &held);
+    assert_eq!(mode(top.join("a")), 0o644);
+}
+
+#[test]
+fn a_purge_goes_on_beside_a_directory_that_is_too_deep() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let top = dir.path().join("top");
+    let mut deep = top.join("aa");
+    for _ in 0..205 {
+        deep.push("d");
+    }
+    fs::create_dir_all(&deep).unwrap();
+    for path in ["aa/stray", "zz"] {
+        fs::write(top.join(path), "stray").unwrap();
+    }
+    let words = half_made(&host, &tree(&top, &[("purge", "true")]));
+    assert!(words.contains("deeper than 200"), "{words}");
+    assert_eq!((names(&top), names(top.join("aa"))), (vec!["aa".to_owned()], vec!["d".to_owned()]));
+}
+
+#[test]
+fn the_rest_of_a_source_is_copied() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let (source, top) = (dir.path().join("source"), dir.path().join("target"));
+    fs::create_dir_all(source.join("deep")).unwrap();
+    for name in ["b", "deep/c"] {
+        fs::write(source.join(name), name).unwrap();
+    }
+    let sockets: Vec<PathBuf> = (0..13).map(|n| source.join(format!("a{n:02}"))).collect();
+    let _bound: Vec<_> = sockets.iter().map(|path| UnixListener::bind(path).unwrap()).collect();
+    let path = source.display().to_string();
+    let held = tree(&top, &[("source", &path)]);
+    let words = half_made(&host, &held);
+    assert_eq!(words.lines().count(), 12, "{words}");
+    assert!(words.contains("a09: a socket cannot be copied\nand 3 more"), "{words}");
+    assert_eq!(fs::read_to_string(top.join("deep/c")).unwrap(), "deep/c");
+    assert_eq!(names(&top), ["b", "deep"]);
+    for path in sockets {
+        fs::remove_file(path).unwrap();
+    }
+    assert!(matches!(check(&host, &held), Verdict::Same));
+}
+
+/// A removal asks the protected paths before it walks the tree.
+#[test]
+fn a_protected_directory_is_refused_before_it_is_walked() {
+    demand_root();
+    let (host, dir) = (Host::default(), scratch());
+    let top = dir.path().join("top");
+    fs::create_dir(&top).unwrap();
+    mount(&["-t", "tmpfs", "none"], &top);
+    let mut deep = top.clone();
+    for _ in 0..205 {
+        deep.push("d");
+    }
+    fs::create_dir_all(&deep).unwrap();
+    let words = ["absent", "exists"].map(|state| {
+        let given = [("state", state), ("force", "true")];
+        refused(&host, &file(&top, &given))
+    });
+    unmount(&top);
+    for words in words {
+        assert!(words.contains("top: something is mounted there"), "{words}");
+    }
+}

@@ -1,0 +1,104 @@
+//! A state directory that is removed or replaced while a daemon holds it.
+
+use crate::daemon::Daemon;
+use crate::host::Host;
+use crate::output::Output;
+use std::process::Command;
+
+const GRAPH: &str = "
+graph: g
+resources:
+  file: [{name: f, path: $DIR/f, content: \"x\\n\"}]
+  exec:
+  - {name: once, shell: /bin/sh, cmd: \"echo ran >> $DIR/ran\"}
+";
+
+/// A daemon that is asked by a socket outside its state directory, and looks at its files often.
+fn run(host: &Host) -> Daemon {
+    let mut command =
+        host.command(&["run", "--log", "json", "--sweep", "0", "--socket", "$DIR/control"]);
+    command.env("STEADFAST_TEST_SILENCE", "3000");
+    let daemon = Daemon::start(command, &host.path(""));
+    daemon.wait_for("converged");
+    daemon
+}
+
+fn ask(host: &Host, words: &[&str]) -> Output {
+    let mut command = host.bare(words);
+    command.arg("--socket").arg(host.path("control"));
+    host.finish(command)
+}
+
+fn shell(host: &Host, script: &str) {
+    let done = Command::new("sh").arg("-ec").arg(host.full(script)).status().expect("run");
+    assert!(done.success(), "{script}");
+}
+
+/// Nothing more is begun, status says so and fails, and no state command is acknowledged.
+#[track_caller]
+fn is_noticed(host: &Host, daemon: &Daemon) {
+    let said = daemon.wait_for("state_lost").message;
+    assert!(said.contains("was removed or replaced") && said.contains("nothing more"), "{said}");
+    let observing = || {
+        let status = ask(host, &["status"]);
+        status.code != 0 && status.stdout.contains("was removed or replaced")
+    };
+    host.wait_until("status shows it", observing);
+    host.write("f", "drift\n");
+    for words in [&["protect", "file[f]"][..], &["pause"], &["pause", "file[f]", "--for", "1h"]] {
+        let answer = ask(host, words);
+        assert!(answer.code != 0 && answer.stderr.contains("removed or replaced"), "{answer}");
+    }
+    assert_eq!(host.read("f"), "drift\n", "nothing is repaired");
+}
+
+/// F3: the directory is gone.
+#[test]
+fn a_removed_directory_is_noticed() {
+    let host = Host::with(GRAPH);
+    let daemon = run(&host);
+    shell(&host, "rm -rf $DIR/state");
+    is_noticed(&host, &daemon);
+    assert_eq!(host.lines("ran").len(), 1);
+}
+
+/// F3: the directory is a copy of a backup. A daemon that is started on the copy goes on; the first one writes nothing more, and ends.
+#[test]
+fn a_restored_directory_is_noticed() {
+    let host = Host::with(GRAPH);
+    let mut first = run(&host);
+    shell(&host, "cp -a $DIR/state $DIR/backup; rm -rf $DIR/state; cp -a $DIR/backup $DIR/state");
+    is_noticed(&host, &first);
+    let second = host.run(&["--sweep", "0", "--socket", "$DIR/other"]);
+    second.wait_for("converged");
+    first.wait_for("fenced");
+    assert_eq!(first.ends(), 1);
+    assert_eq!(host.lines("ran").len(), 1, "nothing ran twice");
+    assert_eq!(host.read("f"), "x\n");
+}
+
+/// F3: one file alone.
+#[test]
+fn a_removed_file_of_the_state_is_noticed() {
+    for file in ["state.db", "lock"] {
+        let host = Host::with(GRAPH);
+        let daemon = run(&host);
+        host.remove(&format!("state/{file}"));
+        is_noticed(&host, &daemon);
+    }
+}
+
+/// F3: a change that comes before the next look finds out by its own begin: nothing is done that must be known after a crash.
+#[test]
+fn a_repair_after_a_removal_is_not_begun() {
+    let told =
+        "{name: told, shell: /bin/sh, cmd: \"echo told >> $DIR/told\", subscribe: \"file[f]\"}";
+    let host = Host::with(&format!("{GRAPH}  - {told}\n"));
+    let daemon = host.run(&["--sweep", "0", "--socket", "$DIR/control"]);
+    daemon.wait_for("converged");
+    shell(&host, "rm -rf $DIR/state");
+    host.remove("f");
+    daemon.wait_for("state_lost");
+    assert!(!host.exists("f"), "it was begun");
+    assert_eq!(host.lines("told").len(), 1);
+}

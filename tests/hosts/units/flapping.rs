@@ -1,0 +1,28 @@
+//! A service that systemd restarts again and again.
+
+use super::RUNNING;
+use crate::host::Host;
+
+/// It ends by itself, and systemd starts it again for ever.
+const UNIT: &str = "\
+[Unit]
+StartLimitIntervalSec=0
+[Service]
+ExecStart=/bin/sh -c 'sleep 0.3; exit 3'
+Restart=always
+RestartSec=100ms
+[Install]
+WantedBy=multi-user.target
+";
+
+/// F4: it fails although it runs whenever somebody looks; `status` says so, and `wait` does not succeed.
+#[test]
+fn a_flapping_service_is_told() {
+    let host = Host::with_failing_unit(UNIT, RUNNING);
+    host.until("the failure", || host.log().iter().any(|line| line.contains("flapping")));
+    let wait =
+        "if steadfast wait --timeout 5 >/dev/null 2>&1; then echo reached; else echo not yet; fi";
+    assert_eq!(host.shell(wait).trim(), "not yet");
+    let shown = host.shell("steadfast show 'svc[held]'");
+    assert!(shown.contains("flapping: systemd has restarted held.service"), "{shown}");
+}
