@@ -44,6 +44,15 @@ pub(crate) struct Played {
 
 /// Plays the run of a seed.
 pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
+    run(|| Player::new(seed, keep, folder, false))
+}
+
+/// A run in which `realize` is set for every resource and the operator is busy.
+pub(crate) fn play_realizing(seed: u64, folder: &Path) -> Played {
+    run(|| Player::new(seed, false, folder, true))
+}
+
+fn run<'f>(player: impl FnOnce() -> Player<'f>) -> Played {
     let machine = Machine::default();
     let _entered = machine.enter();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -52,7 +61,7 @@ pub(crate) fn play(seed: u64, keep: bool, folder: &Path) -> Played {
         .build()
         .expect("a runtime");
     runtime.block_on(tokio::task::unconstrained(async {
-        let mut player = Player::new(seed, keep, folder);
+        let mut player = player();
         player.play().await;
         player.end()
     }))
@@ -78,16 +87,24 @@ struct Player<'f> {
     /// Since when all is as declared, and how many changes had been told soon after.
     good: Option<(u64, Option<u64>)>,
     is_over: bool,
+    /// Every graph sets `realize` for all its resources.
+    realizes: bool,
 }
 
 impl<'f> Player<'f> {
-    fn new(seed: u64, keep: bool, folder: &'f Path) -> Self {
+    fn new(seed: u64, keep: bool, folder: &'f Path, realizes: bool) -> Self {
         let mut chance = Chance::of(seed, "graph");
-        let profile = Profile::draw(&mut Chance::of(seed, "profile"));
+        let mut profile = Profile::draw(&mut Chance::of(seed, "profile"));
+        if realizes {
+            profile.operator = 1_000;
+        }
         let profile = profile.braked(&mut Chance::of(seed, "brake"));
         let mut stage = Stage::new(profile.clone(), Chance::of(seed, "stage"), keep);
         let mut aside = Chance::of(seed, "aside");
-        let shape = Shape::draw_with(&mut chance, aside.percent(25).then_some(aside));
+        let mut shape = Shape::draw_with(&mut chance, aside.percent(25).then_some(aside));
+        if realizes {
+            shape.realize_all();
+        }
         let machine = here();
         put_back(&mut stage, &machine, |_| false);
         for _ in 0..chance.below(12) {
@@ -125,6 +142,7 @@ impl<'f> Player<'f> {
             reloads: false,
             good: None,
             is_over: false,
+            realizes,
         }
     }
 
@@ -328,7 +346,10 @@ impl<'f> Player<'f> {
             }
             2..4 => inbox.put(Input::Resume),
             4..8 => {
-                let shape = self.shape.altered(&mut self.chance);
+                let mut shape = self.shape.altered(&mut self.chance);
+                if self.realizes {
+                    shape.realize_all();
+                }
                 if shape.moves_a_value(&self.shape) {
                     lock(&self.stage).saw("a value that changed");
                 }

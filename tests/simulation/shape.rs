@@ -292,6 +292,15 @@ impl Shape {
         })
     }
 
+    /// Sets `realize` for each resource that may change something.
+    pub(crate) fn realize_all(&mut self) {
+        for declared in self.resources.values_mut() {
+            if !declared.meta.0.contains_key("noop") {
+                declared.meta.0.insert("realize", "true".to_owned());
+            }
+        }
+    }
+
     /// Those that must be right once before they may go.
     pub(crate) fn to_realize(&self) -> BTreeSet<String> {
         let marked = self.resources.iter().filter(|(_, d)| d.meta.0.contains_key("realize"));

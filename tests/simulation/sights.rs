@@ -72,6 +72,6 @@ impl Sights {
 
     pub(crate) fn table(&self) -> String {
         let line = |what: &&str| format!("{:>7}  {what}\n", self.0.get(what).unwrap_or(&0));
-        ALL.iter().map(line).collect()
+        ALL.iter().chain([&MADE_FIRST]).map(line).collect()
     }
 }
