@@ -155,6 +155,7 @@ impl Driver {
         let more = troubled.len().saturating_sub(most);
         troubled.truncate(most);
         let (verdict, counts) = (self.verdict(worst), self.counts());
+        let suspected = if verdict == Verdict::Paused { self.suspected() } else { 0 };
         let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
         Status {
             verdict,
@@ -165,8 +166,8 @@ impl Driver {
             graph: self.table.graph().to_owned(),
             counts: Counts {
                 total: counts.total,
-                settled: counts.settled,
-                waiting: counts.waiting.saturating_sub(parked),
+                settled: counts.settled.saturating_sub(suspected),
+                waiting: counts.waiting.saturating_sub(parked).saturating_add(suspected),
                 running: counts.running,
                 delayed: counts.delayed,
                 failed: counts.failed,
@@ -202,6 +203,15 @@ impl Driver {
             reboot: None,
             checkout: None,
         }
+    }
+
+    /// Resources that count as settled and have a check due: somebody may have changed them.
+    fn suspected(&self) -> u32 {
+        let is_suspected = |id: &VertexId| {
+            self.standing(*id) == Some(Standing::Settled)
+                && self.engine.is_to_be_looked_at(self.table.groups().leader(*id))
+        };
+        u32::try_from(self.table.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
     }
 
     fn verdict(&self, worst: Option<Phase>) -> Verdict {

@@ -88,8 +88,10 @@ impl Driver {
         let mut resting = Resting::default();
         let paused = self.table.ids().filter(|id| self.is_parked(*id));
         resting.paused = paused.filter(|id| self.must_be_processed(*id)).collect();
-        let leaders = resting.paused.iter().map(|id| self.table.groups().leader(*id));
-        let mut next: Vec<VertexId> = leaders.collect();
+        // One that only may have been changed holds nothing back.
+        let holds = |id: &&VertexId| self.standing(**id) != Some(Standing::Settled);
+        let holding = resting.paused.iter().filter(holds);
+        let mut next: Vec<VertexId> = holding.map(|id| self.table.groups().leader(*id)).collect();
         resting.blocked.extend(&next);
         while let Some(id) = next.pop() {
             let (_, dependents) = self.engine.neighbours(id);

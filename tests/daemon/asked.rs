@@ -314,15 +314,13 @@ fn a_resume_lists_only_its_own_changes() {
     let paused = daemon.wait_for_of("paused", "");
     assert!(paused.message.contains("kernel update; ends by itself in 1"), "{paused:?}");
     host.ask_daemon(&["status"]).exits(2).prints("asked: paused: no check is due, 3 resources");
-    host.write("a", "edited").remove("b").write("c", "edited");
-    host.wait_until("all three are noticed", || {
-        let shown = host.ask_daemon(&["resume", "--plan"]).stdout;
-        shown.contains("  file[a]\n")
-            && shown.contains("file[bad]\n")
-            && shown.contains("file[below]")
-    });
     let due = "asked: paused: 3 of 3 resources to be checked";
-    host.wait_until(due, || host.ask_daemon(&["status"]).exits(2).stdout.contains(due));
+    host.wait_until(due, || {
+        host.write("a", "edited").write("b", "edited").remove("b").write("c", "edited");
+        let shown = host.ask_daemon(&["status"]).exits(2).stdout.clone();
+        // Soon after a repair an event is a reason to check, and holds no dependents back.
+        shown.contains(due) && shown.contains("file[bad]: paused, to be checked")
+    });
     host.ask_daemon(&["resume", "file[bad]", "--plan"])
         .exits(0)
         .prints("0 resources will be changed: the daemon itself is paused");

@@ -33,14 +33,29 @@ impl Files {
     ) -> Result<(), Fault> {
         self.guard_links(spot, found)?;
         let handle = handle_of(spot, found)?;
-        self.note_opened(&handle, found);
+        permit.check()?;
+        let takes_over = self.begin_takeover(&handle, found);
+        let done = self.change(permit, spot, found, (&handle, wanted));
+        if takes_over {
+            self.finish_takeover(&handle);
+        }
+        done
+    }
+
+    fn change(
+        &self,
+        permit: &Permit,
+        spot: &Spot<'_>,
+        found: &Seen,
+        (handle, wanted): (&OwnedFd, Attributes),
+    ) -> Result<(), Fault> {
         let mut touched = false;
         let changes_hands = wanted.owner.is_some() || wanted.group.is_some();
         let takes_lists =
             self.leaves_stranger(found, wanted.owner) && found.kind != FileType::Symlink;
         if takes_lists {
             permit.check()?;
-            xattr::remove_lists(&path_of(&handle))?;
+            xattr::remove_lists(&path_of(handle))?;
             touched = true;
         }
         if let Some(mode) = wanted.mode
@@ -51,28 +66,28 @@ impl Files {
             // that were private for a moment would not be given away by the next run, if this one was cut off.
             let mode = if takes_lists { mode } else { mode | 0o707 };
             permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
-            change_mode(spot, &handle, found, found.mode & mode)
+            change_mode(spot, handle, found, found.mode & mode)
                 .map_err(|fault| fault.after(touched))?;
             touched = true;
         }
         if changes_hands {
             permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
             let (owner, group) = (wanted.owner.map(Uid::from_raw), wanted.group.map(Gid::from_raw));
-            chownat(&handle, "", owner, group, AtFlags::EMPTY_PATH)
+            chownat(handle, "", owner, group, AtFlags::EMPTY_PATH)
                 .map_err(|errno| Fault::os("change the owner of")(errno).after(touched))?;
             touched = true;
         }
         if takes_lists {
             // Until then its owner could put them on again.
-            xattr::remove_lists(&path_of(&handle)).map_err(|fault| fault.after(touched))?;
+            xattr::remove_lists(&path_of(handle)).map_err(|fault| fault.after(touched))?;
         }
         let mode = match wanted.mode {
             Some(mode) => mode,
-            None if changes_hands => return drop_set_id(spot, &handle, permit),
+            None if changes_hands => return drop_set_id(spot, handle, permit),
             None => return Ok(()),
         };
         permit.check().map_err(|revoked| Fault::from(revoked).after(touched))?;
-        change_mode(spot, &handle, found, mode).map_err(|fault| fault.after(touched))
+        change_mode(spot, handle, found, mode).map_err(|fault| fault.after(touched))
     }
 }
 

@@ -22,6 +22,7 @@ mod sacred;
 mod spot;
 mod sweep;
 mod sync;
+mod taken_over;
 mod takeover;
 mod temporary;
 mod way;
@@ -45,7 +46,7 @@ pub use write::{Acceptance, Draft, Put};
 
 pub(crate) use crate::host::kernel::Mounts;
 use crate::trouble::Trouble;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 use sync::DirectorySyncs;
@@ -60,7 +61,7 @@ pub struct Files {
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
     /// Directories that others could change until this process took them over.
-    opened: Mutex<HashSet<(u64, u64)>>,
+    taken_over: Mutex<HashMap<(u64, u64), taken_over::Closed>>,
 }
 
 impl Default for Files {
@@ -71,7 +72,7 @@ impl Default for Files {
             syncs: DirectorySyncs::default(),
             names: Names::default(),
             swept: Mutex::default(),
-            opened: Mutex::default(),
+            taken_over: Mutex::default(),
         }
     }
 }

@@ -5,18 +5,19 @@
 //! declared theirs.
 
 use super::Files;
-use super::attributes::Attributes;
+use super::attributes::{Attributes, handle_of, path_of};
 use super::content::Origin;
 use super::fault::{Fault, said};
 use super::path::has_acl;
 use super::read::seen;
 use super::spot::{SET_ID, Seen, Spot};
 use super::write::Draft;
+use super::xattr;
 use crate::host::trust::Reader;
 use rustix::fs::FileType;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::PoisonError;
 
 /// The extended attributes that a file which is written anew begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,23 @@ impl Files {
     }
 
     /// The mode of an object before the declared changes, when it gets this owner and group: set-id bits do not change
-    /// hands undeclared, and everybody's right to write does not come along from a stranger.
-    #[must_use]
-    pub fn base_mode(&self, seen: &Seen, owner: Option<u32>, group: Option<u32>) -> u32 {
-        let is_directory = seen.kind == FileType::Directory;
-        let mode = if is_directory { seen.mode } else { seen.kept_mode(owner, group) };
+    /// hands undeclared, and from a stranger comes no right of everybody, or of an undeclared group, to write.
+    pub fn base_mode(
+        &self,
+        spot: &Spot<'_>,
+        found: &Seen,
+        (owner, group): (Option<u32>, Option<u32>),
+    ) -> Result<u32, Fault> {
+        let is_directory = found.kind == FileType::Directory;
+        let mode = if is_directory { found.mode } else { found.kept_mode(owner, group) };
+        if !self.leaves_stranger(found, owner) || found.kind == FileType::Symlink {
+            return Ok(mode);
+        }
+        let kept = if mode & 0o070 == 0 { 0 } else { group_mode(spot, found)? };
+        let mode = mode & !0o070 | kept;
         let is_sticky = is_directory && mode & 0o1000 != 0;
-        if self.leaves_stranger(seen, owner) && !is_sticky { mode & !0o002 } else { mode }
+        let by_group = if group.is_none() && found.gid != 0 { 0o020 } else { 0 };
+        Ok(if is_sticky { mode } else { mode & !(by_group | 0o002) })
     }
 
     /// Tells a file that somebody could have open for writing who may not write it with this owner, group and mode.
@@ -96,7 +107,12 @@ impl Files {
         Ok(self.is_closed_directory(directory, &seen(directory)?, owner))
     }
 
-    fn is_closed_directory(&self, handle: &OwnedFd, seen: &Seen, owner: Option<u32>) -> bool {
+    pub(super) fn is_closed_directory(
+        &self,
+        handle: &OwnedFd,
+        seen: &Seen,
+        owner: Option<u32>,
+    ) -> bool {
         // The group of a user who is believed is most often that user's alone.
         let own_group = seen.gid == 0 || (seen.gid == seen.uid && seen.uid != 0);
         let by_group = || seen.mode & 0o020 != 0 && (!own_group || has_acl(handle));
@@ -157,27 +173,17 @@ impl Files {
         ))
     }
 
-    /// Notes a directory that others could change until now: the names in it may still be theirs.
-    pub(super) fn note_opened(&self, handle: &OwnedFd, found: &Seen) {
-        if found.kind == FileType::Directory && !self.is_closed_directory(handle, found, None) {
-            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            opened.insert(found.identity);
-        }
-    }
-
-    /// Tells a directory into which somebody else can put names, or could before this process took it over.
-    fn holds_strange_names(&self, directory: &OwnedFd) -> Result<bool, Fault> {
+    /// Tells a name that somebody else can have put into its directory, also before root took the directory over.
+    fn is_strange_name(&self, directory: &OwnedFd, name: &OsStr) -> Result<bool, Fault> {
         let above = seen(directory)?;
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_open = opened.contains(&above.identity);
-        drop(opened);
-        Ok(was_open || !self.is_closed_directory(directory, &above, None))
+        Ok(!self.is_closed_directory(directory, &above, None)
+            || self.is_older_than_takeover(directory, above.identity, name))
     }
 
     /// Refuses an object with several names where somebody else could have given it one of them: it may be root's
     /// (S-2).
     pub fn guard_links(&self, spot: &Spot<'_>, seen: &Seen) -> Result<(), Fault> {
-        if !self.has_doubtful_name(&spot.directory, seen)? {
+        if !self.has_doubtful_name((&spot.directory, spot.name), seen)? {
             return Ok(());
         }
         let why = format!("it has {} names, in a directory that is not root's", seen.links);
@@ -189,9 +195,9 @@ impl Files {
     /// Refuses to copy a file with several names: nobody may have us show a file that they cannot read. In a directory
     /// of theirs it may be their own.
     pub(super) fn guard_source(&self, origin: Origin) -> Result<Origin, Fault> {
-        let (directory, _) = origin.place();
+        let (directory, name) = origin.place();
         let found = origin.seen();
-        if !self.has_doubtful_name(directory, found)? {
+        if !self.has_doubtful_name((directory, name), found)? {
             return Ok(origin);
         }
         let owner = seen(directory)?.uid;
@@ -204,11 +210,15 @@ impl Files {
         )))
     }
 
-    fn has_doubtful_name(&self, directory: &OwnedFd, seen: &Seen) -> Result<bool, Fault> {
+    fn has_doubtful_name(
+        &self,
+        (directory, name): (&OwnedFd, &OsStr),
+        seen: &Seen,
+    ) -> Result<bool, Fault> {
         if !self.is_root() || seen.links <= 1 || seen.kind == FileType::Directory {
             return Ok(false);
         }
-        self.holds_strange_names(directory)
+        self.is_strange_name(directory, name)
     }
 
     /// Refuses to open an object of root's to others where somebody else could have moved it to this name.
@@ -277,7 +287,11 @@ impl Files {
         let has_names = found.links > 1 && found.kind != FileType::Directory;
         let is_reached_by_others =
             || path.parent().is_some_and(|above| Reader::here().doubts_on_the_way(above).is_some());
-        Ok(has_names || self.holds_strange_names(directory)? || is_reached_by_others())
+        let name = path.file_name().unwrap_or_default();
+        Ok(has_names
+            || self.is_strange_name(directory, name)?
+            || is_reached_by_others()
+            || self.leads_through_takeover(path))
     }
 
     /// Refuses to give set-id bits back to a file whose content a stranger could have changed since.
@@ -301,4 +315,11 @@ impl Files {
             .hint("look at its content, and give it owner and mode by hand"),
         ))
     }
+}
+
+/// What the group of an object may do. With an access list, the group's bits of the mode are the mask of the list.
+fn group_mode(spot: &Spot<'_>, found: &Seen) -> Result<u32, Fault> {
+    let handle = handle_of(spot, found)?;
+    let listed = xattr::group_of_list(&path_of(&handle));
+    Ok(found.mode & 0o070 & listed.map_or(0o070, |bits| bits << 3))
 }

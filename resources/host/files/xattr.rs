@@ -32,6 +32,21 @@ pub(super) fn remove_lists(file: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What the access list of a file (by the path of its handle) gives to the file's group, as three bits; none without a list.
+pub(super) fn group_of_list(file: &str) -> Option<u32> {
+    const HEADER: usize = 4;
+    const ENTRY: usize = 8;
+    const OWNING_GROUP: u16 = 0x04;
+    let mut list = vec![0; LARGEST];
+    let length = getxattr(file, LISTS[0], &mut list).ok()?;
+    let entries = list.get(HEADER..length)?.chunks_exact(ENTRY);
+    let found = entries.map(|entry| match entry {
+        [tag, more, bits, _, ..] => (u16::from_le_bytes([*tag, *more]), u32::from(*bits)),
+        _ => (0, 0),
+    });
+    found.into_iter().find(|(tag, _)| *tag == OWNING_GROUP).map(|(_, bits)| bits & 0o7)
+}
+
 /// Copies them from the old file (by the path of its handle) to the new one.
 pub(super) fn copy(old: &str, new: &OwnedFd) -> Result<(), Fault> {
     let fault = || Fault::os("keep the extended attributes of");

@@ -49,6 +49,22 @@ pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::
         .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
+/// When the inode of a name in a directory was made, in seconds and nanoseconds since 1970; none where the file system does not tell.
+pub(crate) fn born_at(
+    directory: impl std::os::fd::AsFd,
+    name: &std::ffi::OsStr,
+) -> Option<(i64, u32)> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    #[cfg(feature = "twin")]
+    if fork::twin(|_| ()).is_some() {
+        return None;
+    }
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let stat = statx(directory, name, flags, StatxFlags::BTIME).ok()?;
+    let is_told = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    is_told.then_some((stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
+}
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clock on the wall, since 1970: the one that stamps files.

@@ -323,7 +323,7 @@ impl Look<'_> {
         if is_narrow && declared.owner.is_none() && self.files.is_strangers(seen) {
             declared.owner = Some(self.files.own_uid());
         }
-        let mut base = self.files.base_mode(seen, declared.owner, declared.group);
+        let mut base = self.files.base_mode(self.spot, seen, (declared.owner, declared.group))?;
         let mut keeps_group = true;
         if content.is_some() {
             if self.files.leaves_stranger(seen, declared.owner) {

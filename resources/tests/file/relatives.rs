@@ -103,8 +103,6 @@ enum End {
 }
 
 const OPEN: &str = "a descriptor outlives every change of an inode whose content nobody declares";
-const BY_GROUP: &str =
-    "the group and its rights stay unless they are declared: shared trees live by them";
 const DATA: &str = "user.* attributes are data of the file, and lend no right";
 
 fn end(prepared: Prepared, way: Way) -> End {
@@ -119,9 +117,6 @@ fn end(prepared: Prepared, way: Way) -> End {
         (Prepared::Lease, Way::Backup) => End::Refused,
         (Prepared::OpenDescriptor, _) if keeps_inode => End::Stays(OPEN),
         (Prepared::UserAttribute, _) if keeps_inode => End::Stays(DATA),
-        (Prepared::Group | Prepared::WideMode | Prepared::AccessList, Way::AdoptByOwner) => {
-            End::Stays(BY_GROUP)
-        }
         _ => End::Taken,
     }
 }

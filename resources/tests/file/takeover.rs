@@ -109,6 +109,32 @@ fn a_strangers_access_lists_are_gone_from_what_root_takes_over() {
     }
 }
 
+/// The group of a user is most often that user alone.
+#[test]
+fn no_right_of_an_undeclared_group_to_write_comes_from_a_stranger() {
+    let (host, (_dir, shared)) = (Host::default(), shared());
+    for (before, after) in [(0o775, 0o755), (0o2770, 0o2750), (0o1777, 0o1777)] {
+        let app = shared.join("app");
+        strangers::make_directory(&app, before);
+        made(&host, &file(slash(&app), &[("owner", "root")]));
+        assert_eq!((mode(&app), owner(&app).0), (after, 0), "{before:o}");
+        fs::remove_dir(&app).unwrap();
+    }
+    // The mask of a list is no right of the group.
+    let path = shared.join("listed");
+    strangers::write(&path, "x", 0o604);
+    strangers::set(&path, ACCESS, &strangers::list());
+    assert_ne!(mode(&path) & 0o070, 0, "the mask");
+    made(&host, &file(&path, &[("owner", "root"), ("group", "games")]));
+    assert_eq!(mode(&path), 0o700);
+    assert!(!strangers::has(&path, ACCESS));
+    // A declared group keeps what the mode gives to it.
+    let path = shared.join("games");
+    strangers::write(&path, "x", 0o664);
+    made(&host, &file(&path, &[("owner", "root"), ("group", "games")]));
+    assert_eq!(mode(&path), 0o664);
+}
+
 #[test]
 fn new_objects_in_a_strangers_directory_inherit_no_list_and_no_group() {
     let (host, (_dir, shared)) = (Host::default(), shared());
@@ -257,6 +283,64 @@ fn a_private_file_of_roots_that_a_user_renamed_is_not_copied_for_that_user() {
     }
 }
 
+/// The directory is root's after the first run; the file in it is still one that a user moved there.
+#[test]
+fn a_private_file_of_roots_stays_refused_in_later_runs() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    let (path, below) = (tree.join("stolen"), tree.join("folder"));
+    fs::create_dir(&below).unwrap();
+    chmod(&below, 0o755);
+    for private in [&path, &below.join("stolen")] {
+        fs::write(private, "only root reads this").unwrap();
+        chmod(private, 0o600);
+    }
+    let given = [("owner", "root"), ("group", "root"), ("mode", "u=rwX,go=rX")];
+    let whole = file(slash(&tree), &[&given[..], &[("recurse", "true")]].concat());
+    for run in 0..3 {
+        let said = format!("{:?}", hold(&Host::default(), &whole));
+        assert!(said.contains("only root may read it"), "run {run}: {said}");
+        assert_eq!((mode(&path), mode(below.join("stolen"))), (0o600, 0o600), "run {run}");
+    }
+    assert_eq!(owner(&tree), (0, 0));
+    // Nor is it copied for a user.
+    for (field, from) in [("source", path.display().to_string()), ("fragments", slash(&tree))] {
+        let copy = file(dir.path().join("copy"), &[(field, &from), ("owner", "nobody")]);
+        let said = format!("{:?}", hold(&Host::default(), &copy));
+        assert!(said.contains("only root may read it"), "{said}");
+    }
+    // Root made another one later: nobody else can have moved it there.
+    let own = tree.join("own");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    fs::write(&own, "x").unwrap();
+    chmod(&own, 0o600);
+    made(&Host::default(), &file(&own, &[("mode", "0644")]));
+    made(&Host::default(), &file(&path, &[("mode", "0644"), ("force", "true")]));
+    assert_eq!((mode(&own), mode(&path)), (0o644, 0o644));
+}
+
+/// An undo that was refused once is refused again.
+#[test]
+fn a_private_file_of_roots_stays_refused_in_a_later_undo() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    let path = tree.join("stolen");
+    fs::write(&path, "only root reads this").unwrap();
+    chmod(&path, 0o600);
+    let owned = [("owner", "root"), ("group", "root"), ("mode", "0755")];
+    made(&Host::default(), &file(slash(&tree), &owned));
+    for run in 0..2 {
+        let host = Host::default();
+        let undone =
+            host.files().restore(&permit(&CancellationToken::new()), &path, &prior(0, 0o644, None));
+        let why = format!("{:?}", undone.expect_err("refused"));
+        assert!(why.contains("only root may read it"), "run {run}: {why}");
+    }
+    assert_eq!(mode(&path), 0o600);
+}
+
 #[test]
 fn a_second_name_is_refused_when_the_directory_was_open_before() {
     let (host, (dir, _shared)) = (Host::default(), shared());
@@ -270,9 +354,11 @@ fn a_second_name_is_refused_when_the_directory_was_open_before() {
         let words = refused(&host, &file(two.join("f"), &[given]));
         assert!(words.contains("2 names"), "{words}");
     }
-    // Another process does not know it any more, and opens to nobody what only root may read.
-    let words = refused(&Host::default(), &file(two.join("f"), &[("mode", "0644")]));
-    assert!(words.contains("only root may read it"), "{words}");
+    // Another process knows it too.
+    for given in [("mode", "0644"), ("mode", "0400"), ("content", "mine")] {
+        let words = refused(&Host::default(), &file(two.join("f"), &[given]));
+        assert!(words.contains("2 names"), "{words}");
+    }
     assert_eq!((mode(&secret), owner(&secret)), (0o600, (0, 0)));
 }
 
