@@ -4,7 +4,8 @@ use super::near::nearest;
 use std::ops::Range;
 
 /// Keys whose values may be secret, in graphs and in settings. A slip in such a key hides its value too.
-const SECRET: [&str; 6] = ["content", "env", "stdin", "debconf", "headers", "url"];
+const SECRET: [&str; 8] =
+    ["content", "env", "stdin", "debconf", "headers", "url", "secret", "secrets"];
 
 /// Whether the value at this key may be secret.
 pub(super) fn is_secret_key(key: &str) -> bool {

@@ -203,7 +203,15 @@ impl<'t> Reader<'t, '_> {
         if span.start == span.end || self.is_null(entry.value) { entry.key_span } else { span }
     }
 
-    /// What a node is, in words.
+    /// What a node is, in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
+    pub(super) fn shape(&self, id: usize) -> String {
+        match self.tree.node(id) {
+            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a text".to_owned(),
+            _ => self.found(id),
+        }
+    }
+
+    /// What a node is, in words; of a scalar, the beginning of its text.
     pub(super) fn found(&self, id: usize) -> String {
         match self.tree.node(id) {
             Some(Node::Scalar(scalar)) if scalar.is_null() => "nothing".to_owned(),
@@ -218,7 +226,7 @@ impl<'t> Reader<'t, '_> {
     /// The entries of a map, each key once; what is not a map is said.
     pub(super) fn map(&mut self, id: usize, what: &str, wants: &str) -> Option<Vec<Entry<'t>>> {
         let Some(Node::Map(pairs)) = self.tree.node(id) else {
-            let problem = format!("{what} should be {wants}, found {}", self.found(id));
+            let problem = format!("{what} should be {wants}, found {}", self.shape(id));
             let place = self.source.place(self.tree.span(id));
             self.say(Problem::new(Code::Type, problem).at(Some(place)));
             return None;
@@ -257,7 +265,7 @@ impl<'t> Reader<'t, '_> {
             _ if self.is_null(entry.value) => Some(Vec::new()),
             _ => {
                 let problem =
-                    format!("{what} should be {wants}, found {}", self.found(entry.value));
+                    format!("{what} should be {wants}, found {}", self.shape(entry.value));
                 let problem = Problem::new(Code::Type, problem);
                 let hint = matches!(self.tree.node(entry.value), Some(Node::Map(_)))
                     .then_some("begin each with `- `");

@@ -192,8 +192,8 @@ impl<'t> Reader<'t, '_> {
             return None;
         }
         match (self.tree.node(entry.value), field.takes) {
-            (Some(Node::Scalar(scalar)), FieldType::Texts) if field.list_only => {
-                let hint = value::list_advice(field.name, &scalar.text);
+            (Some(Node::Scalar(_)), FieldType::Texts) if field.list_only => {
+                let hint = value::list_advice(field.name);
                 let problem = format!("`{}` of {what} should be a list, found a text", field.name);
                 let place = self.source.place(self.value_span(entry));
                 self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));

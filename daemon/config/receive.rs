@@ -200,10 +200,11 @@ impl Checker<'_> {
             return Err(wrong(what));
         }
         let Some(secret) = self.secrets.get(name) else {
-            let what = format!("the secret `{}` is not declared", quoted(name));
+            // The name may be the secret itself, written here by mistake.
+            let what = format!("`{}` names a secret that is not declared", field.name);
             let near = nearest(name, self.secrets.keys().map(String::as_str));
             let hint = near.map_or_else(
-                || format!("secrets: {{ {}: {{ file: /etc/steadfast/… }} }}", quoted(name)),
+                || "declare it: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
             return Err(Problem::new(Code::Secret, what).hint(hint));

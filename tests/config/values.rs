@@ -47,7 +47,7 @@ fn what_cannot_be_received_is_refused_at_once() {
             "recv: {content: {template: x, values: {y: 'exec[a].exit'}}}",
             "does not use the value `y`",
         ),
-        ("content: {secret: s}", "the secret `s` is not declared [C406]"),
+        ("content: {secret: s}", "`content` names a secret that is not declared [C406]"),
         ("mode: {secret: s}", "`mode` cannot be received [C405]"),
     ];
     let files = receivers.iter().zip(0..).fold(String::new(), |text, ((fields, _), n)| {
@@ -69,7 +69,7 @@ fn a_text_is_no_list_of_arguments() {
         &format!("{file}  exec:\n  - {{name: a, args: touch /tmp/x}}\n"),
         &[
             "`args` of exec[a] should be a list, found a text [C",
-            "hint: write `args: [touch, /tmp/x]`",
+            "hint: write each word as an item: `args: [touch, /tmp/x]`",
         ],
     );
     refused(

@@ -173,6 +173,12 @@ resources:
   - {name: e, cmd: id, usr: x, stdin: CANARY, env: {PASSWORD: CANARY}}
   - {name: f, cmd: id, env: CANARY}
   - {name: h, cmd: id, env: {"A=CANARY": x}}
+  - {name: i, cmd: id, args: "one WORD"}
+  - {name: j, cmd: id, stdin: {secret: CANARY}}
+  svc: WORD
+secrets:
+  db: CANARY
+  api: {file: {x: CANARY}}
 "#,
     );
     let reload = host.ask_daemon(&["reload"]);
@@ -187,6 +193,15 @@ resources:
         let all = answer.stdout.clone() + &answer.stderr;
         assert!(!all.contains("CANARY"), "{answer}");
     }
+    // Only `check`, which reads the file itself, shows its lines.
+    json.prints("WORD");
+    for answer in [&reload, &status, &events] {
+        let all = answer.stdout.clone() + &answer.stderr;
+        assert!(!all.contains("WORD"), "{answer}");
+    }
     let log = daemon.log();
-    assert!(!log.iter().any(|line| line.message.contains("CANARY")), "{log:?}");
+    let shows = |line: &crate::daemon::Line| {
+        line.message.contains("CANARY") || line.message.contains("WORD")
+    };
+    assert!(!log.iter().any(shows), "{log:?}");
 }
