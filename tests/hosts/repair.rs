@@ -51,3 +51,31 @@ fn the_journal_has_a_line_for_each_change_of_state_and_no_more() {
         assert!(!line.trim().is_empty() && line.chars().count() <= 200, "{line:?}");
     }
 }
+
+/// F1: a journal that hangs delays no repair, no answer, no reload and no stop.
+#[test]
+fn a_journal_that_hangs_delays_nothing() {
+    let host = Host::holding(ONE_FILE);
+    let declared = host.shell(LOOK);
+    let journal = host.shell("systemctl show --value -p MainPID systemd-journald");
+    host.shell(&format!("kill -STOP {journal}"));
+    let daemon = host.daemon().to_string();
+    // Each command is logged, until the thread that writes the log hangs in `write` or `ppoll`.
+    // systemd gives it eight megabytes of room.
+    let fill = format!(
+        "reason=$(head -c 60000 /dev/zero | tr '\\0' x); \
+         log=$(grep -lx log /proc/{daemon}/task/*/comm | head -n 1); log=${{log%/comm}}; \
+         until grep -qE '^(1|7|271) ' $log/syscall; do \
+            steadfast pause --for 1h --reason $reason >/dev/null; steadfast resume >/dev/null; done"
+    );
+    host.write("/root/fill", &fill);
+    host.shell("timeout 120 bash /root/fill");
+    host.shell("echo drift >/etc/held");
+    host.until("the repair", || host.run(&["sh", "-c", LOOK]).stdout == declared);
+    host.shell("timeout 5 steadfast status >/dev/null");
+    host.shell("timeout 5 steadfast reload >/dev/null");
+    host.shell(&format!(
+        "kill -TERM {daemon}; timeout 10 sh -c 'while [ -d /proc/{daemon} ]; do sleep 0.05; done'"
+    ));
+    host.shell(&format!("kill -CONT {journal}"));
+}

@@ -174,12 +174,11 @@ fn model_three_vertices() {
     explore_in_ci("3 vertices, each feature", singles(3, budget), &wanted);
 }
 
-/// All 31 shapes of four vertices, plain and notifying, and one event.
+/// All 31 shapes of four vertices, plain and notifying, and one event, with neither a pause nor a stop.
 #[test]
 fn model_four_vertices() {
     let features: [&[Feature]; 2] = [&[], &[Feature::Notify]];
-    let budget = Budget { events: 1, total_events: 1, ..SETTLED };
-    let each = |graph| features.map(|features| configurations(&graph, features, budget));
+    let each = |graph| features.map(|features| configurations(&graph, features, EVENT));
     let all = graphs(4).into_iter().flat_map(each).flatten().collect();
     explore_in_ci(
         "4 vertices, all 31 graphs, plain and notifying",
