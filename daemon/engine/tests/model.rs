@@ -166,24 +166,27 @@ fn model_pairs_of_features() {
     explore_in_ci("2 vertices, each two features", pairs(2, budget), &wanted);
 }
 
-/// Three vertices with each feature and one event.
+/// Three vertices with each feature and one event, without failures, pauses and stops.
 #[test]
 fn model_three_vertices() {
-    let wanted = [&larger::THREE[..], &[sights::LIMITED, sights::DRAINING]].concat();
-    let budget = Budget { events: 1, total_events: 1, ..SETTLED };
-    explore_in_ci("3 vertices, each feature", singles(3, budget), &wanted);
+    let unseen = [sights::FAILED, sights::STUCK];
+    let all = larger::THREE.into_iter().filter(|sight| !unseen.contains(sight));
+    let wanted: Vec<_> = all.chain([sights::LIMITED]).collect();
+    let budget = Budget { failures: 0, ..EVENT };
+    explore_in_ci("3 vertices, each feature, no failures", singles(3, budget), &wanted);
 }
 
-/// All 31 shapes of four vertices, plain and notifying, and one event, with neither a pause nor a stop.
+/// All 31 shapes of four vertices, plain and notifying, and one event, without failures, pauses and stops.
 #[test]
 fn model_four_vertices() {
     let features: [&[Feature]; 2] = [&[], &[Feature::Notify]];
-    let each = |graph| features.map(|features| configurations(&graph, features, EVENT));
+    let budget = Budget { failures: 0, ..EVENT };
+    let each = |graph| features.map(|features| configurations(&graph, features, budget));
     let all = graphs(4).into_iter().flat_map(each).flatten().collect();
     explore_in_ci(
-        "4 vertices, all 31 graphs, plain and notifying",
+        "4 vertices, all 31 graphs, plain and notifying, no failures",
         all,
-        &[sights::REFRESHED, sights::WAITS_FOR_PARENT, sights::FAILED],
+        &[sights::REFRESHED, sights::WAITS_FOR_PARENT],
     );
 }
 
