@@ -287,6 +287,11 @@ impl Keeper {
         self.has_kept
     }
 
+    /// Whether the journal has ended: nothing that is written from now on can be stored.
+    pub(super) fn has_ended(&self) -> bool {
+        self.journal.ended().is_cancelled()
+    }
+
     /// Waits until everything written is answered. The answers are where they always are.
     pub(super) fn flush(&self) {
         self.journal.flush();

@@ -351,6 +351,7 @@ impl Driver {
             keeper.retry(now);
         }
         self.give_up_unkept(now);
+        self.give_up_journal();
         self.hands.nudge();
         self.give_up_watches(now);
         self.sweep_some(now);
@@ -365,21 +366,6 @@ impl Driver {
         if self.engine.next_wakeup().is_some_and(|at| at <= self.now()) {
             self.turn(Event::Wake);
         }
-    }
-
-    /// Who runs once does not wait for ever for an end that cannot be kept, and not at all where nothing was begun.
-    fn give_up_unkept(&mut self, now: Instant) {
-        let patience = self.patience();
-        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);
-        if self.settings.one_shot && lasts && !std::mem::replace(&mut self.given_up, true) {
-            self.turn(Event::Stop { grace: Duration::ZERO });
-        }
-    }
-
-    /// How long who runs once waits for what cannot be kept.
-    fn patience(&self) -> Duration {
-        let has_kept = self.keeper.as_ref().is_some_and(Keeper::has_kept);
-        if has_kept { UNKEPT } else { Duration::ZERO }
     }
 
     fn now(&self) -> Tick {

@@ -1,9 +1,10 @@
 //! What the journal answers: what is durable goes on, and what could not be kept is tried once more when it can.
 
 use super::keeper::Keeper;
-use super::{Driver, Input, News};
+use super::{Driver, Input, News, UNKEPT};
 use crate::store::Deed;
-use steadfast_engine::{Event, Standing, VertexId};
+use std::time::Duration;
+use steadfast_engine::{Event, Mode, Standing, VertexId};
 use tokio::time::Instant;
 
 impl Driver {
@@ -57,6 +58,31 @@ impl Driver {
             }
         }
         self.tell_done(&keeper.take_done());
+    }
+
+    /// Who runs once does not wait for ever for an end that cannot be kept, and not at all where nothing was begun.
+    pub(super) fn give_up_unkept(&mut self, now: Instant) {
+        let patience = self.patience();
+        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);
+        if self.settings.one_shot && lasts && !std::mem::replace(&mut self.given_up, true) {
+            self.turn(Event::Stop { grace: Duration::ZERO });
+        }
+    }
+
+    /// The time for which a one-shot command waits for an end that cannot be stored.
+    pub(super) fn patience(&self) -> Duration {
+        let has_kept = self.keeper.as_ref().is_some_and(Keeper::has_kept);
+        if has_kept { UNKEPT } else { Duration::ZERO }
+    }
+
+    /// Ends a stop that waits for nothing but a journal that has ended: no begin and no end can be stored any more. A command that
+    /// still runs keeps its grace.
+    pub(super) fn give_up_journal(&mut self) {
+        let is_stopping = self.engine.mode() == Mode::Stopping;
+        let is_gone = self.keeper.as_ref().is_some_and(Keeper::has_ended);
+        if is_stopping && is_gone && self.runs.0.values().all(|live| live.closing) {
+            self.turn(Event::Stop { grace: Duration::ZERO });
+        }
     }
 
     /// State can be kept again: what was refused meanwhile gets one more attempt.

@@ -4,6 +4,7 @@ use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::output::Output;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const GRAPH: &str = "
 graph: g
@@ -101,4 +102,48 @@ fn a_repair_after_a_removal_is_not_begun() {
     daemon.wait_for("state_lost");
     assert!(!host.exists("f"), "it was begun");
     assert_eq!(host.lines("told").len(), 1);
+}
+
+/// F3: repairs that are due when the directory goes do not hold the driver, whether their begins wait for the disk (`g` owes a
+/// refresh) or not: status answers, and says what is missing.
+#[test]
+fn repairs_that_are_due_do_not_hold_the_driver() {
+    let host = Host::with(
+        "
+graph: g
+resources:
+  file:
+  - {name: f, path: $DIR/f, content: \"x\\n\"}
+  - {name: g, path: $DIR/g, content: \"y\\n\"}
+  exec:
+  - {name: told, shell: /bin/sh, cmd: \"echo told >> $DIR/told\", subscribe: \"file[g]\"}
+",
+    );
+    let daemon = run(&host);
+    shell(&host, "rm -rf $DIR/state $DIR/f $DIR/g");
+    daemon.wait_for("state_lost");
+    let began = Instant::now();
+    let observing = || {
+        let status = ask(&host, &["status"]);
+        status.code != 0 && status.stdout.contains("was removed or replaced")
+    };
+    host.wait_until("status shows it", observing);
+    assert!(began.elapsed() < Duration::from_secs(10), "it was held: {:?}", began.elapsed());
+    assert!(!host.exists("g"), "it was begun");
+    assert_eq!(host.lines("told").len(), 1);
+}
+
+/// F3: a daemon whose state another one has taken ends at once, also while a repair is due.
+#[test]
+fn a_fenced_daemon_does_not_wait_for_a_repair() {
+    let host = Host::with(GRAPH);
+    let mut first = run(&host);
+    shell(&host, "cp -a $DIR/state $DIR/backup; rm -rf $DIR/state; cp -a $DIR/backup $DIR/state");
+    let began = Instant::now();
+    let second = host.run(&["--sweep", "0", "--socket", "$DIR/other"]);
+    second.wait_for("converged");
+    host.remove("f");
+    first.wait_for("fenced");
+    assert_eq!(first.ends(), 1);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
