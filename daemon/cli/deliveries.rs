@@ -47,6 +47,7 @@ impl Deliveries {
                         stream: stream.clone(),
                         state_directory: self.state_directory.clone(),
                         turn: TURN,
+                        leaves: Box::new(|| false),
                     };
                     let ending = self.ending.clone();
                     self.running.spawn_on(run(recorder, ending), &self.runtime);

@@ -13,7 +13,7 @@ pub mod recorder;
 mod scribe;
 mod stream;
 
-pub use aside::{Aside, PutAside};
+pub use aside::{Aside, Failing, PutAside};
 pub use deeds::{done, mended};
 pub use event::{Event, Happening, Level, what};
 pub use log::{

@@ -4,7 +4,7 @@ use super::requests::Requests;
 use super::{Shared, systemd};
 use crate::driver::Input;
 use crate::events::Stream;
-use crate::supervisor::{Life, Manifold, Outputs, Supervisor};
+use crate::supervisor::{Life, Manifold, Outputs, State, Supervisor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -56,6 +56,11 @@ impl Ending {
     /// It has been asked for.
     pub(super) fn is_begun(&self) -> bool {
         self.asked.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the daemon is ending, for whatever reason.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_begun() || self.supervisor.report().state == State::Stopping
     }
 
     pub(super) fn is_now(&self) -> bool {

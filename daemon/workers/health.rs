@@ -27,6 +27,11 @@ pub(super) fn look(shared: &Shared) -> Vec<PartStatus> {
         ill: Ill::Unkept,
         says: aside.says(),
     }));
+    ill.extend(shared.stream.aside().failing().into_iter().map(|(recorder, failing)| PartStatus {
+        part: format!("recorder:{recorder}"),
+        ill: Ill::Unkept,
+        says: failing.says(),
+    }));
     let pending = shared.pending.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
     if !pending.is_empty() {
         ill.push(PartStatus {

@@ -127,6 +127,8 @@ struct Shared {
     stream: Stream,
     log_trouble: fn() -> Option<String>,
     press: Arc<events::Press>,
+    /// Held while a reload replaces recorders.
+    exchange: tokio::sync::Mutex<()>,
     /// How the lease stands, and what is held by it.
     lease: watch::Sender<Standing>,
     held: watch::Receiver<Option<Arc<Hold>>>,
@@ -218,6 +220,7 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         stream,
         log_trouble: setup.log_trouble,
         press: Arc::new(events::Press::new(scribe)),
+        exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),

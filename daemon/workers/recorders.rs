@@ -3,6 +3,7 @@
 use super::events::TAIL;
 use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
+use crate::events::Stream;
 use crate::events::recorder::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,13 +28,16 @@ pub(super) fn recorder(shared: &Arc<Shared>, declared: Declared) -> Manifold {
                 tell_anew(&said, &name, &why);
                 Failure::again(why)
             })?;
+            let own = Arc::clone(&shared);
             let recorder = Recorder {
                 name: name.into(),
                 sink,
                 stream: shared.stream.clone(),
                 state_directory: shared.state_directory.clone(),
                 turn: silence() / 3,
+                leaves: Box::new(move || !own.ending.is_ending()),
             };
+            let _failing = Failing { stream: &shared.stream, name: Arc::clone(&recorder.name) };
             life.ready(Outputs::none());
             let says = |says: String| {
                 life.alive();
@@ -69,6 +73,18 @@ fn tell_anew(said: &Mutex<String>, name: &str, why: &str) {
     if *said != why {
         tracing::warn!(event = "recorder", "{name}: does not run, and is tried again: {why}");
         why.clone_into(&mut said);
+    }
+}
+
+/// A recorder that has ended fails no more.
+struct Failing<'a> {
+    stream: &'a Stream,
+    name: Arc<str>,
+}
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.stream.aside().succeeds(&self.name);
     }
 }
 

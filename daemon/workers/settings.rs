@@ -8,6 +8,10 @@ use crate::history::Limits;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::time::timeout;
+
+/// The time in which old recorders end whose destinations answer; the others end later.
+const PROMPT: Duration = Duration::from_millis(500);
 
 /// What the settings file and the command line say together.
 #[derive(Clone, Debug)]
@@ -112,7 +116,11 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
         tracing::warn!(event = "warning", "the log level stays: {why}");
     }
     if differs("recorders", old.recorders != new.recorders) {
-        exchange_recorders(shared, (&old.recorders, &new.recorders)).await;
+        let own = Arc::clone(shared);
+        let (old, new) = (old.recorders.clone(), new.recorders.clone());
+        let exchange = tokio::spawn(async move { exchange_recorders(&own, (old, new)).await });
+        // The reload does not wait for a recorder whose destination does not answer.
+        drop(timeout(PROMPT, exchange).await);
     }
     let at_start = &shared.fixed;
     let restart = new.fixed.iter().filter(|one| !at_start.contains(one));
@@ -131,19 +139,32 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     change
 }
 
-/// Ends the recorders that are no longer declared, or declared otherwise, and starts the new ones. The others go on.
-async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (&[Recorder], &[Recorder])) {
+/// Ends the recorders that are no longer declared, or declared otherwise, and starts the new ones. The others go on. A new recorder
+/// waits for an old one of its name only; the exchange of one reload ends before that of the next begins.
+async fn exchange_recorders(shared: &Arc<Shared>, (old, new): (Vec<Recorder>, Vec<Recorder>)) {
+    let _one_at_a_time = shared.exchange.lock().await;
     let supervisor = &shared.ending.supervisor;
-    for gone in old.iter().filter(|one| !new.contains(one)) {
-        let name = recorders::worker_name(gone);
-        if let Err(why) = supervisor.remove(&name).await {
+    let gone = old.iter().filter(|one| !new.contains(one)).map(recorders::worker_name);
+    let gone: Vec<String> = gone.collect();
+    let added = new.into_iter().filter(|one| !old.contains(one));
+    let (later, now): (Vec<_>, Vec<_>) =
+        added.partition(|one| gone.contains(&recorders::worker_name(one)));
+    install_recorders(shared, now).await;
+    let removals = gone.iter().map(|name| async move {
+        if let Err(why) = supervisor.remove(name).await {
             tracing::warn!(event = "recorder", "{name}: is not removed: {why}");
         }
-    }
-    for added in new.iter().filter(|one| !old.contains(one)) {
-        let worker = recorders::recorder(shared, added.clone());
-        if let Err(why) = supervisor.install(vec![worker]).await {
-            tracing::warn!(event = "recorder", "{}: is not installed: {why}", added.name());
+    });
+    futures_util::future::join_all(removals).await;
+    install_recorders(shared, later).await;
+}
+
+async fn install_recorders(shared: &Arc<Shared>, declared: Vec<Recorder>) {
+    for added in declared {
+        let name = added.name();
+        let worker = recorders::recorder(shared, added);
+        if let Err(why) = shared.ending.supervisor.install(vec![worker]).await {
+            tracing::warn!(event = "recorder", "{name}: is not installed: {why}");
         }
     }
 }

@@ -452,3 +452,17 @@ fn c12_a_recorder_that_breaks_goes_on() {
     there.dedup();
     assert_eq!(there, numbers(&all));
 }
+
+/// A recorder whose server refuses nothing and takes nothing is shown in `status` until a batch arrives.
+#[test]
+fn a_recorder_that_fails_is_in_the_status() {
+    let receiver = Receiver::new(&[], Answer::Error);
+    let host = Host::with(GRAPH);
+    let daemon = run(&host, &webhook(&receiver));
+    daemon.wait_for("converged");
+    let shown = || host.ask_daemon(&["status"]).stdout.contains("has delivered nothing for");
+    host.wait_until("status shows the recorder", shown);
+    host.ask_daemon(&["status"]).exits(0).prints("  daemon: recorder:webhook:http://127.0.0.1:");
+    receiver.answers(Answer::Taken);
+    host.wait_until("it is well again", || !shown());
+}

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const GRAPH: &str = r#"
 graph: recorders
@@ -91,4 +91,33 @@ fn c12_recorders_of_each_sort_heal() {
     host.wait_until("the journal has all", || journal.has(&all));
     let came: BTreeSet<u64> = receiver.came().into_iter().flat_map(|came| came.numbers).collect();
     assert_eq!(came, all, "by the webhook");
+}
+
+/// A reload that removes a recorder does not wait for it, whether its destination answers or not; the recorder that answers gets
+/// everything that was recorded before.
+#[test]
+fn a_reload_does_not_wait_for_an_old_recorder() {
+    let host = Host::with(GRAPH);
+    let receiver = Receiver::new(&[], Answer::Stall);
+    let settings = |recorders: &str| {
+        let text =
+            format!("graph: graph.yaml\nstate_dir: state\nlog: json\nrecorders:\n{recorders}");
+        host.write("steadfast.yaml", host.full(&text));
+    };
+    settings(&format!("- webhook: {{url: \"{}\"}}\n- file: {{path: one.jsonl}}\n", receiver.url));
+    let daemon =
+        Daemon::start(host.bare(&["run", "--config", "$DIR/steadfast.yaml"]), &host.path(""));
+    daemon.wait_for("converged");
+    host.wait_until("a batch is on its way", || !receiver.came().is_empty());
+    repairs(&host);
+    settings("- file: {path: two.jsonl}\n");
+    let began = Instant::now();
+    host.ask_daemon(&["reload"]).exits(0).prints("settings applied: recorders\n");
+    assert!(began.elapsed() < Duration::from_secs(3), "it waited: {:?}", began.elapsed());
+    repairs(&host);
+    let changes = |name: &str| host.read(name).matches("\"changed\"").count();
+    host.wait_until("the new one gets both repairs", || changes("two.jsonl") >= 2);
+    let gone = || !host.ask_daemon(&["report"]).stdout.contains("recorder:webhook");
+    host.wait_until("the old one is gone", gone);
+    assert!(changes("one.jsonl") >= 2, "{}", host.read("one.jsonl"));
 }

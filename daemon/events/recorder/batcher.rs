@@ -14,6 +14,9 @@ const WAIT: Duration = Duration::from_secs(4);
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
+/// The pause after a failure at the end, when little time is left.
+const LAST_DELAY: Duration = Duration::from_millis(100);
+
 /// So many arrivals are told apart.
 const ARRIVALS: usize = 128;
 
@@ -75,10 +78,12 @@ impl Batcher {
         }
     }
 
-    /// No more will come: what is there is sent at once.
+    /// No more will come: all that is there is sent at once, also if an earlier attempt failed a moment ago. A failure after that
+    /// has a short pause of its own.
     pub(super) fn over(&mut self, now: Duration) {
-        self.is_over = true;
-        self.not_before = self.not_before.min(now);
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.not_before = self.not_before.min(now);
+        }
     }
 
     /// What is to be done now, if anything.
@@ -145,7 +150,8 @@ impl Batcher {
         // Several that fail together are one failure.
         if now >= self.not_before {
             let delay = FIRST_DELAY * 2_u32.saturating_pow(self.failures.min(16));
-            self.not_before = now + delay.min(LONGEST_DELAY);
+            let longest = if self.is_over { LAST_DELAY } else { LONGEST_DELAY };
+            self.not_before = now + delay.min(longest);
             self.failures += 1;
         }
     }
@@ -292,6 +298,24 @@ mod tests {
         assert_eq!(batcher.confirmed(1), 50);
         assert_eq!(take(&mut batcher, SECOND), Some((51, 55)));
         assert_eq!((batcher.confirmed(51), batcher.left()), (55, (0, 0)));
+    }
+
+    /// C-15: a delivery that fails at the end is tried again after a pause, each time.
+    #[test]
+    fn c15_a_failure_at_the_end_has_a_pause() {
+        let mut batcher = Batcher::new(1, 0, &[]);
+        batcher.heard(SECOND, 5);
+        batcher.over(SECOND);
+        assert_eq!(take(&mut batcher, SECOND), Some((1, 5)));
+        let mut now = SECOND;
+        for _ in 0..5 {
+            batcher.failed(now, 1);
+            batcher.over(now);
+            assert_eq!(batcher.next(now), None, "no pause after a failure");
+            assert_eq!(batcher.wakeup(now), Some(now + LAST_DELAY));
+            now += LAST_DELAY;
+            assert_eq!(batcher.next(now), Some(Step::Again(1, 5)));
+        }
     }
 
     proptest! {

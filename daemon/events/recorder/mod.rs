@@ -64,6 +64,8 @@ pub struct Recorder {
     pub state_directory: PathBuf,
     /// How often its loop turns where nothing happens, so that it is seen to live.
     pub turn: Duration,
+    /// Answers, when its end is asked for, whether the log goes on: the recorder then sends all that is recorded by now, and ends.
+    pub leaves: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -106,15 +108,17 @@ impl Recorder {
         let (flying, refusals) = (FuturesUnordered::new(), Refusals::default());
         let mut work = Work { batcher, flying, refusals, began, trouble: None };
         let mut last = place.number;
+        let mut leaves = false;
         loop {
             let seen = standing.borrow_and_update().clone();
             work.batcher.heard(began.elapsed(), seen.last);
-            if seen.is_over {
+            let is_last = seen.is_over || leaves;
+            if is_last {
                 work.batcher.over(began.elapsed());
             }
             self.depart(&mut work, born).await;
             say(work.says(last) + &self.aside());
-            if seen.is_over && work.batcher.left() == (0, 0) {
+            if is_last && work.batcher.left() == (0, 0) {
                 return Ok(());
             }
             let wakeup = work.batcher.wakeup(began.elapsed()).map(|at| began + at);
@@ -144,6 +148,7 @@ impl Recorder {
                 }
                 () = stopping.cancelled(), if deadline.is_none() => {
                     deadline = Some(Instant::now() + TAIL);
+                    leaves = (self.leaves)();
                 }
             }
         }
@@ -229,6 +234,7 @@ impl Recorder {
     /// A batch has arrived. The number up to which all have.
     async fn arrived(&self, work: &mut Work<'_>, first: u64) -> u64 {
         work.trouble = None;
+        self.stream.aside().succeeds(&self.name);
         work.refusals.forget(first);
         let upto = work.batcher.confirmed(first);
         self.done(first, upto).await;
@@ -257,6 +263,7 @@ impl Recorder {
             tracing::warn!(event = "recorder", "{name}: not sent, and tried again: {why}");
         }
         work.trouble = Some(why.to_owned());
+        self.stream.aside().fails(name, why);
         work.batcher.failed(work.began.elapsed(), first);
         if !matches!(unsent, Unsent::Refused(_)) || !work.refusals.is_enough(first) {
             return None;
