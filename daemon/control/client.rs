@@ -30,6 +30,9 @@ pub enum Unanswered {
     /// It will not be done.
     #[error("{0}")]
     Refused(String),
+    /// The graph or the settings are invalid.
+    #[error("{0}")]
+    Rejected(String),
     /// There is no such resource.
     #[error("no such resource: {}", .0.join(", "))]
     Unknown(Vec<String>),
@@ -95,6 +98,7 @@ impl Client {
             Reply::Unknown(names) => Err(Unanswered::Unknown(names)),
             Reply::Unavailable(why) => Err(Unanswered::Unavailable(why)),
             Reply::Refused(why) => Err(Unanswered::Refused(why)),
+            Reply::Rejected(why) => Err(Unanswered::Rejected(why)),
             Reply::Denied(why) => Err(Unanswered::Denied(why)),
         }
     }

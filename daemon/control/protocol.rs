@@ -251,6 +251,8 @@ pub enum Reply {
     Unavailable(String),
     /// It is not done, whoever asks how often.
     Refused(String),
+    /// The graph or the settings are invalid.
+    Rejected(String),
     /// The caller may not.
     Denied(String),
 }

@@ -176,6 +176,36 @@ pub struct Status {
     pub checkout: Option<Checkout>,
 }
 
+impl Status {
+    /// The status of a daemon whose first driver is still to come.
+    #[must_use]
+    pub fn starting() -> Self {
+        Self {
+            verdict: Verdict::Starting,
+            observing: None,
+            instead: None,
+            refused: None,
+            swap: None,
+            converged_for: None,
+            graph: String::new(),
+            counts: Counts::default(),
+            leaving: Vec::new(),
+            unwatched: 0,
+            pause: None,
+            paused: Vec::new(),
+            ages: Ages::default(),
+            changes: Changes::default(),
+            troubled: Vec::new(),
+            more: 0,
+            up_for: 0,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            daemon: Vec::new(),
+            reboot: None,
+            checkout: None,
+        }
+    }
+}
+
 /// The last reload was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {

@@ -174,12 +174,24 @@ impl Clerk {
 
     /// How the host stands, and with it the daemon.
     async fn status(&self, most: usize) -> Result<Status, Reply> {
-        let mut found = self.of_driver(|to| Question::Status(most, to)).await?;
+        let mut found = match self.of_driver(|to| Question::Status(most, to)).await {
+            Err(_) if self.is_starting() => Status::starting(),
+            found => found?,
+        };
         let graph = self.shared.graph.first_path();
         found.instead = self.shared.graph.instead();
         (found.reboot, found.checkout) = surroundings::look(graph).await;
         found.daemon = health::look(&self.shared);
         Ok(found)
+    }
+
+    /// Whether the first driver of this daemon is still to come, and nothing has failed that it needs.
+    fn is_starting(&self) -> bool {
+        let report = self.shared.ending.supervisor.report();
+        let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
+        *self.shared.requests.drivers().borrow() == 0
+            && report.state != State::Stopping
+            && ["lease", "store", "driver"].iter().all(is_well)
     }
 
     /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
@@ -277,6 +289,8 @@ impl Clerk {
         }
         let driver = report.workers.get("driver");
         let why = driver.and_then(|worker| worker.last_error.clone());
+        // The driver cannot run without the state.
+        let why = why.or_else(|| report.workers.get("store")?.last_error.clone());
         let next = driver.and_then(|worker| worker.next_attempt_in);
         let next = next
             .map(|ms| format!("; next try in {:.1} s", Duration::from_millis(ms).as_secs_f64()));
@@ -424,7 +438,7 @@ impl Clerk {
                 Ok(())
             }
             Ok(Ok(Err(why))) => {
-                Err(Reply::Refused(format!("the graph that runs goes on\n{}", why.trim_end())))
+                Err(Reply::Rejected(format!("the graph that runs goes on\n{}", why.trim_end())))
             }
             Ok(Err(_)) | Err(_) => {
                 Err(Reply::Unavailable("it is not known yet what became of it".to_owned()))

@@ -373,7 +373,7 @@ fn a_reload_says_what_became_of_it() {
     daemon.wait_for("converged");
     host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");
     host.graph("graph: [");
-    host.ask_daemon(&["reload"]).exits(1).says("graph.yaml:").says("hint: nothing was changed");
+    host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:").says("hint: nothing was changed");
     host.write("a", "edited");
     host.wait_until("the old graph goes on", || host.read("a") == "x");
     host.graph(
@@ -400,7 +400,7 @@ fn a_reload_answers_for_itself() {
             daemon.signal(Signal::SIGHUP);
         }
         host.graph("graph: [");
-        host.ask_daemon(&["reload"]).exits(1).says("graph.yaml:");
+        host.ask_daemon(&["reload"]).exits(65).says("graph.yaml:");
         daemon.signal(Signal::SIGHUP);
         host.graph(&GRAPH.replace("later/b", "b"));
         host.ask_daemon(&["reload"]).exits(0).prints("0 added, 0 changed, 0 removed, 3 kept");

@@ -136,7 +136,7 @@ fn the_log_for_people_has_no_debug_text_and_one_time() {
         host.wait_until("it holds", || host.read("log").contains("converged"));
         host.ask_daemon(&["reload"]).exits(0);
         host.graph("graph: g\nresources: {file: [{name: f, pth: $DIR/f}]}\n");
-        host.ask_daemon(&["reload", "--allow-empty"]).exits(1);
+        host.ask_daemon(&["reload", "--allow-empty"]).exits(65);
         host.wait_until("it is kept", || host.exists("state/graph.json"));
         child.kill().expect("killed");
         child.wait().expect("a child of ours");

@@ -182,7 +182,7 @@ secrets:
 "#,
     );
     let reload = host.ask_daemon(&["reload"]);
-    reload.exits(1).says("unknown key `mod`");
+    reload.exits(65).says("unknown key `mod`");
     let status = host.ask_daemon(&["status", "--json"]);
     status.prints("unknown key `mod`");
     let events = host.ask_daemon(&["events", "--json"]);

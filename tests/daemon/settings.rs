@@ -109,7 +109,7 @@ fn a_reload_rejects_wrong_settings() {
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.write("steadfast.yaml", format!("{BASE}wacth: true\n"));
     host.graph(&GRAPH.replace("\"x\"", "\"y\""));
-    host.ask_daemon(&["reload"]).exits(1).says("$DIR/steadfast.yaml:4:1").says("`watch`");
+    host.ask_daemon(&["reload"]).exits(65).says("$DIR/steadfast.yaml:4:1").says("`watch`");
     daemon.signal(Signal::SIGHUP).wait_for("refused");
     let shown = host.ask_daemon(&["status"]);
     shown.exits(65).prints("$DIR/steadfast.yaml:4:1");
@@ -119,7 +119,7 @@ fn a_reload_rejects_wrong_settings() {
     // A graph that cannot be read takes nothing over either.
     let broken = BASE.replace("graph.yaml", "nosuch.yaml");
     host.write("steadfast.yaml", format!("{broken}sweep: 7\n"));
-    host.ask_daemon(&["reload"]).exits(1).says("nosuch.yaml");
+    host.ask_daemon(&["reload"]).exits(65).says("nosuch.yaml");
     assert_eq!(daemon.count("settings"), 0);
     host.write("steadfast.yaml", format!("{BASE}sweep: 7\n"));
     host.ask_daemon(&["reload"]).exits(0).prints("settings applied: sweep\n");
@@ -156,7 +156,7 @@ fn a_start_with_wrong_settings_runs_with_the_last_good_ones() {
             .prints("running with the settings of 20")
             .prints("$DIR/steadfast.yaml:4:");
         host.ask_daemon(&["wait"]).exits(65);
-        host.ask_daemon(&["reload"]).exits(1).says("$DIR/steadfast.yaml:4:");
+        host.ask_daemon(&["reload"]).exits(65).says("$DIR/steadfast.yaml:4:");
         host.write("steadfast.yaml", format!("{BASE}sweep: 7\n"));
         host.ask_daemon(&["reload"]).exits(0);
         host.ask_daemon(&["status"]).exits(0).prints_nothing_of("running with");

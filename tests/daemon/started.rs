@@ -162,3 +162,32 @@ fn a_daemon_without_a_graph_yet_is_starting() {
     host.ask_daemon(&["wait", "--timeout", "60"]).exits(0).prints("as declared: slow");
     host.ask_daemon(&["status"]).exits(0);
 }
+
+/// A daemon that still ends the commands of a killed one is starting: `status` never says that something failed, and `wait` waits.
+#[test]
+fn a_daemon_that_ends_old_commands_is_starting() {
+    let script = "if test -e $DIR/log; then exit 0; fi; trap '' TERM; echo start >> $DIR/log; while :; do $DIR/sleep 0.05; done";
+    let graph = "graph: g\nresources:\n  exec:\n  - {name: e, shell: /bin/sh, cmd: \"$CMD\"}\n";
+    let host = Host::with(&graph.replace("$CMD", script));
+    let daemon = host.run(&[]);
+    host.wait_for_lines("log", 1);
+    daemon.kill();
+    let daemon = host.run(&[]);
+    let mut starting = 0;
+    loop {
+        let status = host.ask_daemon(&["status"]);
+        match status.code {
+            0 => break,
+            2 if status.stdout.contains("starting: no graph is loaded yet") => {
+                starting += 1;
+                if starting == 1 {
+                    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+                }
+            }
+            2 | 69 => {}
+            code => panic!("exit code {code}: {status}"),
+        }
+    }
+    assert!(starting > 0, "no status came while it started");
+    assert!(daemon.log().iter().any(|line| line.message.contains("left running")));
+}

@@ -105,6 +105,7 @@ fn refuse(why: &Unanswered) -> Exit {
             (Exit::Failed, "the paths above were changed, and nothing else")
         }
         Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
+        Unanswered::Rejected(_) => (Exit::Graph, "nothing was changed"),
         Unanswered::Unknown(_) => (Exit::Usage, "`steadfast graph GRAPH` lists them: kind[name]"),
         Unanswered::Broken(_) => (Exit::Failed, "its log says more"),
     };

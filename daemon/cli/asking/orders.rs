@@ -244,6 +244,9 @@ fn is_passing(why: &Unanswered, timeout: Option<u64>) -> bool {
     match why {
         Unanswered::Unavailable(_) => true,
         Unanswered::NoDaemon(_) | Unanswered::Broken(_) => timeout.is_some(),
-        Unanswered::Denied(_) | Unanswered::Refused(_) | Unanswered::Unknown(_) => false,
+        Unanswered::Denied(_)
+        | Unanswered::Refused(_)
+        | Unanswered::Rejected(_)
+        | Unanswered::Unknown(_) => false,
     }
 }

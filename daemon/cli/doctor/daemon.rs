@@ -55,6 +55,7 @@ fn unreachable(why: &Unanswered) -> Finding {
         }
         Unanswered::Unavailable(_)
         | Unanswered::Refused(_)
+        | Unanswered::Rejected(_)
         | Unanswered::Unknown(_)
         | Unanswered::Broken(_) => Finding::problem("daemon", why.to_string(), "see its log"),
     }
