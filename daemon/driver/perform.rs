@@ -298,7 +298,7 @@ impl Driver {
 
     /// There are no events for a vertex: it is looked at often instead, and its watch is tried again unless it must not be.
     fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
-        if self.watches.fails(id) {
+        if self.watches.fails(id, Instant::now()) {
             let identity = self.table.name(id);
             self.audience.hear(&News::Unwatched { identity, why });
         }

@@ -1,7 +1,7 @@
 //! How it stands with the watch of each vertex: asked for, answered, not to be had.
 
 use super::sweep::{Sweep, UNWATCHED};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use steadfast_engine::VertexId;
 use steadfast_resources::Verdict;
@@ -9,6 +9,9 @@ use tokio::time::Instant;
 
 /// How long the hub may do nothing before those who wait for it go on without.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// A watch that stands for less than this and is lost again (a bus that comes and goes while it is restarted) is one loss.
+const ONE_LOSS: Duration = Duration::from_secs(10);
 
 /// The standing of all watches.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(super) struct Watches {
     asked: BTreeSet<VertexId>,
     /// There are no events for these.
     unwatched: BTreeSet<VertexId>,
+    /// The time at which the loss of a watch was told.
+    told: HashMap<VertexId, Instant>,
     /// The trouble of these may pass without an event.
     passing: BTreeSet<VertexId>,
     /// Closed and opened again: an answer may be that of an earlier opening.
@@ -35,6 +40,7 @@ impl Watches {
             open: BTreeSet::new(),
             asked: BTreeSet::new(),
             unwatched: BTreeSet::new(),
+            told: HashMap::new(),
             passing: BTreeSet::new(),
             reopened: BTreeSet::new(),
             progress: (0, Instant::now()),
@@ -64,6 +70,7 @@ impl Watches {
         self.close(id);
         self.reopened.remove(&id);
         self.passing.remove(&id);
+        self.told.remove(&id);
     }
 
     /// It stands. True where its vertex may have moved since it was last looked at.
@@ -72,10 +79,19 @@ impl Watches {
         self.unwatched.remove(&id) | self.reopened.contains(&id)
     }
 
-    /// It cannot be had. True where that is news; of one that was closed meanwhile nothing is.
-    pub(super) fn fails(&mut self, id: VertexId) -> bool {
+    /// Notes that a watch cannot be had, and answers whether that is news: of a watch that was closed meanwhile nothing is, and a
+    /// watch that was lost a moment ago is lost once.
+    pub(super) fn fails(&mut self, id: VertexId, now: Instant) -> bool {
         self.asked.remove(&id);
-        self.open.contains(&id) && self.unwatched.insert(id)
+        if !self.open.contains(&id) || !self.unwatched.insert(id) {
+            return false;
+        }
+        let before = self.told.get(&id);
+        let is_news = before.is_none_or(|before| *before + ONE_LOSS <= now);
+        if is_news {
+            self.told.insert(id, now);
+        }
+        is_news
     }
 
     /// Those for which there are no events.
@@ -141,14 +157,32 @@ mod tests {
         assert_eq!(watches.late(later(8), 2), [], "it has come further");
         assert_eq!(watches.late(later(12), 2), []);
         assert_eq!(watches.late(later(13), 2), [id]);
-        assert!(watches.fails(id) && !watches.fails(id));
+        assert!(watches.fails(id, start) && !watches.fails(id, start));
         assert!(watches.late(later(99), 2).is_empty() && watches.due().is_none());
         assert!(watches.stands(id), "it may have moved meanwhile");
         watches.ask(id);
         watches.forget(id);
         assert!(watches.due().is_none() && watches.without().is_empty());
-        assert!(!watches.fails(id), "what was under way when it was closed");
+        assert!(!watches.fails(id, start), "what was under way when it was closed");
         assert!(watches.without().is_empty());
+    }
+
+    /// F6: a bus that comes back for a moment and goes again is told once, and a later loss once more.
+    #[test]
+    fn a_watch_that_stands_for_a_moment_is_lost_once() {
+        let (mut watches, id) = (Watches::new(), VertexId(1));
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        watches.ask(id);
+        assert!(watches.fails(id, start));
+        assert!(watches.stands(id), "it may have moved meanwhile");
+        assert!(!watches.fails(id, later(2)), "the same loss is told twice");
+        assert_eq!(watches.without().len(), 1, "it is unwatched all the same");
+        assert!(watches.stands(id));
+        assert!(watches.fails(id, later(11)), "another loss");
+        watches.forget(id);
+        watches.ask(id);
+        assert!(watches.fails(id, later(12)), "another resource");
     }
 
     /// F4: a flapping service is quiet one day, and no event says so.
