@@ -17,19 +17,24 @@ resources:
   - {name: slow, shell: /bin/sh, cmd: "echo x >> $DIR/starts", refresh_only: true, subscribe: "timer[t]", meta: {limit: 2}}
 "#;
 
-/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the sweep.
-#[test]
-fn the_wall_clock_may_jump() {
-    assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
-    let host = Host::with(GRAPH);
-    host.write("clock", "+0");
+/// A daemon whose wall clock is moved by the offset in the file `clock`.
+fn start(host: &Host) -> Daemon {
     let mut command = host.command(&["run", "--log", "json", "--sweep", "1"]);
     command
         .env("LD_PRELOAD", FAKETIME)
         .env("FAKETIME_TIMESTAMP_FILE", host.path("clock"))
         .env("FAKETIME_NO_CACHE", "1")
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-    let mut daemon = Daemon::start(command, &host.path(""));
+    Daemon::start(command, &host.path(""))
+}
+
+/// F-11: by a second, an hour, ten years, forth and back: no hang and no burst, of ticks, retries, limits and the sweep.
+#[test]
+fn the_wall_clock_may_jump() {
+    assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
+    let host = Host::with(GRAPH);
+    host.write("clock", "+0");
+    let mut daemon = start(&host);
     host.wait_for_lines("told", 3);
     for jump in ["+1s", "-1s", "+1h", "-1h", "+10y", "-10y"] {
         host.write("clock", jump);
@@ -55,4 +60,65 @@ fn the_wall_clock_may_jump() {
     );
     daemon.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(daemon.ends(), 0);
+}
+
+/// F6: after daemons whose clocks were ten years ahead or three behind, however they ended, the next one starts with the right clock:
+/// it has the lease and the state, commands that have run do not run again, a pause is no longer than it was asked for, and drift is
+/// repaired.
+#[test]
+fn a_start_after_a_wrong_clock_is_like_any_other() {
+    assert!(std::path::Path::new(FAKETIME).exists(), "Debian's package faketime is needed");
+    let host = Host::with(
+        r#"
+graph: started
+resources:
+  file:
+  - {name: held, path: $DIR/held, content: right}
+  - {name: rests, path: $DIR/rests, content: right}
+  exec:
+  - {name: once, shell: /bin/sh, cmd: "echo x >> $DIR/once"}
+"#,
+    );
+    let repairs = |what: &str| {
+        host.write("held", "wrong");
+        host.wait_until(what, || host.read("held") == "right");
+    };
+    for (round, (clock, is_killed)) in
+        [("+10y", true), ("+10y", false), ("-3y", true), ("-3y", false)].into_iter().enumerate()
+    {
+        host.write("clock", clock);
+        let mut daemon = start(&host);
+        daemon.wait_for("loaded");
+        host.wait_until("it is made", || host.read("rests") == "right");
+        repairs("the repair with a wrong clock");
+        host.ask_daemon(&["pause", "file[rests]", "--for", "1h"]).exits(0);
+        if is_killed {
+            daemon.kill();
+        } else {
+            daemon.signal(nix::sys::signal::Signal::SIGTERM);
+            assert_eq!(daemon.ends(), 0);
+        }
+        host.write("clock", "+0");
+        let mut daemon = start(&host);
+        daemon.wait_for("loaded");
+        repairs("the repair with the right clock");
+        let status = host.ask_daemon(&["status", "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+        assert!(
+            status["observing"].is_null() && status["daemon"] == serde_json::json!([]),
+            "{status}"
+        );
+        let left = status["paused"][0]["pause"]["ends_in"].as_u64();
+        if clock == "-3y" {
+            assert_eq!(left, None, "by the right clock it is over: {status}");
+        } else {
+            assert!(left.is_some_and(|left| left <= 3600), "{round}: {status}");
+        }
+        host.ask_daemon(&["resume", "file[rests]"]).exits(0);
+        host.ask_daemon(&["state", "verify"]).exits(0);
+        assert_eq!(host.lines("once").len(), 1, "{clock}: it ran again");
+        daemon.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(daemon.ends(), 0);
+    }
+    host.apply().exits(0);
 }
