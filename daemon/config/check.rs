@@ -412,6 +412,7 @@ impl Checker<'_> {
                     removes: false,
                     aliases: candidate.aliases,
                     after: Arc::clone(&none),
+                    notifies: Arc::clone(&none),
                     place: (candidate.at.file, candidate.line),
                 })
             })

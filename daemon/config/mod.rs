@@ -179,6 +179,8 @@ pub struct Vertex {
     pub aliases: Aliases,
     /// Those that it comes after, as far as any of them, or what they come after, is deleted when it leaves; sorted.
     pub after: Arc<[Arc<str>]>,
+    /// The resources that a change of this one refreshes, where it is deleted when it leaves; sorted.
+    pub notifies: Arc<[Arc<str>]>,
     /// The file (by number in [`Loaded::files`]) and the line it begins on.
     pub place: (usize, u32),
 }

@@ -1,6 +1,7 @@
-//! What each resource comes after, as far as that will matter when one of those is removed (B-17).
+//! What each resource comes after and notifies, as far as that will matter when one of those is removed (B-17).
 
-use super::Loaded;
+use super::{Link, Loaded};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Loaded {
@@ -9,6 +10,7 @@ impl Loaded {
         let none: Arc<[Arc<str>]> = Arc::default();
         for vertex in &mut self.vertices {
             vertex.after = Arc::clone(&none);
+            vertex.notifies = Arc::clone(&none);
         }
         if !self.vertices.iter().any(|vertex| vertex.delete) {
             return self;
@@ -24,7 +26,22 @@ impl Loaded {
                 vertex.after = after.into();
             }
         }
+        self.note_notifications();
         self
+    }
+
+    /// Notes in each vertex that is deleted when it leaves the resources that its changes refresh.
+    fn note_notifications(&mut self) {
+        let mut notifies: BTreeMap<usize, Vec<Arc<str>>> = BTreeMap::new();
+        let deleted = |link: &&Link| link.notify && self.vertices[link.from].delete;
+        for link in self.edges.iter().filter(deleted) {
+            let target = Arc::clone(&self.vertices[link.to].identity);
+            notifies.entry(link.from).or_default().push(target);
+        }
+        for (number, mut targets) in notifies {
+            targets.sort_unstable();
+            self.vertices[number].notifies = targets.into();
+        }
     }
 
     /// What is deleted when it leaves, and all that comes after such a thing.

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use steadfast_engine::{Meta, WindowId};
 use steadfast_resources::{FieldType, Removal, Resource, Spec, Value, registry};
 
+/// The key of the resources that a removal refreshes.
+const NOTIFIES: &str = "notifies";
+
 impl Vertex {
     /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
     #[must_use]
@@ -15,9 +18,14 @@ impl Vertex {
         resource.removal().map(|removal| hash_of(&removal))
     }
 
-    /// How a resource is removed, where it can be, within these times: a text from which [`Loaded::remove`] makes a vertex.
+    /// How a resource is removed, where it can be, within these times, and the resources that this refreshes: a text from which
+    /// [`Loaded::remove`] makes a vertex.
     #[must_use]
-    pub fn removal(resource: &dyn Resource, window: Option<&str>) -> Option<String> {
+    pub fn removal(
+        resource: &dyn Resource,
+        window: Option<&str>,
+        notifies: &[Arc<str>],
+    ) -> Option<String> {
         let removal = resource.removal()?;
         let mut fields = Map::new();
         for (name, value) in removal.fields() {
@@ -33,7 +41,22 @@ impl Vertex {
         if let Some(window) = window {
             text["when_allowed"] = window.into();
         }
+        if !notifies.is_empty() {
+            text[NOTIFIES] = notifies.iter().map(AsRef::as_ref).collect::<Vec<&str>>().into();
+        }
         Some(text.to_string())
+    }
+
+    /// The resources that a removal by this text refreshes.
+    #[must_use]
+    pub fn notified_by_removal(text: &str) -> Vec<Arc<str>> {
+        // Most texts name none, and need not be parsed.
+        if !text.contains(NOTIFIES) {
+            return Vec::new();
+        }
+        let json: Json = serde_json::from_str(text).unwrap_or_default();
+        let names = json[NOTIFIES].as_array().into_iter().flatten();
+        names.filter_map(|name| Some(name.as_str()?.into())).collect()
     }
 
     /// What the definition of the vertex is called that removes an identity so.
@@ -82,6 +105,7 @@ impl Loaded {
             removes: true,
             aliases: Box::default(),
             after: Arc::default(),
+            notifies: Arc::default(),
             place: (usize::MAX, 0),
         });
         Ok(self.vertices.len() - 1)
@@ -89,11 +113,16 @@ impl Loaded {
 
     /// Of each pair, the second comes after the first.
     pub fn put_after(&mut self, pairs: &[(usize, usize)]) {
-        self.edges.extend(pairs.iter().map(|(from, to)| Link {
-            from: *from,
-            to: *to,
-            notify: false,
-        }));
+        self.put_edges(pairs, false);
+    }
+
+    /// Of each pair, the first refreshes the second.
+    pub fn put_notifications(&mut self, pairs: &[(usize, usize)]) {
+        self.put_edges(pairs, true);
+    }
+
+    fn put_edges(&mut self, pairs: &[(usize, usize)], notify: bool) {
+        self.edges.extend(pairs.iter().map(|(from, to)| Link { from: *from, to: *to, notify }));
         self.edges.sort_unstable();
         self.edges.dedup_by_key(|link| (link.from, link.to));
     }
@@ -166,7 +195,7 @@ mod tests {
             }
             let place = Place { base: PathBuf::from("/") };
             let resource = (spec.build)("it", fields, &place).expect("valid");
-            let text = Vertex::removal(resource.as_ref(), None).expect("it can be removed");
+            let text = Vertex::removal(resource.as_ref(), None, &[]).expect("it can be removed");
             let json: Json = serde_json::from_str(&text).expect("JSON");
             let removal = read(spec, &json["fields"]).expect("as it was written");
             assert_eq!(Some(hash_of(&removal)), Vertex::thing(resource.as_ref()), "{text}");

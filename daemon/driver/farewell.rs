@@ -3,6 +3,7 @@
 //! What is removed is a vertex of the new graph that declares it absent, after all that came after it: so order, retries, limits
 //! and the record of the run are those of every other vertex.
 
+use super::removal_notifications::make_room;
 use crate::config::{Loaded, Vertex};
 use crate::store::{Origin, Owned, Recalled, Remembered};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -286,7 +287,16 @@ fn order(loaded: &mut Loaded, kept: &KeptOwned, tombs: &BTreeMap<Arc<str>, usize
         }
     }
     edges.extend(without_cycles(&removals));
+    let mut notified = Vec::new();
+    for (identity, tomb) in tombs {
+        let text = kept.get(identity).and_then(|owned| owned.removal.as_deref());
+        let targets = Vertex::notified_by_removal(text.unwrap_or_default());
+        let targets = targets.iter().filter_map(|target| numbers.get(target.as_ref()));
+        notified.extend(targets.map(|target| (*tomb, *target)));
+    }
+    make_room(loaded, &mut edges, (&notified, first));
     loaded.put_after(&edges);
+    loaded.put_notifications(&notified);
 }
 
 /// Orders of different graphs may contradict each other: what would close a cycle is left out (B-21).

@@ -38,6 +38,7 @@ mod planned;
 mod pool;
 mod recall;
 mod regroup;
+mod removal_notifications;
 mod renames;
 mod right;
 mod rotated;

@@ -157,7 +157,8 @@ impl Vertex {
         };
         let delete = self.delete && !self.meta.noop;
         let window = context.table.window_of(self);
-        let removal = delete.then(|| Self::removal(self.resource.as_ref(), window)).flatten();
+        let removal = || Self::removal(self.resource.as_ref(), window, &self.notifies);
+        let removal = delete.then(removal).flatten();
         Owned {
             origin: origin.filter(|_| thing.is_some()),
             graph: Arc::clone(graph),
@@ -176,6 +177,12 @@ impl Vertex {
             && owned.protect == self.protect
             && owned.graph == context.graph
             && owned.after == context.after(self, owned)
+            && owned.removal.as_deref().is_none_or(|text| self.refreshes_by_removal(text))
+    }
+
+    /// Whether a removal by this text refreshes the resources that a change refreshes.
+    fn refreshes_by_removal(&self, text: &str) -> bool {
+        *Self::notified_by_removal(text) == *self.notifies
     }
 }
 

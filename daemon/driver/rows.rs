@@ -74,6 +74,7 @@ impl Rows {
                 && !one.removes
                 && !other.removes
                 && one.after == other.after
+                && one.notifies == other.notifies
                 && (Arc::ptr_eq(&one.meta, &other.meta) || one.meta.noop == other.meta.noop)
         };
         let differs = |(id, vertex): &(VertexId, &Vertex)| {

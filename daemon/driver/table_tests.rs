@@ -52,6 +52,7 @@ fn loaded(declared: &[Declared]) -> Loaded {
             removes: false,
             aliases: former.map(|former| (name(former), *definition)).into_iter().collect(),
             after: Arc::default(),
+            notifies: Arc::default(),
             place: (0, 1),
         }
     });

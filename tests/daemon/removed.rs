@@ -112,6 +112,41 @@ fn removals_come_last_and_in_reverse_order() {
     host.plan().exits(0).prints("0 resources to change");
 }
 
+/// B-17: a removal refreshes what its resource notified, after it and once, in an apply and in a daemon; what comes after the
+/// notified resource does not hold the removal.
+#[test]
+fn a_removal_passes_on_its_notifications() {
+    let notifies = format!("notify: \"exec[told]\", {DELETE}");
+    let told = "  exec: [{name: told, shell: /bin/sh, refresh_only: true, cmd: \"ls $DIR | grep -c conf >> $DIR/log; true\"}]\n";
+    let last = ("last", "after: [\"exec[told]\", \"file[conf1]\"]");
+    let after = format!("after: \"file[conf1]\", {notifies}");
+    let with = |all: &[(&str, &str)]| graph(&format!("{}{told}", files(all)));
+    let all = [("conf1", notifies.as_str()), ("conf2", after.as_str()), last];
+    let less = [("last", "after: \"exec[told]\"")];
+    let host = Host::with(&with(&all));
+    host.apply().exits(0);
+    assert_eq!(host.lines("log"), ["2"]);
+    host.graph(&with(&less));
+    host.plan().exits(0).prints_in_order(&["- file[conf2]", "- file[conf1]"]);
+    host.apply().exits(0).prints_in_order(&["changed file[conf1]", "changed exec[told]"]);
+    assert_eq!(host.lines("log"), ["2", "0"], "refreshed once, when both are gone");
+    host.apply().exits(0).prints_nothing_of("exec[told]");
+
+    // Notifications that are declared later are known as well.
+    let bare = [("conf1", DELETE), ("last", "after: \"exec[told]\"")];
+    host.graph(&with(&bare));
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    host.graph(&with(&[("conf1", notifies.as_str()), last]));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.graph(&with(&less));
+    host.ask_daemon(&["reload"]).exits(0);
+    host.wait_for_lines("log", 3);
+    assert_eq!(host.lines("log"), ["2", "0", "0"]);
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    assert_eq!(host.lines("log").len(), 3);
+}
+
 /// B-10, B-17: the record goes last: where only it was lost, the removal is done once more and does no harm.
 #[test]
 fn a_removal_whose_end_was_lost_is_done_again() {

@@ -258,6 +258,7 @@ impl Ground {
                 removes: false,
                 aliases: Box::default(),
                 after: Arc::default(),
+                notifies: Arc::default(),
                 place: (0, 1),
             }
         };
