@@ -110,6 +110,12 @@ pub trait Resource: Debug + Send + Sync {
         }
     }
 
+    /// Whether an apply may change something at this path that it does not claim. A resource that is not confined may change anything,
+    /// unless it knows better.
+    fn may_change(&self, _path: &Path) -> bool {
+        !self.nature().confined
+    }
+
     /// What it reads or runs of the host besides what it holds: nobody else may be able to change that (S-11). Absolute.
     fn trusts(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -183,6 +189,8 @@ pub struct Nature {
     pub cancellable: bool,
     /// Its own deadline for one run.
     pub timeout: Option<Duration>,
+    /// An apply changes nothing on the host but what the resource claims, although it occupies the seat of a command.
+    pub confined: bool,
 }
 
 impl Default for Nature {
@@ -193,6 +201,7 @@ impl Default for Nature {
             on_interrupt: OnInterrupt::Again,
             cancellable: true,
             timeout: None,
+            confined: false,
         }
     }
 }

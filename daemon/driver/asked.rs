@@ -305,8 +305,10 @@ impl Driver {
             Standing::Contended { party, repairs, since, .. } => {
                 let who = match party {
                     Some(Party::Itself) => "its own run",
-                    Some(Party::Ours(id)) => self.table.name(*id),
-                    Some(Party::Foreign | Party::Unknown) | None => "something else",
+                    Some(Party::Ours(other)) if self.may_have_undone(*other, id) => {
+                        self.table.name(*other)
+                    }
+                    Some(_) | None => "something else",
                 };
                 let time = seconds(self.now().0.saturating_sub(since.0));
                 let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");

@@ -7,6 +7,7 @@ pub mod watch;
 
 mod apart;
 mod asked;
+mod culprits;
 mod departed;
 mod echo;
 mod exchange;

@@ -41,5 +41,6 @@ pub(super) fn nature_for_engine(nature: Nature) -> engine::Nature {
         },
         cancellable: nature.cancellable,
         timeout: nature.timeout,
+        confined: nature.confined,
     }
 }

@@ -161,9 +161,10 @@ impl Driver {
     fn begin(&mut self, intent: &Intent) {
         self.apart.begins(intent.vertex);
         let in_fight = self.engine.is_contended(intent.vertex);
+        let class = self.class_by_culprit(intent.vertex, intent.class);
         if let Some(live) = self.runs.0.get_mut(&intent.run) {
             live.begun = true;
-            (live.class, live.in_fight) = (intent.class, in_fight);
+            (live.class, live.in_fight) = (class, in_fight);
         }
         let unheld = self.without_lease();
         let (created, is_lost) = match (&self.keeper, &unheld) {

@@ -110,7 +110,10 @@ impl Driver {
                 let by = match party {
                     Party::Foreign => Undoer::Another,
                     Party::Itself => Undoer::Itself,
-                    Party::Ours(other) => Undoer::Ours(self.table.name(other)),
+                    Party::Ours(other) if self.may_have_undone(other, vertex) => {
+                        Undoer::Ours(self.table.name(other))
+                    }
+                    Party::Ours(_) => Undoer::Another,
                     Party::Unknown => Undoer::Unknown,
                 };
                 let identity = self.table.name(self.changed_last(vertex));

@@ -120,6 +120,8 @@ pub struct Nature {
     pub cancellable: bool,
     /// The kind's own deadline for one run.
     pub timeout: Option<Duration>,
+    /// An apply changes nothing but what the resource claims, although it occupies the slot of a command (a timer).
+    pub confined: bool,
 }
 
 impl Default for Nature {
@@ -130,6 +132,7 @@ impl Default for Nature {
             interrupted: Interrupted::Again,
             cancellable: true,
             timeout: None,
+            confined: false,
         }
     }
 }

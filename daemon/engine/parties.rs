@@ -90,7 +90,13 @@ impl Engine {
         }
     }
 
-    /// A command may write what nobody watches for it; it and another that undo each other are seen at each other's writes. What is no
+    /// The party that undoes a contended vertex, as far as it is known.
+    #[must_use]
+    pub fn contended_by(&self, id: VertexId) -> Option<Party> {
+        self.fights.get(&id)?.party
+    }
+
+    /// A command may write what nobody watches for it, unless it is confined to what it claims; it and another that undo each other are seen at each other's writes. What is no
     /// command writes what it claims and nothing else: that it was busy at the same time says nothing. And a deed that another sets off
     /// is undone by nobody, unless it sets that one off itself: then the two go round without end.
     pub(crate) fn may_undo(&self, other: VertexId, id: VertexId) -> bool {
@@ -101,7 +107,8 @@ impl Engine {
         let mutual = self.fights.get(&other).is_some_and(|fight| {
             fight.rounds.iter().rev().take(2).any(|round| round.suspects.contains(&id))
         });
-        is_command(other) || mutual && is_command(id)
+        let is_confined = self.vertex(other).is_some_and(|v| v.nature.confined);
+        (is_command(other) && !is_confined) || mutual && is_command(id)
     }
 
     /// Whether what sets it off in this round was ours alone.

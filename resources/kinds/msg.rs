@@ -128,7 +128,7 @@ impl Msg {
 impl Resource for Msg {
     fn nature(&self) -> Nature {
         let seat = if self.journal { Seat::Thread } else { Seat::Command };
-        Nature { seat, repeat: Repeat::Once, ..Nature::default() }
+        Nature { seat, repeat: Repeat::Once, confined: true, ..Nature::default() }
     }
 
     fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {

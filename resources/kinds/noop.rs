@@ -26,7 +26,7 @@ fn build(_name: &str, _fields: Fields, _place: &Place) -> Result<Arc<dyn Resourc
 
 impl Resource for Noop {
     fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, ..Nature::default() }
+        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
     }
 
     fn check<'a>(&'a self, _host: &'a Host, _ask: Ask) -> Answer<'a, Verdict> {

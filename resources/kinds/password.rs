@@ -127,7 +127,7 @@ impl Resource for Password {
     }
 
     fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, ..Nature::default() }
+        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
     }
 
     fn sends(&self) -> Sent {

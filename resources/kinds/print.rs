@@ -37,7 +37,7 @@ fn build(
 
 impl Resource for Print {
     fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, repeat: Repeat::Once, ..Nature::default() }
+        Nature { seat: Seat::Command, repeat: Repeat::Once, confined: true, ..Nature::default() }
     }
 
     fn check<'a>(&'a self, _host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {

@@ -70,6 +70,7 @@ impl Resource for Timer {
             seat: Seat::Command,
             repeat: Repeat::Events,
             on_interrupt: OnInterrupt::Skip,
+            confined: true,
             ..Nature::default()
         }
     }

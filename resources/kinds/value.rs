@@ -60,7 +60,7 @@ pub(super) fn literals(fields: &mut Fields) -> Sent {
 
 impl Resource for Literal {
     fn nature(&self) -> Nature {
-        Nature { seat: Seat::Command, ..Nature::default() }
+        Nature { seat: Seat::Command, confined: true, ..Nature::default() }
     }
 
     fn sends(&self) -> Sent {

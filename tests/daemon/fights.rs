@@ -366,3 +366,43 @@ fn realize_makes_it_once_before_a_reload_removes_it() {
     assert!(line.message.contains("1 removed"), "{line:?}");
     assert_eq!(host.read("f"), "x", "it was made, and is forgotten");
 }
+
+/// F6: a command that runs for each repair, and names other paths, is not named as who undoes the file; the one that writes it is.
+#[test]
+fn f6_a_command_that_writes_elsewhere_is_not_named() {
+    let graph = |cmd: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: a, path: $DIR/a, content: \"a\\n\", notify: \"exec[told]\"}}\n  exec:\n  \
+             - {{name: told, shell: /bin/sh, cmd: \"{cmd}\", refresh_only: true}}\n"
+        )
+    };
+    let host = Host::with(&graph("echo x >> $DIR/log"));
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    // Each time while the command runs, or has just run.
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seen = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let now = host.lines("log").len();
+                if std::mem::replace(&mut seen, now) != now {
+                    host.write("a", "undone\n");
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let _adversary = Adversary(&stop);
+        let line = daemon.wait_for_of("contended", "file[a]");
+        assert!(!line.message.contains("exec[told]"), "{line:?}");
+        let keeps = "something else keeps changing it";
+        host.wait_until("the status names nobody", || {
+            host.ask_daemon(&["status"]).stdout.contains(keeps)
+        });
+    });
+    drop(daemon);
+    let host = Host::with(&graph("echo x >> $DIR/log; echo y >> $DIR/a"));
+    let daemon = host.run(&["--sweep", "0"]);
+    let line = daemon.wait_for_of("contended", "file[a]");
+    assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
+}

@@ -242,6 +242,28 @@ fn e20_one_long_run_sets_off_nothing_again_and_again() {
     sound(&world);
 }
 
+/// E-20: who was at work each time is named only if it can have touched the object: a command can, a timer that occupies the slot of
+/// a command cannot.
+#[test]
+fn e20_what_is_confined_to_its_claims_is_not_named() {
+    for (confined, named) in [(false, Some(Party::Ours(v(1)))), (true, None)] {
+        let beside = |nature: &mut steadfast_engine::Nature| {
+            (nature.slot, nature.confined) = (SlotClass::Command, confined);
+        };
+        let mut world = settled(&[Shape::of(2).nature(1, beside)]);
+        for _ in 0..Meta::REVERSALS {
+            undo(&mut world, 1);
+            begin(&mut world, 1);
+            undo(&mut world, 0);
+            end(&mut world, 1);
+            repair(&mut world, 0);
+            world.steps(&[Step::Wait(ms(1000))]);
+        }
+        assert_eq!(party(&world, 0), named, "confined: {confined}");
+        sound(&world);
+    }
+}
+
 /// E-20: nobody can cause a tick, also where a command that it notifies, or another, is begun for each.
 #[test]
 fn e20_a_tick_is_no_fight() {

@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
 use crate::token::Need;
 use guards::Guards;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The kind.
@@ -209,6 +209,10 @@ impl Resource for Exec {
 
     fn needs(&self) -> Vec<Need> {
         self.needed()
+    }
+
+    fn may_change(&self, path: &Path) -> bool {
+        self.commands().any(|command| words::may_write(&command.argv, command.cwd.as_deref(), path))
     }
 
     fn trusts(&self) -> Vec<PathBuf> {

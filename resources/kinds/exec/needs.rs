@@ -53,7 +53,7 @@ impl Exec {
     }
 
     /// Every command of it.
-    fn commands(&self) -> impl Iterator<Item = &Command> {
+    pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         let watch = self.watch.iter().filter_map(|source| match source {
             Source::Lines(command) => Some(command),
             Source::Path { .. }

@@ -1,6 +1,7 @@
 //! Argument vectors: how text becomes one, and how one is shown.
 
 use crate::printable::short;
+use std::path::Path;
 
 /// The vector of a text: a shell reads it where one is asked for, else it is cut at white space and nothing reads it.
 pub(super) fn vector(text: &str, shell: Option<&str>) -> Vec<String> {
@@ -57,6 +58,22 @@ pub(super) fn paths_in(text: &str) -> impl Iterator<Item = &str> {
     text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/') && is_plain(word))
 }
 
+/// Whether a command may have written at a path. Known is only what a shell is given that names absolute paths and nothing that the
+/// shell would still replace: it writes at those, above and below them, and where it runs. Any other program may write anywhere.
+pub(super) fn may_write(argv: &[String], cwd: Option<&Path>, path: &Path) -> bool {
+    let text = match argv {
+        [_, option, text] if option == "-c" => text,
+        _ => return true,
+    };
+    let is_replaced = |character: char| "$`*?~[".contains(character);
+    if text.contains(is_replaced) || text.contains("..") || read_by_a_shell(argv).is_some() {
+        return true;
+    }
+    let named: Vec<&Path> = paths_in(text).map(Path::new).collect();
+    let is_near = |other: &Path| path.starts_with(other) || other.starts_with(path);
+    named.is_empty() || named.into_iter().chain(cwd).any(is_near)
+}
+
 /// A vector for a person: what is not plain is quoted and escaped; bounded.
 pub(super) fn shown(argv: &[String], characters: usize) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -79,7 +96,33 @@ fn is_plain(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{meant_for_a_shell, paths_in, read_by_a_shell, shown, vector};
+    use super::{may_write, meant_for_a_shell, paths_in, read_by_a_shell, shown, vector};
+    use std::path::Path;
+
+    #[test]
+    fn a_command_that_names_other_paths_wrote_elsewhere() {
+        let shell = |text: &str| vector(text, Some("/bin/sh"));
+        let writes = |text: &str| may_write(&shell(text), None, Path::new("/srv/fb"));
+        for text in ["echo x >> /srv/fb", "rm -r /srv", "touch /srv/fb/below", "deploy", "cd $HOME"]
+        {
+            assert!(writes(text), "{text}");
+        }
+        for text in
+            ["/usr/local/bin/deploy /var/log/x", "echo x >> /srv/*", "echo ../x > /var/log/x"]
+        {
+            assert!(writes(text), "{text}: nobody knows");
+        }
+        for text in ["echo x >> /srv/fa; echo . >> /var/log/fa", "cat /srv/fbx"] {
+            assert!(!writes(text), "{text}");
+        }
+        let program = vector("/usr/bin/touch /srv/fa", None);
+        assert!(may_write(&program, None, Path::new("/srv/fb")), "a program may write anywhere");
+        assert!(may_write(
+            &shell("echo x > /srv/fa"),
+            Some(Path::new("/srv")),
+            Path::new("/srv/fb")
+        ));
+    }
 
     #[test]
     fn paths_are_found_in_whatever_words() {
