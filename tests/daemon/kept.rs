@@ -107,7 +107,7 @@ fn what_is_not_known_is_refused() {
     host.ask_daemon(&["protect", "exec[once]"]).exits(0);
     host.graph("graph: g\nresources: {noop: [{name: stays}]}\n");
     host.ask_daemon(&["reload"])
-        .exits(1)
+        .exits(65)
         .says("protected, and not in the new graph: exec[once], file[made]");
 }
 
