@@ -110,10 +110,11 @@ pub trait Resource: Debug + Send + Sync {
         }
     }
 
-    /// Whether an apply may change something at this path that it does not claim. A resource that is not confined may change anything,
-    /// unless it knows better.
+    /// Whether an apply may change something at this path that it does not claim. A resource that occupies the seat of a command and is
+    /// not confined may change anything, unless it knows better.
     fn may_change(&self, _path: &Path) -> bool {
-        !self.nature().confined
+        let nature = self.nature();
+        nature.seat == Seat::Command && !nature.confined
     }
 
     /// What it reads or runs of the host besides what it holds: nobody else may be able to change that (S-11). Absolute.

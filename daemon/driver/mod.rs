@@ -48,6 +48,7 @@ mod runs;
 mod settle;
 pub mod status;
 mod strays;
+mod supplied;
 mod sweep;
 mod table;
 mod tell;
@@ -95,6 +96,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
+use supplied::RecentApplies;
 use sweep::Sweep;
 use table::Table;
 use times::Times;
@@ -132,6 +134,8 @@ pub struct Driver {
     watches: Watches,
     /// Events of files that commands run for.
     settling: Settling,
+    /// The applies that may have changed what others copy.
+    applies: RecentApplies,
     rotated: Rotated,
     windows: Windows,
     /// Watches that are asked for when the actions at hand have been performed.
@@ -227,6 +231,7 @@ impl Driver {
             sweep: Sweep::new(settings.sweep),
             watches: Watches::new(),
             settling: Settling::default(),
+            applies: RecentApplies::default(),
             rotated: Rotated::default(),
             windows: Windows::new(settings.clock),
             arming: Vec::new(),

@@ -63,7 +63,10 @@ impl Driver {
                     }
                 }
                 Action::Begin(intent) => self.begin(&intent),
-                Action::Apply(run, id) => self.apply(run, id),
+                Action::Apply(run, id) => {
+                    self.applies.note(id, Instant::now());
+                    self.apply(run, id);
+                }
                 Action::End(record) => self.end(&record),
                 Action::Cancel(run, _) => {
                     if let Some(live) = self.runs.0.get(&run) {

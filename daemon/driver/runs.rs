@@ -216,18 +216,10 @@ impl Driver {
             (_, other) => other,
         };
         let verdict = if look { verdict } else { self.admit(id, verdict) };
-        if matches!(verdict, Verdict::Differs(_)) && self.is_remade(run) {
-            self.turn(Event::Remade(run));
+        if matches!(verdict, Verdict::Differs(_)) {
+            self.turn_remade(run);
         }
         self.found(run, verdict);
-    }
-
-    /// Whether a run is made of something else than the last good one: somebody has changed that, and nothing was undone.
-    fn is_remade(&self, run: RunId) -> bool {
-        let Some(live) = self.runs.0.get(&run) else { return false };
-        let of = &live.identity;
-        live.made.get().is_some_and(|made| self.values.is_remade(of, made))
-            || live.copied().is_some_and(|it| self.values.is_copied_anew(of, it))
     }
 
     /// What a run was found on, where its differences do not tell all of it.

@@ -171,6 +171,7 @@ impl Engine {
             Event::Redo(id) => self.redo(id),
             Event::Doubt { vertex, until } => self.doubt(vertex, until),
             Event::Remade(run) => self.remade(run),
+            Event::Supplied(run) => self.supplied(run),
             Event::Checked(run, verdict) => self.checked(run, verdict),
             Event::Begun(run) => self.begun(run),
             Event::Refused(run) => self.refused(run),

@@ -34,6 +34,8 @@ pub enum Event {
     },
     /// What this run is made of is not what its vertex was right with: nobody has undone what its check finds. Comes before `Checked`.
     Remade(RunId),
+    /// Others have changed what this run copies, and no run of ours can have: its change counts for no fight. Comes after `Remade`.
+    Supplied(RunId),
     /// A check ended.
     Checked(RunId, Verdict),
     /// The intent is recorded: the apply may begin.

@@ -313,12 +313,15 @@ impl Engine {
     /// A run has applied something, or found all right. Answers what is to be told.
     pub(crate) fn fought(&mut self, id: VertexId, run: &Run, changed: bool) -> Vec<Notice> {
         let Some(vertex) = self.vertex(id) else { return Vec::new() };
-        let (contended, repair) = (vertex.contended, changed && self.repairs(id, vertex, run));
+        let (contended, is_deed) = (vertex.contended, !vertex.is_checkable());
+        let repair = changed && self.repairs(id, vertex, run);
         if repair {
             self.count_repair(id);
+        }
+        if repair && !run.supplied {
             return self.book_round(id, run.begun);
         }
-        if !vertex.is_checkable() && changed {
+        if is_deed && changed {
             // It was asked for, or another has caused it: nothing goes round.
             self.drop_rounds(id);
         }

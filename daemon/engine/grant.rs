@@ -290,6 +290,7 @@ fn new_run(
         begun: None,
         slot: vertex.nature.slot,
         remade: false,
+        supplied: false,
         cancellable: vertex.nature.cancellable,
         owes: Vec::new(),
     }

@@ -57,6 +57,13 @@ impl Engine {
         }
     }
 
+    /// Others have changed what a run copies: nothing goes on and on by our own doing, and a fight need not bound it.
+    pub(crate) fn supplied(&mut self, run: RunId) {
+        if let Some((_, run)) = self.run_of(run) {
+            run.supplied = true;
+        }
+    }
+
     /// E-11: a swap has taken it out of noop while it was checked only: it is run again.
     fn is_freed(&self, id: VertexId) -> bool {
         self.vertex(id).is_some_and(|vertex| !vertex.meta.noop)

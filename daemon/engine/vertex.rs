@@ -129,6 +129,8 @@ pub(crate) struct Run {
     pub(crate) slot: SlotClass,
     /// It is made of something else than the last good one.
     pub(crate) remade: bool,
+    /// Others have changed what it copies: its change undoes nothing.
+    pub(crate) supplied: bool,
     /// Whether it may be cancelled: that, too, is of the kind that it was started for.
     pub(crate) cancellable: bool,
     /// The children that its intent names: they are owed even if the edge goes meanwhile (E-9).

@@ -406,3 +406,23 @@ fn f6_a_command_that_writes_elsewhere_is_not_named() {
     let line = daemon.wait_for_of("contended", "file[a]");
     assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
 }
+
+/// B17: a copy follows a source that somebody changes many times: that is no fight, and every version arrives.
+#[test]
+fn b17_a_source_that_changes_often_is_no_fight() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: copy, path: $DIR/copy, source: $DIR/src}\n  - {name: other, path: $DIR/other, content: x}\n",
+    );
+    host.write("src", "v0\n");
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    for version in 1..=12 {
+        let text = format!("v{version}\n");
+        host.write("new", &text).rename("new", "src");
+        host.wait_until("the copy follows", || host.read("copy") == text);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(daemon.count("contended"), 0, "{:?}", daemon.log());
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    assert!(changes(&host).intentional > 12, "{:?}", changes(&host));
+}

@@ -105,6 +105,8 @@ pub(crate) struct Running {
     pub(crate) asked_surely: bool,
     /// It is made of something else than the last good one.
     pub(crate) remade: bool,
+    /// Others have changed what it copies.
+    pub(crate) supplied: bool,
     pub(crate) class: Option<Class>,
     pub(crate) stuck: bool,
     /// A swap has changed or removed its vertex since it was stuck: what it answers counts for nothing.

@@ -158,6 +158,42 @@ fn e20_what_is_made_of_something_else_for_ever_is_bounded() {
     sound(&world);
 }
 
+/// E-20: a copy whose source others change again and again is no fight, and each change is intentional; drift of the copy beside it is
+/// one all the same, and what is made of something else by our own doing still counts.
+#[test]
+fn e20_a_source_that_others_change_is_no_fight() {
+    let mut world = settled(&[Shape::of(1)]);
+    let follow = |world: &mut World, is_supplied: bool| {
+        undo(world, 0);
+        let (run, _) = world.in_progress(v(0)).expect("a run");
+        world.deliver(Event::Remade(run));
+        if is_supplied {
+            world.deliver(Event::Supplied(run));
+        }
+        repair(world, 0);
+        world.steps(&[Step::Wait(ms(500))]);
+    };
+    for _ in 0..Meta::REVERSALS * 4 {
+        follow(&mut world, true);
+    }
+    assert_eq!(classes(&world, 0), [Class::Intentional; Meta::REVERSALS * 4]);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    for _ in 0..Meta::REVERSALS {
+        assert!(!is_contended(&world, 0));
+        follow(&mut world, true);
+        undo(&mut world, 0);
+        repair(&mut world, 0);
+    }
+    assert!(is_contended(&world, 0), "drift is a fight");
+    sound(&world);
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..Meta::REVERSALS {
+        follow(&mut world, false);
+    }
+    assert!(is_contended(&world, 0), "it may be our own doing");
+    sound(&world);
+}
+
 /// E-20: what is done at each start finds something to do each time: that is not idempotent, by what is declared, and no fight; nor is
 /// what it notifies. The first time, and what is asked for, is intentional.
 #[test]

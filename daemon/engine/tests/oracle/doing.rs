@@ -236,6 +236,7 @@ impl Books {
             asked: asked.0,
             asked_surely: asked.1,
             remade: false,
+            supplied: false,
             class: None,
             run: start.run,
             definition: vertex.declared.definition,

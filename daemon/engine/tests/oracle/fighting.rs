@@ -227,7 +227,8 @@ impl Books {
         }
         vertex.fight.changes.push(now);
         self.stirred.push((now, id));
-        let repairs = sure && was_done && !running.asked && !running.refresh && !one_shot;
+        let drift = !running.asked && !running.refresh && !running.supplied;
+        let repairs = sure && was_done && drift && !one_shot;
         if repairs && vertex.declared.nature.check == Check::State {
             let fight = &mut vertex.fight;
             let again =

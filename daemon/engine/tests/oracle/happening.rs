@@ -21,6 +21,7 @@ impl Books {
             }
             Event::Received(id) => self.receives(*id),
             Event::Remade(run) => self.remakes(*run),
+            Event::Supplied(run) => self.supplies(*run),
             Event::Changed(id) => self.mark(*id, Some(Cause::Drift), Some(true)),
             Event::Suspect(id) => {
                 if self.check_of(*id) == Some(Check::State) {

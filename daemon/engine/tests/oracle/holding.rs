@@ -121,6 +121,13 @@ impl Books {
         }
     }
 
+    /// Others have changed what a run copies: what it changes is no repair, and bounded by them alone.
+    pub(super) fn supplies(&mut self, run: RunId) {
+        if let Some(running) = self.running_mut(run) {
+            running.supplied = true;
+        }
+    }
+
     /// a value is not forgotten by a run that did not see it, or was not well.
     pub(crate) fn values_are_taken(&mut self, face: &impl Face) {
         for id in self.order.clone() {
