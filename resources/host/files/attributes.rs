@@ -34,6 +34,7 @@ impl Files {
         self.guard_links(spot, found)?;
         let handle = handle_of(spot, found)?;
         permit.check()?;
+        self.mark_open_file(spot, found, wanted);
         let takes_over = self.begin_takeover(&handle, found);
         let done = self.change(permit, spot, found, (&handle, wanted));
         if takes_over {

@@ -6,8 +6,9 @@
 //! such attributes, the mark lasts as long as the process.
 
 use super::Files;
+use super::attributes::Attributes;
 use super::read::{READ, seen};
-use super::spot::Seen;
+use super::spot::{Seen, Spot};
 use crate::host::kernel::{born_at, fsetxattr, getxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
@@ -33,6 +34,30 @@ impl Files {
             self.mark(handle, found.identity, None);
         }
         is_open
+    }
+
+    /// Marks a regular file that somebody else can have open for writing when its attributes change: its inode goes as soon as
+    /// a content is declared.
+    pub(super) fn mark_open_file(&self, spot: &Spot<'_>, found: &Seen, after: Attributes) {
+        let is_file = found.kind == FileType::RegularFile && self.is_root();
+        if is_file
+            && self.may_be_open(spot, found, after)
+            && let Ok(file) = openat(&spot.directory, spot.name, READ, Mode::empty())
+            && seen(&file).is_ok_and(|now| now.identity == found.identity)
+        {
+            match fsetxattr(&file, MARK, b"", XattrFlags::empty()) {
+                // A file system without such attributes keeps no mark.
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Tells a regular file that was marked as one that somebody else can have open.
+    #[must_use]
+    pub fn is_marked_open(&self, spot: &Spot<'_>) -> bool {
+        let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
+        self.is_root()
+            && getxattr(Path::new(&directory).join(spot.name), MARK, &mut [0; 64]).is_ok()
     }
 
     /// Notes when the directory was closed to others; where it is still open, nothing is noted.

@@ -79,11 +79,14 @@ impl Files {
 
     /// Tells a file that somebody could have open for writing who may not write it with this owner, group and mode.
     #[must_use]
-    pub fn may_be_open(&self, seen: &Seen, after: Attributes) -> bool {
+    pub fn may_be_open(&self, spot: &Spot<'_>, seen: &Seen, after: Attributes) -> bool {
         let loses = |bit| seen.mode & bit != 0 && after.mode.is_some_and(|mode| mode & bit == 0);
         let changes_group = after.group.is_some_and(|gid| gid != seen.gid);
         let group_loses = seen.mode & 0o020 != 0 && (changes_group || loses(0o020));
-        self.leaves_stranger(seen, after.owner) || loses(0o002) || (group_loses && seen.gid != 0)
+        let is_listed = || handle_of(spot, seen).is_ok_and(|handle| has_acl(&handle));
+        self.leaves_stranger(seen, after.owner)
+            || loses(0o002)
+            || (group_loses && (seen.gid != 0 || is_listed()))
     }
 
     /// Tells an object that nobody but root, we or its declared owner can have put there: its attributes can stay.

@@ -65,7 +65,10 @@ pub(super) fn read(file: &str, secret: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
     let of_access =
         |name: &[u8]| name.starts_with(b"system.posix_acl") || name == b"security.selinux";
     let names = names(file).unwrap_or_default().into_iter();
-    let names = names.filter(|name| !secret || of_access(name.to_bytes()));
+    let names = names.filter(|name| {
+        !name.to_bytes().starts_with(b"trusted.steadfast.")
+            && (!secret || of_access(name.to_bytes()))
+    });
     let pair = |name: CString| Some((name.to_bytes().to_vec(), value(file, &name).ok()??));
     names.filter_map(pair).collect()
 }
@@ -130,5 +133,7 @@ fn set(file: &OwnedFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
 }
 
 fn goes_along(name: &[u8]) -> bool {
-    !OF_THE_CONTENT.contains(&name) && !name.starts_with(b"trusted.overlay.")
+    let is_of_inode =
+        name.starts_with(b"trusted.overlay.") || name.starts_with(b"trusted.steadfast.");
+    !OF_THE_CONTENT.contains(&name) && !is_of_inode
 }

@@ -204,7 +204,9 @@ impl Look<'_> {
         let end = self.end(seen, Some(content))?;
         let (drift, mut differences) = self.drift(seen, &end);
         let mode = self.file.mode_over(end.base, false);
-        let is_anew = self.files.may_be_open(seen, Attributes { mode: Some(mode), ..end.declared });
+        let after = Attributes { mode: Some(mode), ..end.declared };
+        let is_anew =
+            self.files.may_be_open(self.spot, seen, after) || self.files.is_marked_open(self.spot);
         let same_size = seen.size == content.size();
         // An empty file needs no reading.
         let is_same = same_size && (content.size() == 0 || self.holds(seen, content, is_anew)?);
@@ -306,7 +308,7 @@ impl Look<'_> {
             && seen.kind == FileType::RegularFile
             && seen.size == 0;
         let after = Attributes { mode: Some(self.file.mode_over(end.base, false)), ..end.declared };
-        if is_empty && self.files.may_be_open(seen, after) {
+        if is_empty && self.files.may_be_open(self.spot, seen, after) {
             return Ok(Some(self.write_anew(seen, &end, differences)));
         }
         self.files.guard_links(self.spot, seen)?;
@@ -320,14 +322,16 @@ impl Look<'_> {
     fn end(&self, seen: &Seen, content: Option<&Content<'_>>) -> Result<End, Fault> {
         let mut declared = self.declared()?;
         let is_narrow = self.is_narrow(content);
-        if is_narrow && declared.owner.is_none() && self.files.is_strangers(seen) {
+        let is_strangers = self.files.is_strangers(seen);
+        let is_closed = is_narrow || content.is_some_and(|content| self.is_closed(content));
+        if is_closed && declared.owner.is_none() && is_strangers {
             declared.owner = Some(self.files.own_uid());
         }
         let mut base = self.files.base_mode(self.spot, seen, (declared.owner, declared.group))?;
         let mut keeps_group = true;
         if content.is_some() {
             if self.files.leaves_stranger(seen, declared.owner) {
-                base &= 0o755;
+                base &= 0o755 & self.file.born(content);
                 keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
             } else if base & SET_ID != 0
                 && !self.files.is_trusted(self.spot, seen, declared.owner.or(Some(seen.uid)))?
@@ -336,6 +340,12 @@ impl Look<'_> {
             }
         }
         Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
+    }
+
+    /// Tells a content that others may not read: by the declared mode, or by the mode of what it is copied from.
+    fn is_closed(&self, content: &Content<'_>) -> bool {
+        let declared = self.file.mode_over(self.file.born(Some(content)), false);
+        content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
     }
 
     /// Tells a content that is for its owner alone unless a mode says otherwise.

@@ -438,3 +438,74 @@ fn an_undo_lends_nothing_to_what_it_finds() {
     host.files().restore(&permit, &home.join("a"), &prior(STRANGER, 0o644, None)).unwrap();
     assert_eq!(owner(home.join("a")).0, STRANGER, "where nobody else can have put it");
 }
+
+/// A content that others may not read goes to nobody who happened to own the file.
+#[test]
+fn a_closed_content_is_given_to_no_stranger() {
+    let (host, (dir, shared)) = (Host::default(), shared());
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "only root reads this").unwrap();
+    chmod(&secret, 0o600);
+    let tree = dir.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::copy(&secret, tree.join("f")).unwrap();
+    chmod(tree.join("f"), 0o600);
+    let (secret, from) = (secret.display().to_string(), slash(&tree));
+    let path = shared.join("f");
+    let ways: [&[(&'static str, &str)]; 6] = [
+        &[("content", "password"), ("mode", "0600")],
+        &[("content", "password"), ("mode", "0640")],
+        &[("source", &secret)],
+        &[("source", &secret), ("mode", "0600")],
+        &[("fragments", &secret)],
+        &[("content", "password"), ("mode", "o-r")],
+    ];
+    for given in ways {
+        for mode in [0o600, 0o644, 0o666] {
+            strangers::write(&path, "x", mode);
+            made(&host, &file(&path, given));
+            assert_eq!(owner(&path).0, 0, "{given:?} over {mode:o}");
+            assert!(!can_read(&path), "{given:?} over {mode:o}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    // A stranger's file below a directory that a tree is copied to.
+    let copy = dir.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    chmod(&copy, 0o777);
+    strangers::write(&copy.join("f"), "x", 0o644);
+    made(&host, &file(slash(&copy), &[("source", &from), ("recurse", "true")]));
+    assert_eq!(owner(copy.join("f")).0, 0);
+    assert!(!can_read(&copy.join("f")));
+    // What everybody may read leaves the owner as it is.
+    strangers::write(&path, "x", 0o644);
+    made(&host, &file(&path, &[("content", "public")]));
+    assert_eq!(owner(&path).0, STRANGER);
+}
+
+/// A run that knew no content kept the inode; a later run that declares one does not trust it.
+#[test]
+fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
+    let (_host, (dir, shared)) = (Host::default(), shared());
+    let rest = [("owner", "root"), ("group", "root"), ("mode", "0644")];
+    for prepared in ["theirs", "wide", "listed"] {
+        let path = if prepared == "theirs" { shared.join("f") } else { dir.path().join(prepared) };
+        match prepared {
+            "theirs" => strangers::write(&path, "declared", 0o755),
+            _ => fs::write(&path, "declared").unwrap(),
+        }
+        if prepared == "wide" {
+            chmod(&path, 0o666);
+        }
+        if prepared == "listed" {
+            strangers::set(&path, ACCESS, &strangers::list());
+        }
+        let mut open = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        made(&Host::default(), &file(&path, &rest));
+        let content = [&rest[..], &[("content", "declared")]].concat();
+        made(&Host::default(), &file(&path, &content));
+        open.write_all(b" and more").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "declared", "{prepared}");
+        assert!(matches!(hold(&Host::default(), &file(&path, &content)), Outcome::Unchanged));
+    }
+}
