@@ -1,6 +1,7 @@
 //! Where secrets come from: credentials of systemd, a file of root's alone, a command.
 
 use super::files::Why;
+use super::trust::Reader;
 use super::{Command, Host, spawner};
 use crate::secret::Secret;
 use crate::trouble::Trouble;
@@ -92,6 +93,13 @@ impl Host {
         }
         if seen.mode & 0o077 != 0 {
             return Err(refuse("can be read by others").hint("chmod 0600"));
+        }
+        let reader = Reader::here();
+        if reader.is_strict()
+            && let Some(doubt) = reader.doubts_on_the_way(path)
+        {
+            let why = format!("could be exchanged by others\n{doubt}");
+            return Err(refuse(&why).hint("let root own all folders above it"));
         }
         let mut content = super::files::Content::default();
         content.push(origin);

@@ -13,8 +13,9 @@ use super::read::seen;
 use super::spot::{SET_ID, Seen, Spot};
 use super::write::Draft;
 use super::xattr;
+use crate::host::kernel::statat;
 use crate::host::trust::Reader;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, CWD, FileType};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -253,7 +254,8 @@ impl Files {
         (path, found): (&Path, &Seen),
         reader: Reader,
     ) -> Result<(), Fault> {
-        let lends = reader.reads_for_another() && self.is_closed(found);
+        let is_closed = || self.is_closed(found) || self.is_behind_closed_directory(path);
+        let lends = reader.reads_for_another() && is_closed();
         if !lends || !self.is_misplaced(directory, path, found)? {
             return Ok(());
         }
@@ -273,6 +275,16 @@ impl Files {
         };
         let lets_in = is_open || found.mode & bits == bits;
         self.is_root() && !self.is_strangers(found) && !lets_in
+    }
+
+    /// Tells a path below a directory of root's that others may not enter: what is in it is closed by that directory.
+    fn is_behind_closed_directory(&self, path: &Path) -> bool {
+        self.is_root()
+            && path.ancestors().skip(1).any(|above| {
+                let found = statat(CWD, above, AtFlags::SYMLINK_NOFOLLOW);
+                let found = found.map(|stat| Seen::of(&stat));
+                found.is_ok_and(|found| found.kind == FileType::Directory && self.is_closed(&found))
+            })
     }
 
     /// Tells a change by which others get a right that they did not have.

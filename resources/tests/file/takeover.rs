@@ -509,3 +509,25 @@ fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
         assert!(matches!(hold(&Host::default(), &file(&path, &content)), Outcome::Unchanged));
     }
 }
+
+/// A folder of root's that a user renamed closes what is in it, whatever the modes of its files.
+#[test]
+fn a_file_in_a_private_folder_of_roots_is_not_copied_for_a_user_who_renamed_the_folder() {
+    let (host, (dir, _shared)) = (Host::default(), shared());
+    let home = dir.path().join("home");
+    strangers::make_directory(&home, 0o755);
+    let folder = home.join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("k"), "only root reads this").unwrap();
+    chmod(folder.join("k"), 0o644);
+    chmod(&folder, 0o700);
+    let from = folder.join("k").display().to_string();
+    let out = dir.path().join("out");
+    for field in ["source", "fragments"] {
+        let said =
+            format!("{:?}", hold(&host, &file(&out, &[(field, &from), ("owner", "nobody")])));
+        assert!(said.contains("only root may read it"), "{said}");
+        assert!(!out.exists());
+    }
+    made(&host, &file(&out, &[("source", &from), ("owner", "nobody"), ("force", "true")]));
+}
