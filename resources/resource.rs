@@ -23,6 +23,12 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// One resource as declared: it knows the host, and never the graph. Its `validate` is its [`crate::Spec::build`]: a
 /// resource that exists is valid.
 pub trait Resource: Debug + Send + Sync {
+    /// Tells that its check and its apply use nothing of the host but its files, through [`Host::files`]: a plan may then do both in
+    /// an overlay ([`crate::host::Overlay`]), which writes nothing to the host.
+    fn uses_only_files(&self) -> bool {
+        false
+    }
+
     /// What is valid and most likely a mistake: told as warnings.
     fn doubts(&self) -> &[Invalid] {
         &[]

@@ -194,6 +194,8 @@ pub enum News<'a> {
         destructive: bool,
         /// See [`steadfast_resources::Change::seal`].
         seal: u64,
+        /// In a plan: what was found is also what steps before it make; the seal is that of the host as it is now.
+        follows: bool,
         /// What kept the check from telling.
         trouble: Option<&'a Trouble>,
         /// The run that may do no more.

@@ -1,5 +1,6 @@
 //! Runs in progress: a check or an apply on a thread or as a task, what it found, and how it is cancelled.
 
+use super::foresight::check_step;
 use super::parts::Part;
 use super::times::Moment;
 use super::values::Meal;
@@ -42,7 +43,7 @@ pub(super) struct Live {
     pub(super) origins: Option<Seal>,
     /// Where its check tells what it has found to be copied.
     pub(super) copies: Option<Arc<Copies>>,
-    change: Option<Change>,
+    pub(super) change: Option<Change>,
     /// Where several resources run as one: each of them.
     pub(super) parts: Vec<Part>,
     pub(super) differences: Vec<Difference>,
@@ -143,12 +144,12 @@ impl Driver {
             self.check_parts(transaction, seat_and_count, ask, start.run);
             return;
         }
-        let (host, run) = (self.host.clone(), start.run);
-        let presence = Arc::clone(&self.presence);
+        let (host, run, presence) = (self.host.clone(), start.run, Arc::clone(&self.presence));
+        let step = self.planned_step(start, &ask.cancel);
         let work = async move {
-            let checked = guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await;
+            let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
             drop(presence);
-            Input::Checked(run, checked.unwrap_or_else(Verdict::Unknown))
+            Input::Checked(run, verdict)
         };
         let span = self.span(run);
         self.hands.run(seat, false, Box::pin(work.instrument(span)));
@@ -220,11 +221,6 @@ impl Driver {
             self.turn_remade(run);
         }
         self.found(run, verdict);
-    }
-
-    /// What a run was found on, where its differences do not tell all of it.
-    pub(super) fn seal(live: &Live) -> u64 {
-        live.change.as_ref().map_or(0, |change| change.seal)
     }
 
     /// Tells the engine what a check has found.

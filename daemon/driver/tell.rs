@@ -333,6 +333,7 @@ impl Driver {
                 differences: &part.differences,
                 destructive: part.destructive,
                 seal: part.seal(),
+                follows: false,
                 trouble: self.troubles.get(&part.id),
                 run,
             });
@@ -346,7 +347,8 @@ impl Driver {
             until,
             differences: live.map_or(&[], |live| &live.differences),
             destructive: live.is_some_and(|live| live.destructive),
-            seal: live.map_or(0, Self::seal),
+            seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
+            follows: self.foresight.follows(id),
             trouble: self.troubles.get(&id),
             run,
         });

@@ -86,6 +86,20 @@ impl Engine {
         })
     }
 
+    /// Tells that a vertex comes before another: a path leads from it to the other.
+    #[must_use]
+    pub fn is_before(&self, id: VertexId, other: VertexId) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![other]);
+        while let Some(at) = next.pop() {
+            let parents = self.topology.parents(at).iter().copied();
+            next.extend(parents.filter(|parent| seen.insert(*parent)));
+            if seen.contains(&id) {
+                return true;
+            }
+        }
+        false
+    }
+
     pub(crate) fn all_after(&self, id: VertexId) -> BTreeSet<VertexId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(at) = next.pop() {

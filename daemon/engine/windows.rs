@@ -20,7 +20,8 @@ impl Engine {
     }
 
     /// Whether it may be changed now.
-    pub(crate) fn is_allowed(&self, id: VertexId) -> bool {
+    #[must_use]
+    pub fn is_allowed(&self, id: VertexId) -> bool {
         let window = self.vertex(id).and_then(|vertex| vertex.meta.window);
         window.is_none_or(|window| self.open.contains(&window))
     }

@@ -48,7 +48,9 @@ impl Plan {
                 // What was removed first may have been in it.
                 let is_emptied = step.differences.iter().any(|one| one.from == "directory")
                     && self.removals() > 1;
-                step.objection(&found, if is_emptied { 0 } else { change.seal })
+                // Nor can a plan seal what its own steps make.
+                let is_open = is_emptied || step.follows;
+                step.objection(&found, if is_open { 0 } else { change.seal })
             }
         }
     }

@@ -35,6 +35,9 @@ pub struct Step {
     /// See [`steadfast_resources::Change::seal`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seal: u64,
+    /// What was found of it is also what steps before it make; the seal is that of the host as it was at the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows: bool,
 }
 
 impl Step {
@@ -59,6 +62,7 @@ impl Step {
         if self.action == Action::Unknown && self.differences.is_empty() {
             self.removes = known.is_removal();
             (self.differences, self.seal) = (known.differences, known.seal);
+            self.follows = known.follows;
         }
     }
 }
@@ -123,7 +127,9 @@ impl Steps {
 
 impl Audience for Steps {
     fn hear(&mut self, news: &News<'_>) {
-        let News::Held { identity, holding, until, differences, destructive, seal, .. } = news
+        let News::Held {
+            identity, holding, until, differences, destructive, seal, follows, ..
+        } = news
         else {
             return;
         };
@@ -146,6 +152,7 @@ impl Audience for Steps {
             removes: false,
             differences: differences.iter().map(Differing::from).collect(),
             seal: *seal,
+            follows: *follows,
         };
         let mut steps = self.lock();
         // A vertex may be held again for a further cause: the last word counts.

@@ -28,6 +28,7 @@ pub use command_records::end_orphaned_commands;
 pub use cores::leave_no_core;
 pub use descriptors::close_inherited;
 pub use files::Files;
+pub use kernel::overlay::{Limits, Overlay};
 pub(crate) use kernel::wall;
 #[cfg(feature = "twin")]
 pub use kernel::{fork as calls, twin};

@@ -149,6 +149,9 @@ fn begin(
 ) -> Result<(Owner, Running), Trouble> {
     let group = Arc::new(Group::recorded(records));
     let owner = Owner(Arc::clone(&group));
+    if !super::kernel::runs_commands() {
+        return Err(Trouble::new("a plan runs no commands"));
+    }
     #[cfg(feature = "twin")]
     if let Some(running) = super::twin::run_here(command, &stop) {
         return Ok((owner, running));

@@ -53,6 +53,7 @@ mod malformed;
 mod mended;
 mod misplaced;
 mod noticed;
+mod overlaid;
 mod owners;
 mod pace;
 mod passwords;

@@ -1,7 +1,6 @@
 //! `plan`: it says what `apply` then does, changes nothing, and needs nobody's leave.
 
 use crate::host::Host;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 const MIXED: &str = r#"
@@ -116,13 +115,13 @@ fn what_cannot_be_checked_is_told_and_fails_the_plan() {
         .prints("~ file[$DIR/ok]");
 }
 
-fn kept(host: &Host) -> String {
+pub(crate) fn kept(host: &Host) -> String {
     let plan = host.path("plan.json").display().to_string();
     host.ask(&["plan", "--out", &plan]).exits(0).says("apply --plan");
     plan
 }
 
-fn apply(host: &Host, plan: &str) -> crate::output::Output {
+pub(crate) fn apply(host: &Host, plan: &str) -> crate::output::Output {
     let mut command = host.bare(&["apply", "--plan", plan]);
     command.arg("--state-dir").arg(host.path("state"));
     host.finish(command)
@@ -303,76 +302,6 @@ fn what_was_held_stays_so_when_its_window_opens() {
     applied.exits(1).prints("changed exec[e]");
     applied.prints("not as planned: it was held (changes are allowed");
     assert!(!host.exists("f"));
-}
-
-/// F-16: a path that leads through a link which another step replaces is unknown until that is done; so the plan is what is done.
-#[test]
-fn what_lies_behind_a_link_that_is_replaced_is_unknown() {
-    let host = Host::with(
-        r#"
-graph: led
-resources:
-  file:
-  - {name: current, path: $DIR/current, symlink: two}
-  - {name: same, path: $DIR/current/same, content: "same\n"}
-  - {name: gone, path: $DIR/current/gone, state: absent}
-  - {name: aside, path: $DIR/one/aside, content: "aside\n"}
-  exec:
-  - {name: told, args: [touch, $DIR/told], refresh_only: true, subscribe: "file[same]"}
-"#,
-    );
-    host.make_directory("one").make_directory("two");
-    host.write("one/same", "same\n").write("one/aside", "aside\n").write("two/gone", "x");
-    symlink("one", host.path("current")).expect("a link");
-    host.ask(&["drift"])
-        .exits(0)
-        .prints("1 resource not as declared")
-        .prints_nothing_of("cannot be told");
-    let plan = kept(&host);
-    let planned = host.plan();
-    planned.exits(0).prints("~ file[current]").prints_nothing_of("file[aside]");
-    for unknown in ["file[same]", "file[gone]"] {
-        let says = format!("? {unknown}: cannot be told before file[current] is changed");
-        planned.prints(&says);
-    }
-    planned.prints("? exec[told]: cannot be told before file[same] is changed");
-    let applied = apply(&host, &plan);
-    let changed = ["exec[told]", "file[current]", "file[gone]", "file[same]"];
-    assert_eq!(applied.exits(0).named_after("changed"), changed, "{applied}");
-    assert!(host.read("two/same") == "same\n" && !host.exists("two/gone"));
-    assert_eq!(host.read("one/same"), "same\n");
-}
-
-/// F-16: where two paths lead to one thing, the second is unknown until the first is done; a thing under two names likewise.
-#[test]
-fn of_two_paths_to_one_thing_the_second_is_unknown() {
-    let host = Host::with(
-        r#"
-graph: twice
-resources:
-  file:
-  - {name: first, path: $DIR/real/f, content: "new\n"}
-  - {name: second, path: $DIR/link/f, content: "new\n", after: "file[first]"}
-  - {name: copy, path: $DIR/copy, source: link/f, after: "file[first]"}
-  - {name: mode, path: $DIR/name, mode: 0600}
-  - {name: other, path: $DIR/alias, mode: 0600, after: "file[mode]"}
-"#,
-    );
-    host.make_directory("real").write("real/f", "old\n").write("copy", "old\n").write("name", "");
-    host.chmod("name", 0o644);
-    std::fs::hard_link(host.path("name"), host.path("alias")).expect("a second name");
-    symlink("real", host.path("link")).expect("a link");
-    let plan = kept(&host);
-    host.plan()
-        .exits(0)
-        .prints("2 resources to change, 3 unknown until then, 0 as declared")
-        .prints("? file[second]: cannot be told before file[first] is changed")
-        .prints("? file[copy]: cannot be told before file[first] is changed")
-        .prints("? file[other]: cannot be told before file[mode] is changed");
-    let applied = apply(&host, &plan);
-    let changed = ["file[copy]", "file[first]", "file[mode]"];
-    assert_eq!(applied.exits(0).named_after("changed"), changed, "{applied}");
-    assert_eq!(host.read("copy"), "new\n");
 }
 
 /// F-16: directories that are made or get another mode, what is in them, and what leaves with them, are told as ever.

@@ -4,15 +4,20 @@
 //! Paths do not tell: one may lead through a link that another replaces, or two lead to one thing. So when all has been checked, the ways of
 //! all paths are walked once, by a thread, and compared (`meet`); that may leave more unknown, and is done again.
 
+mod layer;
 mod meet;
+
+pub(super) use layer::check_step;
+use layer::{Layer, PlannedStep};
 
 use super::runs::guarded;
 use super::{Driver, Input};
 use meet::{Act, Subject, meetings};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use steadfast_engine::{Event, Holding, Mode, Standing, VertexId};
+use steadfast_engine::{Event, Holding, Mode, Standing, Start, VertexId};
 use steadfast_resources::{Claim, Seat};
+use tokio_util::sync::CancellationToken;
 
 /// How far that has come.
 #[derive(Debug, Default)]
@@ -20,6 +25,8 @@ pub(super) struct Foresight {
     /// Who differs, and whether what is at its path would be replaced.
     differing: HashMap<VertexId, bool>,
     is_asked: bool,
+    /// None before the first step on files.
+    layer: Option<Layer>,
     /// No more is unknown than was.
     is_over: bool,
 }
@@ -28,6 +35,11 @@ impl Foresight {
     /// A check has found a difference.
     pub(super) fn note(&mut self, id: VertexId, replaces: bool) {
         self.differing.insert(id, replaces);
+    }
+
+    /// Whether what a plan has found of a resource is also what steps before it make.
+    pub(super) fn follows(&self, id: VertexId) -> bool {
+        self.layer.as_ref().is_some_and(|layer| layer.follows(id))
     }
 
     /// Whether an answer is to come.
@@ -63,6 +75,35 @@ impl Driver {
         };
         self.hands.run(Seat::Thread, false, Box::pin(work));
         true
+    }
+
+    /// A step that a plan checks and does in its layer; none where that is a check on the host.
+    pub(super) fn planned_step(
+        &mut self,
+        start: Start,
+        cancel: &CancellationToken,
+    ) -> Option<PlannedStep> {
+        let (id, entry) = (start.vertex, self.table.get(start.vertex)?);
+        let is_step = entry.resource.uses_only_files() && entry.meta.planned && !start.look;
+        if !is_step || !self.foresees() || !self.engine.is_allowed(id) {
+            return None;
+        }
+        if self.foresight.layer.is_none() {
+            self.foresight.layer = Layer::new();
+        }
+        let layer = self.foresight.layer.clone()?;
+        Some(PlannedStep { layer, id, permit: self.key.mint(cancel.clone()) })
+    }
+
+    /// Whether a step was checked with what the other changes: that comes before it, and was done in the layer.
+    fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
+        let Some(layer) = &self.foresight.layer else { return false };
+        let would_change =
+            matches!(self.standing(other), Some(Standing::Held(Holding::WouldChange)));
+        would_change
+            && layer.has_checked(id)
+            && layer.is_done(other)
+            && self.engine.is_before(other, id)
     }
 
     /// All that has paths, and what it would do to them.
@@ -117,7 +158,8 @@ impl Driver {
     pub(super) fn foreseen(&mut self, met: Vec<(VertexId, Vec<VertexId>)>) {
         self.foresight.is_asked = false;
         let mut is_new = false;
-        for (id, others) in met {
+        for (id, mut others) in met {
+            others.retain(|other| !self.has_seen(id, *other));
             let is_told = matches!(
                 self.standing(id),
                 Some(

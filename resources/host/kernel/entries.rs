@@ -18,16 +18,18 @@ impl Entry {
 /// All of them.
 pub(crate) enum Entries {
     Kernel(Dir),
-    #[cfg(feature = "twin")]
-    Twin(std::vec::IntoIter<Result<CString, Errno>>),
+    Listed(std::vec::IntoIter<Result<CString, Errno>>),
 }
 
 impl Entries {
     /// Those of an open directory.
     pub(crate) fn read_from(directory: impl AsFd) -> Result<Self, Errno> {
+        if let Some(names) = super::fork::overlay(|overlay| overlay.entries(directory.as_fd())) {
+            return Ok(Self::Listed(names?.into_iter()));
+        }
         #[cfg(feature = "twin")]
         if let Some(names) = super::fork::twin(|twin| twin.entries(directory.as_fd())) {
-            return Ok(Self::Twin(names?.into_iter()));
+            return Ok(Self::Listed(names?.into_iter()));
         }
         Dir::read_from(directory).map(Self::Kernel)
     }
@@ -42,8 +44,7 @@ impl Iterator for Entries {
                 let entry = entries.next()?;
                 Some(entry.map(|entry| Entry(entry.file_name().to_owned())))
             }
-            #[cfg(feature = "twin")]
-            Self::Twin(names) => names.next().map(|name| name.map(Entry)),
+            Self::Listed(names) => names.next().map(|name| name.map(Entry)),
         }
     }
 }

@@ -1,5 +1,13 @@
-//! Where a call forks: to the host that the calling thread stands in, or to the kernel. The signatures are those of `rustix`.
+//! The point at which a call forks: to the overlay that the calling thread works in, to the simulated host that it stands in (tests
+//! only), or to the kernel. The signatures are those of `rustix`.
 
+#![cfg_attr(
+    not(feature = "twin"),
+    allow(unreachable_pub, reason = "tests that are built with `twin` call these from outside")
+)]
+
+use super::overlay::Overlay;
+#[cfg(feature = "twin")]
 use super::twin::Machine;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Uid, XattrFlags};
@@ -12,27 +20,81 @@ use std::os::fd::{AsFd, OwnedFd};
 type Result<T> = std::result::Result<T, Errno>;
 
 thread_local! {
+    static OVERLAY: RefCell<Option<Inside>> = const { RefCell::new(None) };
+    #[cfg(feature = "twin")]
     static HERE: RefCell<Option<Machine>> = const { RefCell::new(None) };
 }
 
+/// The overlay that a thread works in.
+#[derive(Clone, Debug)]
+pub(super) struct Inside {
+    pub(super) overlay: Overlay,
+    /// Commands may be started, as checks do. They run on the host.
+    pub(super) runs_commands: bool,
+}
+
+/// As long as it lives, the thread works in an overlay, or in none; then where it did before.
+#[derive(Debug)]
+pub(super) struct InOverlay {
+    before: Option<Inside>,
+    /// It must end on the thread on which it began.
+    _thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for InOverlay {
+    fn drop(&mut self) {
+        OVERLAY.with(|overlay| overlay.replace(self.before.take()));
+    }
+}
+
+/// Lets the calling thread work in an overlay, or in none.
+pub(super) fn enter(inside: Option<Inside>) -> InOverlay {
+    let before = OVERLAY.with(|current| current.replace(inside));
+    InOverlay { before, _thread: std::marker::PhantomData }
+}
+
+/// Makes calls on what lies below the overlay that this thread works in.
+pub(super) fn below<T>(act: impl FnOnce() -> T) -> T {
+    let _outside = enter(None);
+    act()
+}
+
+/// Asks the overlay that this thread works in, if it does in any.
+pub(super) fn overlay<T>(ask: impl FnOnce(&Overlay) -> T) -> Option<T> {
+    let inside = OVERLAY.with(|current| current.borrow().clone())?;
+    Some(ask(&inside.overlay))
+}
+
+/// Whether this thread may start commands.
+pub(super) fn runs_commands() -> bool {
+    OVERLAY.with(|current| current.borrow().as_ref().is_none_or(|inside| inside.runs_commands))
+}
+
 /// Puts the calling thread into a simulated host, or back; answers where it was.
+#[cfg(feature = "twin")]
 pub(super) fn stand(machine: Option<Machine>) -> Option<Machine> {
     HERE.with(|here| here.replace(machine))
 }
 
 /// Asks the host that this thread stands in, if it does in any.
+#[cfg(feature = "twin")]
 pub(super) fn twin<T>(ask: impl FnOnce(&Machine) -> T) -> Option<T> {
     let machine = HERE.with(|here| here.borrow().clone())?;
     Some(ask(&machine))
 }
 
+/// Both others answer as the kernel does.
 macro_rules! fork {
-    ($twin:expr, $kernel:expr) => {
-        match twin($twin) {
-            Some(answer) => answer,
-            None => $kernel,
+    (|$other:ident| $ask:expr, $kernel:expr) => {{
+        if let Some(answer) = overlay(|$other| $ask) {
+            return answer;
         }
-    };
+        #[cfg(feature = "twin")]
+        if let Some(answer) = twin(|$other| $ask) {
+            return answer;
+        }
+        $kernel
+    }};
 }
 
 fn bytes(path: impl Arg) -> Result<Vec<u8>> {
@@ -105,7 +167,14 @@ pub fn fsync<Fd: AsFd>(file: Fd) -> Result<()> {
 
 /// sync(2).
 pub fn sync() {
-    fork!(Machine::sync_all, rustix::fs::sync());
+    if overlay(|_| ()).is_some() {
+        return;
+    }
+    #[cfg(feature = "twin")]
+    if twin(Machine::sync_all).is_some() {
+        return;
+    }
+    rustix::fs::sync();
 }
 
 /// readlinkat(2).

@@ -1,45 +1,38 @@
 //! The system calls by which this crate works on files, in one place.
 //!
-//! On a host they are those of `rustix`, as they stand. Built with the feature `twin` (tests only), a thread that stands in a
+//! On a host they are those of `rustix`, as they stand. A thread that works in an overlay ([`overlay::Overlay`]) has its calls
+//! answered by that; it reads the host and never writes to it. Built with the feature `twin` (tests only), a thread that stands in a
 //! simulated host (`twin::Machine::enter`) has its calls answered by that host, with whatever faults it is told to have; every other thread
 //! has the kernel's answers.
 
 mod entries;
-#[cfg(feature = "twin")]
 pub mod fork;
 mod mounts;
+pub(super) mod overlay;
 #[cfg(feature = "twin")]
 pub mod twin;
 
 pub(crate) use entries::Entries;
-#[cfg(feature = "twin")]
 pub(crate) use fork::{
     chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
     listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
     renameat_with, statat, symlinkat, sync, unlinkat,
 };
 pub(crate) use mounts::Mounts;
-#[cfg(not(feature = "twin"))]
-pub(crate) use rustix::fs::{
-    chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
-    listxattr, mkdirat, openat, openat2, readlinkat, removexattr, renameat, renameat_with, statat,
-    symlinkat, sync, unlinkat,
-};
-#[cfg(not(feature = "twin"))]
-pub(crate) use rustix::io::pwrite;
 
-/// Fills a buffer as far as it has room.
-#[cfg(not(feature = "twin"))]
-pub(crate) fn read(
-    file: impl std::os::fd::AsFd,
-    buffer: &mut Vec<u8>,
-) -> Result<usize, rustix::io::Errno> {
-    rustix::io::read(file, rustix::buffer::spare_capacity(buffer))
+/// Whether this thread may start commands: a change that is done in an overlay may not.
+pub(crate) fn runs_commands() -> bool {
+    fork::runs_commands()
 }
 
 /// Whether a name in a directory is where another file system begins.
 pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::OsStr) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+    use std::os::unix::ffi::OsStrExt as _;
+    let at = directory.as_fd();
+    if let Some(answer) = fork::overlay(|overlay| overlay.is_mount_root(at, name.as_bytes())) {
+        return answer;
+    }
     #[cfg(feature = "twin")]
     if fork::twin(|_| ()).is_some() {
         return false;
@@ -55,6 +48,11 @@ pub(crate) fn born_at(
     name: &std::ffi::OsStr,
 ) -> Option<(i64, u32)> {
     use rustix::fs::{AtFlags, StatxFlags, statx};
+    use std::os::unix::ffi::OsStrExt as _;
+    let at = directory.as_fd();
+    if let Some(answer) = fork::overlay(|overlay| overlay.born_at(at, name.as_bytes())) {
+        return answer;
+    }
     #[cfg(feature = "twin")]
     if fork::twin(|_| ()).is_some() {
         return None;

@@ -237,6 +237,10 @@ impl fmt::Debug for File {
 }
 
 impl Resource for File {
+    fn uses_only_files(&self) -> bool {
+        true
+    }
+
     fn claims(&self) -> Vec<Claim> {
         vec![Claim::Path(self.path.clone())]
     }

@@ -1,0 +1,109 @@
+//! A layer in memory over the host: what is written goes into it, and what is read comes from it, or from the host where nothing was
+//! written.
+//!
+//! A plan checks and applies its steps in one, so that each step finds what the steps before it will leave (`docs/decisions/0053`). A
+//! thread works in it while a future is polled ([`Overlay::check`], [`Overlay::apply`]); all its calls on files are then answered here. The only calls on the host
+//! are those of [`below`], and they read.
+
+mod below;
+mod reads;
+mod state;
+mod walk;
+mod writes;
+
+pub use state::Limits;
+
+use super::fork::Inside;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use state::{State, Stop};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+/// The layer. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Overlay(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    limits: Limits,
+    /// Descriptors of what the host does not have are copies of this one: nothing can be read or written through it.
+    nothing: OwnedFd,
+}
+
+impl Overlay {
+    /// An empty layer over the host.
+    ///
+    /// # Errors
+    /// The root of the host cannot be looked at, or `/dev/null` cannot be opened.
+    pub fn new(limits: Limits) -> std::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+        let state = Mutex::new(State::new(below::stat(b"/")?, limits));
+        Ok(Self(Arc::new(Shared { state, limits, nothing })))
+    }
+
+    /// Whether more was written than it may hold; that was refused.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.lock().is_full
+    }
+
+    /// Polls a check with the polling thread working in this layer. The commands that it starts run on the host.
+    pub fn check<F: Future + Unpin>(&self, check: F) -> impl Future<Output = F::Output> {
+        let inside = Inside { overlay: self.clone(), runs_commands: true };
+        Within { inside, future: check }
+    }
+
+    /// Polls an apply with the polling thread working in this layer: nothing of the host is changed, and no command is started.
+    pub fn apply<F: Future + Unpin>(&self, apply: F) -> impl Future<Output = F::Output> {
+        let inside = Inside { overlay: self.clone(), runs_commands: false };
+        Within { inside, future: apply }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nothing(&self) -> &OwnedFd {
+        &self.0.nothing
+    }
+
+    /// Does something to the nodes, reading of the host what that needs. The host is read without the lock: it may hang.
+    fn ask<T>(&self, mut act: impl FnMut(&mut State) -> state::Result<T>) -> Result<T, Errno> {
+        loop {
+            let done = act(&mut self.lock());
+            let fact = match done {
+                Ok(done) => return Ok(done),
+                Err(Stop::Failed(errno)) => return Err(errno),
+                Err(Stop::Missing(fact)) => fact,
+            };
+            let learned = below::learn(&fact, self.0.limits.bytes);
+            if matches!((&fact, &learned), (state::Fact::Content { .. }, Err(Errno::NOSPC))) {
+                self.lock().is_full = true;
+            }
+            let learned = learned?;
+            match self.lock().learn(fact, learned) {
+                Err(Stop::Failed(errno)) => return Err(errno),
+                Ok(()) | Err(Stop::Missing(_)) => {}
+            }
+        }
+    }
+}
+
+struct Within<F> {
+    inside: Inside,
+    future: F,
+}
+
+impl<F: Future + Unpin> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _entered = super::fork::enter(Some(self.inside.clone()));
+        Pin::new(&mut self.future).poll(context)
+    }
+}

@@ -1,0 +1,168 @@
+//! From a path to a node of an overlay.
+
+use super::state::{Ino, Open, Place, ROOT, Result, State, What};
+use rustix::fs::ResolveFlags;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStringExt as _;
+
+/// As many links as Linux follows.
+const LINKS: usize = 40;
+
+/// Where a path leads.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The directory that holds the last name, and the name; none where the path ends in a directory itself (`/`, `.`, `..`).
+    pub(super) place: Option<Place>,
+    /// What is there.
+    pub(super) ino: Option<Ino>,
+}
+
+impl Found {
+    pub(super) fn there(&self) -> Result<Ino> {
+        Ok(self.ino.ok_or(Errno::NOENT)?)
+    }
+}
+
+impl State {
+    /// The open file of a descriptor.
+    pub(super) fn of(&self, descriptor: BorrowedFd<'_>) -> Result<&Open> {
+        Ok(self.open.get(&descriptor.as_raw_fd()).ok_or(Errno::BADF)?)
+    }
+
+    /// Follows a path from a directory; its last part too where that is wanted.
+    pub(super) fn walk(
+        &self,
+        from: BorrowedFd<'_>,
+        path: &[u8],
+        follow: bool,
+        resolve: ResolveFlags,
+    ) -> Result<Found> {
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        if path.len() >= 4096 {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        if let Some(open) = self.through_proc(path) {
+            return Ok(Found { place: None, ino: Some(open.ino) });
+        }
+        let mut left = parts(path);
+        let is_below = resolve.contains(ResolveFlags::BENEATH);
+        let mut here = ROOT;
+        if !path.starts_with(b"/") {
+            if from.as_raw_fd() < 0 {
+                // AT_FDCWD.
+                let directory = std::env::current_dir().map_err(|_gone| Errno::NOENT)?;
+                let mut all = parts(&directory.into_os_string().into_vec());
+                all.append(&mut left);
+                left = all;
+            } else {
+                here = self.of(from)?.ino;
+            }
+        } else if is_below {
+            return Err(Errno::XDEV.into());
+        }
+        let wants_directory = path.ends_with(b"/");
+        let no_links = resolve.contains(ResolveFlags::NO_SYMLINKS);
+        let start = here;
+        let mut walk = Walk { state: self, start, here, left, links: 0, is_below };
+        let found = walk.run(follow || wants_directory, no_links)?;
+        if resolve.contains(ResolveFlags::NO_XDEV)
+            && let Some(ino) = found.ino
+            && self.node(ino)?.stat.st_dev != self.node(start)?.stat.st_dev
+        {
+            return Err(Errno::XDEV.into());
+        }
+        Ok(found)
+    }
+
+    /// `/proc/self/fd/N` leads to what is open there, whatever its name is by now.
+    fn through_proc(&self, path: &[u8]) -> Option<&Open> {
+        let number = std::str::from_utf8(path.strip_prefix(b"/proc/self/fd/")?).ok()?;
+        self.open.get(&number.parse::<i32>().ok()?)
+    }
+}
+
+struct Walk<'a> {
+    state: &'a State,
+    start: Ino,
+    here: Ino,
+    left: VecDeque<Vec<u8>>,
+    links: usize,
+    is_below: bool,
+}
+
+impl Walk<'_> {
+    fn run(&mut self, follow: bool, no_links: bool) -> Result<Found> {
+        let mut last = None;
+        while let Some(name) = self.left.pop_front() {
+            if !self.state.is_directory(self.here) {
+                return Err(Errno::NOTDIR.into());
+            }
+            if name.len() > 255 {
+                return Err(Errno::NAMETOOLONG.into());
+            }
+            if name == b"." || name == b".." {
+                self.step(&name)?;
+                last = None;
+                continue;
+            }
+            let is_last = self.left.is_empty();
+            let Some(ino) = self.state.lookup(self.here, &name)? else {
+                let place = Some((self.here, name));
+                return if is_last {
+                    Ok(Found { place, ino: None })
+                } else {
+                    Err(Errno::NOENT.into())
+                };
+            };
+            if let What::Link(target) = &self.state.node(ino)?.what
+                && (!is_last || follow)
+            {
+                self.links += 1;
+                if no_links || self.links > LINKS {
+                    return Err(Errno::LOOP.into());
+                }
+                self.turn(target)?;
+                continue;
+            }
+            if is_last {
+                return Ok(Found { place: Some((self.here, name)), ino: Some(ino) });
+            }
+            last = Some((self.here, name));
+            self.here = ino;
+        }
+        Ok(Found { place: last, ino: Some(self.here) })
+    }
+
+    fn step(&mut self, name: &[u8]) -> Result<()> {
+        if name == b".." {
+            if self.is_below && self.here == self.start {
+                return Err(Errno::XDEV.into());
+            }
+            self.here = self.state.node(self.here)?.above;
+        }
+        Ok(())
+    }
+
+    /// Goes on where a link leads.
+    fn turn(&mut self, target: &[u8]) -> Result<()> {
+        if target.starts_with(b"/") {
+            if self.is_below {
+                return Err(Errno::XDEV.into());
+            }
+            self.here = ROOT;
+        }
+        for part in parts(target).into_iter().rev() {
+            self.left.push_front(part);
+        }
+        Ok(())
+    }
+}
+
+fn parts(path: &[u8]) -> VecDeque<Vec<u8>> {
+    let parts = path.split(|byte| *byte == b'/');
+    parts.filter(|part| !part.is_empty()).map(<[u8]>::to_vec).collect()
+}
