@@ -260,6 +260,7 @@ impl Driver {
                 if live.parts.is_empty() {
                     self.troubles.insert(id, trouble);
                 }
+                self.note_failure(id);
                 steadfast_engine::Verdict::Unknown
             }
         };

@@ -41,6 +41,8 @@ impl Default for Slots {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Engine {
     pub(crate) one_shot: bool,
+    /// In a plan: those of which a check that cannot tell says that an apply fails.
+    pub(crate) certain: BTreeSet<VertexId>,
     pub(crate) spare: u32,
     pub(crate) now: Tick,
     pub(crate) stamp: Stamp,
@@ -102,6 +104,7 @@ impl Engine {
     pub fn new(slots: Slots, one_shot: bool) -> Self {
         Self {
             one_shot,
+            certain: BTreeSet::new(),
             spare: slots.spare,
             now: Tick(0),
             stamp: Stamp(1),

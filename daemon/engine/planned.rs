@@ -22,20 +22,34 @@ impl Engine {
 
     /// The nearest ancestor that rests in *would change*.
     pub(crate) fn would_change_above(&self, id: VertexId) -> Option<VertexId> {
+        self.unseen_above(id, |_| false)
+    }
+
+    /// The nearest ancestor that is unknown, or would change and was not seen changed.
+    #[must_use]
+    pub fn unseen_above(
+        &self,
+        id: VertexId,
+        is_seen: impl Fn(VertexId) -> bool,
+    ) -> Option<VertexId> {
         let mut seen = BTreeSet::new();
         let mut next = vec![id];
         while let Some(at) = next.pop() {
             for parent in self.topology.parents(at) {
                 match self.vertex(*parent).map(Vertex::held_by) {
-                    Some(Some(Holding::WouldChange | Holding::UnknownUntil(_))) => {
-                        return Some(*parent);
-                    }
+                    Some(Some(Holding::UnknownUntil(_))) => return Some(*parent),
+                    Some(Some(Holding::WouldChange)) if !is_seen(*parent) => return Some(*parent),
                     Some(_) if seen.insert(*parent) => next.push(*parent),
                     Some(_) | None => {}
                 }
             }
         }
         None
+    }
+
+    /// In a plan: the next check of a vertex that cannot tell will not be able to tell when the changes above are made either.
+    pub fn expect_failure(&mut self, id: VertexId) {
+        self.certain.insert(id);
     }
 
     /// In a plan: nobody knows whether it will change, and so not whether those that it notifies are refreshed.

@@ -116,7 +116,10 @@ impl Engine {
     fn unknown(&mut self, id: VertexId) {
         let Some(vertex) = self.vertex(id) else { return };
         let Some(run) = vertex.run().map(|r| r.id) else { return };
-        if vertex.meta.noop
+        let is_noop = vertex.meta.noop;
+        let is_certain = self.certain.remove(&id);
+        if is_noop
+            && !is_certain
             && let Some(above) = self.would_change_above(id)
         {
             self.hold_until(id, above);

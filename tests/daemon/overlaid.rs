@@ -30,7 +30,7 @@ resources:
   file:
   - {name: $DIR/new/}
   - {name: $DIR/new/deep/}
-  - {name: $DIR/new/deep/file, content: "text\n", mode: 0640}
+  - {name: $DIR/new/deep/file, content: "text\n", mode: 0644}
   - {name: $DIR/new/none, state: absent}
   - {name: $DIR/new/deep/link, symlink: file}
 "#,
@@ -39,7 +39,7 @@ resources:
     let planned = host.plan();
     planned.exits(0).prints("4 resources to change, 1 as declared");
     planned.prints_in_order(&["~ file[$DIR/new/deep/file]", "state: absent -> file", "+text"]);
-    planned.prints("mode: 0640").prints_nothing_of("file[$DIR/new/none]");
+    planned.prints("mode: 0644").prints_nothing_of("file[$DIR/new/none]");
     apply(&host, &plan).exits(0).prints("4 changed");
     assert_eq!(host.read("new/deep/link"), "text\n");
 }

@@ -38,6 +38,20 @@ impl Seen {
     fn note(&mut self, what: &'static str, count: usize) {
         *self.0.entry(what).or_default() += u32::try_from(count).expect("few");
     }
+
+    fn count(&self, what: &str) -> u32 {
+        self.0.get(what).copied().unwrap_or_default()
+    }
+}
+
+/// What the resources of a graph are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kinds {
+    All,
+    /// Files, links and directories.
+    Files,
+    /// The same, and in some cases more links, with paths that lead through them.
+    LedFiles,
 }
 
 /// A machine, what is kept on it, and where its graph is written.
@@ -48,10 +62,11 @@ struct Case<'f> {
     chance: Chance,
     /// What draws links on the way of paths, in some cases.
     links: Option<Chance>,
+    kinds: Kinds,
 }
 
 impl<'f> Case<'f> {
-    fn new(seed: u64, folder: &'f Path) -> Self {
+    fn new((seed, kinds): (u64, Kinds), folder: &'f Path) -> Self {
         let profile = Profile::draw(&mut Chance::of(seed, "profile"));
         let mut stage = Stage::new(profile, Chance::of(seed, "stage"), false);
         stage.rough = false;
@@ -61,8 +76,8 @@ impl<'f> Case<'f> {
         commands::install(&machine, &stage);
         let chance = Chance::of(seed, "planned");
         let mut links = Chance::of(seed, "links");
-        let links = links.percent(40).then_some(links);
-        Self { stage, kept: MemoryStore::default(), folder, chance, links }
+        let links = (kinds != Kinds::Files && links.percent(40)).then_some(links);
+        Self { stage, kept: MemoryStore::default(), folder, chance, links, kinds }
     }
 
     fn meddle(&mut self, most: u64) {
@@ -72,7 +87,10 @@ impl<'f> Case<'f> {
     }
 
     /// With more links in the graph and on the machine, where they are drawn.
-    fn led(&mut self, shape: Shape) -> Shape {
+    fn led(&mut self, mut shape: Shape) -> Shape {
+        if self.kinds != Kinds::All {
+            shape = only_files(shape);
+        }
         let Some(chance) = &mut self.links else { return shape };
         if chance.percent(50) {
             put_links(&here(), chance);
@@ -136,6 +154,15 @@ impl<'f> Case<'f> {
     }
 }
 
+/// The files, links and directories of a graph.
+fn only_files(mut shape: Shape) -> Shape {
+    let others = shape.resources.iter().filter(|(_, declared)| declared.thing.path().is_none());
+    for name in others.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+        shape.remove(&name);
+    }
+    without_wrong_names(shape)
+}
+
 /// A graph whose pass comes to an end, and of which nothing is unknown by its very kind.
 fn ending(mut shape: Shape) -> Shape {
     for (name, declared) in &mut shape.resources {
@@ -179,8 +206,8 @@ async fn prepared(case: &mut Case<'_>, places: &mut Places, sights: &mut Seen) -
     shape
 }
 
-async fn case(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
-    let (mut case, mut places) = (Case::new(seed, folder), Places::default());
+async fn case(drawn: (u64, Kinds), folder: &Path, sights: &mut Seen) -> Vec<String> {
+    let (mut case, mut places) = (Case::new(drawn, folder), Places::default());
     let shape = prepared(&mut case, &mut places, sights).await;
     let before = here().look(|tree| format!("{:?}", tree.all()));
     let planned = case.plan(&shape).await;
@@ -204,8 +231,11 @@ async fn case(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
     wrong
 }
 
+const ACTIONS: [Action; 5] =
+    [Action::Change, Action::Remove, Action::Refresh, Action::Unknown, Action::Held];
+
 fn note_steps(steps: &[Step], sights: &mut Seen) {
-    for action in [Action::Change, Action::Remove, Action::Refresh, Action::Unknown, Action::Held] {
+    for action in ACTIONS {
         let count = steps.iter().filter(|step| step.action == action).count();
         sights.note(word(action), count);
     }
@@ -277,7 +307,7 @@ const fn word(action: Action) -> &'static str {
     }
 }
 
-fn play(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
+fn play(drawn: (u64, Kinds), folder: &Path, sights: &mut Seen) -> Vec<String> {
     let machine = Machine::default();
     let _entered = machine.enter();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -285,7 +315,7 @@ fn play(seed: u64, folder: &Path, sights: &mut Seen) -> Vec<String> {
         .start_paused(true)
         .build()
         .expect("a runtime");
-    runtime.block_on(tokio::task::unconstrained(case(seed, folder, sights)))
+    runtime.block_on(tokio::task::unconstrained(case(drawn, folder, sights)))
 }
 
 /// How many cases the tests play.
@@ -294,51 +324,80 @@ const CASES: u64 = 10_000;
 /// F-16: planned and done are equal, or it was said that it cannot be told; `STEADFAST_SEED` plays one case.
 #[test]
 fn what_is_planned_is_what_is_done() {
-    cases(0..CASES / 2);
+    is_varied(&cases(0..CASES / 2, Kinds::All));
 }
 
 #[test]
 fn what_is_planned_is_what_is_done_in_the_other_half() {
-    cases(CASES / 2..CASES);
+    is_varied(&cases(CASES / 2..CASES, Kinds::All));
 }
 
-fn cases(all: std::ops::Range<u64>) {
+/// F-16: a plan sees what its own steps make. What stays unknown are steps on one thing that no edge puts in an order.
+#[test]
+fn two_of_a_hundred_steps_on_files_are_unknown_at_most() {
+    is_known_but_for(2, &cases(0..CASES / 4, Kinds::Files));
+}
+
+/// F-16: the same where several paths lead to one thing, through links that are on the host or come.
+#[test]
+fn six_of_a_hundred_steps_behind_links_are_unknown_at_most() {
+    is_known_but_for(6, &cases(0..CASES / 4, Kinds::LedFiles));
+}
+
+fn is_known_but_for(percent: u32, seen: &Seen) {
+    if std::env::var("STEADFAST_SEED").is_ok() {
+        return;
+    }
+    let all: u32 = ACTIONS.map(|action| seen.count(word(action))).iter().sum();
+    let unknown = seen.count(word(Action::Unknown));
+    eprintln!("{unknown} of {all} steps are unknown");
+    assert!(all > 1000 && unknown * 100 <= all * percent, "{unknown} of {all}: {seen:?}");
+}
+
+fn cases(all: std::ops::Range<u64>, kinds: Kinds) -> Seen {
     let folder = tempfile::tempdir().expect("a folder");
     let asked = std::env::var("STEADFAST_SEED").ok().map(|seed| seed.parse().expect("a number"));
     let seeds = asked.map_or(all, |seed| seed..seed + 1);
     let mut seen = Seen::default();
     for seed in seeds {
-        let played = catch_unwind(AssertUnwindSafe(|| play(seed, folder.path(), &mut seen)));
+        let drawn = (seed, kinds);
+        let played = catch_unwind(AssertUnwindSafe(|| play(drawn, folder.path(), &mut seen)));
         let wrong = played.unwrap_or_else(|_panic| vec!["it panicked".to_owned()]);
         assert!(
             wrong.is_empty(),
-            "{}\nSTEADFAST_SEED={seed} cargo nextest run --test simulation planned::what_is_planned_is_what_is_done",
+            "{}\n{kinds:?}: STEADFAST_SEED={seed} cargo nextest run --test simulation planned::",
             wrong.join("\n")
         );
     }
-    if asked.is_none() {
-        let often = [
-            "to change",
-            "to remove",
-            "to refresh",
-            "to leave",
-            "a former name",
-            "an apply that was cut off",
-            "held",
-            "changes",
-            "failures",
-            STILL,
-            NOT_STILL,
-        ];
-        let rare = [
-            "unknown until another is changed",
-            "refused as not planned",
-            "refused, for something is protected",
-        ];
-        for what in often.into_iter().chain(rare) {
-            let count = seen.0.get(what).copied().unwrap_or_default();
-            let least = if rare.contains(&what) { 5 } else { 100 };
-            assert!(count >= least, "{what}: {count} in all; {seen:?}");
-        }
+    seen
+}
+
+/// What must have been seen in each half, so that none of this is about nothing.
+fn is_varied(seen: &Seen) {
+    if std::env::var("STEADFAST_SEED").is_ok() {
+        return;
+    }
+    let often = [
+        "to change",
+        "to remove",
+        "to refresh",
+        "to leave",
+        "a former name",
+        "an apply that was cut off",
+        "held",
+        "changes",
+        "failures",
+        STILL,
+        NOT_STILL,
+    ];
+    let rare = [
+        "unknown until another is changed",
+        "refused as not planned",
+        "refused, for something is protected",
+    ];
+    for what in often.into_iter().chain(rare) {
+        let count = seen.count(what);
+        let least = if rare.contains(&what) { 5 } else { 100 };
+        assert!(count >= least, "{what}: {count} in all; {seen:?}");
     }
 }

@@ -27,6 +27,8 @@ const LIMITS: Limits = Limits { bytes: 64 << 20, nodes: 200_000 };
 #[derive(Debug)]
 enum Found {
     Same,
+    /// It could not be told.
+    Failed,
     Differs {
         change: Change,
         /// It was done in the layer.
@@ -57,6 +59,11 @@ impl Layer {
         matches!(self.found().get(&id), Some(Found::Differs { is_done: true, .. }))
     }
 
+    /// Whether the check of a step in the layer could not tell.
+    pub(super) fn has_failed(&self, id: VertexId) -> bool {
+        matches!(self.found().get(&id), Some(Found::Failed))
+    }
+
     /// Whether what was found of a step is also what steps before it make.
     pub(super) fn follows(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Differs { follows: true, .. }))
@@ -85,6 +92,7 @@ impl Layer {
     /// What was found of a step before: a second check would find its own change.
     fn known(&self, id: VertexId) -> Option<Verdict> {
         Some(match self.found().get(&id)? {
+            Found::Failed => return None,
             Found::Same => Verdict::Same,
             Found::Differs { change, .. } => Verdict::Differs(shown(change)),
         })
@@ -126,7 +134,10 @@ impl PlannedStep {
                 layer.found().insert(id, Found::Same);
                 Verdict::Same
             }
-            Verdict::Unknown(trouble) => Verdict::Unknown(trouble),
+            Verdict::Unknown(trouble) => {
+                layer.found().insert(id, Found::Failed);
+                Verdict::Unknown(trouble)
+            }
         }
     }
 }

@@ -95,6 +95,17 @@ impl Driver {
         Some(PlannedStep { layer, id, permit: self.key.mint(cancel.clone()) })
     }
 
+    /// A check in the layer could not tell, and all that comes before it was done there, or is declared `noop`: it will fail.
+    pub(super) fn note_failure(&mut self, id: VertexId) {
+        let Some(layer) = self.foresight.layer.as_ref() else { return };
+        let stays = |above| self.table.get(above).is_some_and(|entry| !entry.meta.planned);
+        let is_seen = |above| layer.is_done(above) || stays(above);
+        let is_certain = layer.has_failed(id) && self.engine.unseen_above(id, is_seen).is_none();
+        if is_certain {
+            self.engine.expect_failure(id);
+        }
+    }
+
     /// Whether a step was checked with what the other changes: that comes before it, and was done in the layer.
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
         let Some(layer) = &self.foresight.layer else { return false };
