@@ -1,4 +1,5 @@
-//! The right to change the host: minted by the driver for one run, after its intent is recorded.
+//! The right to change the host: minted by the driver for one run, after its intent is recorded; or for a step that a plan does in an
+//! overlay, where nothing of the host is changed.
 
 use crate::former::Keeper;
 use std::fmt;

@@ -197,7 +197,7 @@ fn a_plan_makes_no_system_call_that_writes_a_file() {
     let mut traced = std::process::Command::new("strace");
     traced.args(["-f", "-qq", "-e", "trace=%file,%desc", "-o"]).arg(&calls);
     traced.arg(planned.get_program()).args(planned.get_args());
-    traced.current_dir(planned.get_current_dir().unwrap_or(Path::new("/")));
+    traced.current_dir(planned.get_current_dir().unwrap_or_else(|| Path::new("/")));
     for (name, value) in planned.get_envs() {
         match value {
             Some(value) => traced.env(name, value),

@@ -350,7 +350,6 @@ fn is_known_but_for(percent: u32, seen: &Seen) {
     }
     let all: u32 = ACTIONS.map(|action| seen.count(word(action))).iter().sum();
     let unknown = seen.count(word(Action::Unknown));
-    eprintln!("{unknown} of {all} steps are unknown");
     assert!(all > 1000 && unknown * 100 <= all * percent, "{unknown} of {all}: {seen:?}");
 }
 

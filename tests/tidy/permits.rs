@@ -55,3 +55,46 @@ fn the_key_is_taken_once_and_used_by_the_driver() {
     assert_none("only the driver mints:", &wrong);
     assert_eq!(taken, ["daemon/cli/mod.rs"], "where MintKey::take() is called");
 }
+
+/// Calls and flags that change a file.
+const WRITES: &[&str] = &[
+    "mkdirat",
+    "unlinkat",
+    "renameat",
+    "renameat_with",
+    "linkat",
+    "symlinkat",
+    "fchmod",
+    "chmodat",
+    "fchown",
+    "chownat",
+    "pwrite",
+    "ftruncate",
+    "fsetxattr",
+    "removexattr",
+    "set_identity",
+    "CREATE",
+    "TRUNC",
+    "TMPFILE",
+    "WRONLY",
+    "RDWR",
+    "APPEND",
+];
+
+/// The layer of a plan reaches the host through one file, and that reads.
+#[test]
+fn the_layer_of_a_plan_only_reads_the_host() {
+    let mut wrong = Vec::new();
+    let sources = files(&["resources/host/kernel/overlay"], ".rs");
+    assert!(sources.iter().any(|source| source.path.ends_with("below.rs")));
+    for source in sources {
+        let code = source.code();
+        if source.path.ends_with("below.rs") {
+            let names = WRITES.iter().filter(|name| has_word(&code, name));
+            wrong.extend(names.map(|name| format!("{}: {name}", source.path)));
+        } else if code.contains("fork::below") || code.matches("rustix::fs::open(").count() > 1 {
+            wrong.push(format!("{}: reaches the host", source.path));
+        }
+    }
+    assert_none("an overlay writes nothing:", &wrong);
+}

@@ -126,3 +126,34 @@ fn who_comes_after_whom_is_told_over_others() {
     assert_eq!(engine.not_after(v(2), &[v(0)]), Some(v(0)));
     assert_eq!(engine.not_after(v(0), &[v(0)]), Some(v(0)));
 }
+
+/// A plan that has seen what is changed above knows that a check fails: it is not unknown. Once what is above is in doubt, it is.
+#[test]
+fn e11_a_failure_that_is_expected_is_known() {
+    let shape = Shape::of(4).edge(0, 1).edge(1, 2);
+    let shape = shape.all(|meta| (meta.noop, meta.planned) = (true, true));
+    let mut engine = Engine::new(Slots::default(), true);
+    let swap = Swap { graph: shape.build(), recall: BTreeMap::new(), operator: true };
+    let mut starts = starts(&engine.handle(Tick(1), Event::Swap(swap)));
+    let verdicts = [Verdict::Differs, Verdict::Differs, Verdict::Unknown, Verdict::Same];
+    while let Some(start) = starts.pop() {
+        if start.vertex == v(2) {
+            let unseen = |seen: &[u32]| engine.unseen_above(v(2), |id| seen.contains(&id.0));
+            assert_eq!(unseen(&[0, 1]), None);
+            assert_eq!((unseen(&[1]), unseen(&[0])), (Some(v(0)), Some(v(1))));
+            engine.expect_failure(v(2));
+        }
+        let verdict = verdicts[start.vertex.0 as usize];
+        starts.extend(self::starts(&engine.handle(Tick(2), Event::Checked(start.run, verdict))));
+    }
+    assert_eq!(engine.standing(v(2)), Some(Standing::Failed));
+    assert!(engine.is_before(v(0), v(2)) && engine.is_before(v(0), v(1)));
+    for (one, other) in [(2, 0), (3, 2), (0, 3), (1, 1)] {
+        assert!(!engine.is_before(v(one), v(other)), "{one} {other}");
+    }
+    let told = engine.handle(Tick(3), Event::Doubt { vertex: v(1), until: v(3) });
+    let run = run_of(&told, 2);
+    drop(engine.handle(Tick(4), Event::Checked(run, Verdict::Unknown)));
+    let unknown = Standing::Held(Holding::UnknownUntil(v(1)));
+    assert_eq!(engine.standing(v(2)), Some(unknown));
+}
