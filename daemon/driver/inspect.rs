@@ -1,8 +1,10 @@
-//! A look on request: what differs now, and so would be changed. Beside the engine, which hears nothing of it, and without a
-//! permit: so it is possible at rest.
+//! A look on request: what differs now, and so would be changed. Beside the engine, which hears nothing of it: so it is possible
+//! at rest. What a resume will change is looked at in order, each step on files over what those before it write into the layer of a
+//! plan; nothing of the host is changed.
 
 use super::Driver;
-use super::runs::{check, guarded};
+use super::foresight::{Layer, PlannedStep, check_step};
+use super::runs::guarded;
 use super::status::{Differing, Inspection, Inspections};
 use super::values::Meal;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -46,6 +48,8 @@ struct Job {
     resource: Arc<dyn Resource>,
     meal: Result<Option<Meal>, Trouble>,
     seat: Seat,
+    /// Where it is done in the layer of a plan.
+    step: Option<PlannedStep>,
 }
 
 impl Driver {
@@ -69,13 +73,20 @@ impl Driver {
             names.iter().filter_map(|name| self.table.number(name)).collect()
         };
         let asked = ids.len();
-        let jobs: Vec<Job> = ids.into_iter().take(MOST).filter_map(|id| self.job(id)).collect();
+        let layer = names.is_empty().then(Layer::new).flatten();
+        let at_once = if layer.is_some() { 1 } else { AT_ONCE };
+        let mut ids: Vec<VertexId> = ids.into_iter().take(MOST).collect();
+        if layer.is_some() {
+            ids.sort_by_key(|id| self.engine.place(*id));
+        }
+        let jobs = ids.into_iter().filter_map(|id| self.job(id, layer.as_ref()));
+        let jobs: Vec<Job> = jobs.collect();
         let (paused, waiting) = (self.names(&resting.paused), self.names(&resting.waiting));
         let host = self.host.clone();
         tokio::spawn(async move {
             let looks = stream::iter(jobs).map(|job| look(job, host.clone()).boxed());
             let in_time = tokio::time::sleep(ALL);
-            let of: Vec<Inspection> = looks.buffered(AT_ONCE).take_until(in_time).collect().await;
+            let of: Vec<Inspection> = looks.buffered(at_once).take_until(in_time).collect().await;
             let left = asked.saturating_sub(of.len());
             let of = of.into_iter().filter(|one| one.differs() || one.trouble.is_some()).collect();
             // Who asked may have gone meanwhile.
@@ -117,7 +128,18 @@ impl Driver {
         }
     }
 
-    fn job(&self, id: VertexId) -> Option<Job> {
+    /// What would be done to a resource when the driver goes on, as a step in the layer of a plan.
+    fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
+        let entry = self.table.get(id)?;
+        let is_step = entry.resource.uses_only_files() && !entry.meta.noop;
+        if !is_step || !self.engine.is_allowed(id) {
+            return None;
+        }
+        let permit = self.key.mint(CancellationToken::new());
+        Some(PlannedStep { layer: layer.clone(), id, permit })
+    }
+
+    fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<Job> {
         let entry = self.table.get(id)?;
         let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
         let kept = self.values.kept(&entry.identity, entry.definition);
@@ -127,12 +149,15 @@ impl Driver {
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
             meal,
             seat: entry.resource.nature().seat,
+            step: layer.and_then(|layer| self.step_on_resume(id, layer)),
         })
     }
 }
 
 async fn look(job: Job, host: Host) -> Inspection {
-    let Job { name, resource, meal, seat } = job;
+    let Job { name, resource, meal, seat, step } = job;
+    // What the host of the daemon notes of files that it has changed must not come from a layer.
+    let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();
     let _when_late = cancel.clone().drop_guard();
     let meal = match meal {
@@ -142,7 +167,7 @@ async fn look(job: Job, host: Host) -> Inspection {
     let work = async move {
         let made = OnceLock::new();
         let ask = Ask { cancel, ..Ask::default() };
-        guarded(Box::pin(check(&host, resource, (meal, &made), ask))).await
+        guarded(Box::pin(check_step(step, &host, (resource, meal, &made), ask))).await
     };
     let done = match seat {
         Seat::Command => tokio::time::timeout(PATIENCE, work).await.ok(),

@@ -261,3 +261,29 @@ resources:
     planned.prints("? file[second]: cannot be told before file[first] is changed");
     planned.prints("~ file[small]");
 }
+
+/// What a resume will change is shown as each step will find it, and nothing of it is done.
+#[test]
+fn what_a_resume_will_change_is_seen_in_order() {
+    let host = Host::with(
+        r#"
+graph: rests
+resources:
+  file:
+  - {name: folder, path: $DIR/folder/}
+  - {name: below, path: $DIR/folder/below, content: "text\n"}
+"#,
+    );
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["pause"]).exits(0);
+    std::fs::remove_dir_all(host.path("folder")).expect("removed");
+    host.wait_until("both are to be changed", || {
+        host.ask_daemon(&["resume", "--plan"]).stdout.contains("2 resources will be changed")
+    });
+    let planned = host.ask_daemon(&["resume", "--plan"]);
+    planned.exits(0).prints_in_order(&["file[folder]", "file[below]", "+text"]);
+    assert!(!host.exists("folder"));
+    host.ask_daemon(&["resume"]).exits(0).prints("2 resources will be changed");
+    host.wait_until("it is made again", || host.exists("folder/below"));
+}

@@ -40,7 +40,7 @@ enum Found {
 
 impl Layer {
     /// An empty layer; none where the host cannot be looked at.
-    pub(super) fn new() -> Option<Self> {
+    pub(in super::super) fn new() -> Option<Self> {
         match Overlay::new(LIMITS) {
             Ok(overlay) => Some(Self { overlay, found: Arc::default(), is_told: Arc::default() }),
             Err(why) => {
@@ -102,9 +102,9 @@ impl Layer {
 /// One step of a plan that uses only files, with the right to do it in the layer.
 #[derive(Debug)]
 pub(in super::super) struct PlannedStep {
-    pub(super) layer: Layer,
-    pub(super) id: VertexId,
-    pub(super) permit: Permit,
+    pub(in super::super) layer: Layer,
+    pub(in super::super) id: VertexId,
+    pub(in super::super) permit: Permit,
 }
 
 impl PlannedStep {

@@ -7,8 +7,7 @@
 mod layer;
 mod meet;
 
-pub(super) use layer::check_step;
-use layer::{Layer, PlannedStep};
+pub(super) use layer::{Layer, PlannedStep, check_step};
 
 use super::runs::guarded;
 use super::{Driver, Input};
