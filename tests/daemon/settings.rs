@@ -124,6 +124,7 @@ fn a_reload_rejects_wrong_settings() {
     host.write("steadfast.yaml", format!("{BASE}sweep: 7\n"));
     host.ask_daemon(&["reload"]).exits(0).prints("settings applied: sweep\n");
     host.wait_until("the new graph is applied", || host.read("a") == "y");
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
     host.ask_daemon(&["status"]).exits(0);
 }
 

@@ -6,6 +6,7 @@ mod contents;
 mod copied;
 mod declared;
 mod held;
+mod later_runs;
 mod races;
 mod relatives;
 mod safety;

@@ -1,0 +1,94 @@
+//! What a stranger has prepared lends nothing in a later run either. Runs as root.
+
+use crate::strangers::{self, ACCESS};
+use crate::support::*;
+use crate::takeover::{prior, shared, slash};
+use std::fs;
+use std::io::Write as _;
+use steadfast_resources::{Host, Outcome};
+use tokio_util::sync::CancellationToken;
+
+/// The directory is root's after the first run; the file in it is still one that a user moved there.
+#[test]
+fn a_private_file_of_roots_stays_refused_in_later_runs() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    let (path, below) = (tree.join("stolen"), tree.join("folder"));
+    fs::create_dir(&below).unwrap();
+    chmod(&below, 0o755);
+    for private in [&path, &below.join("stolen")] {
+        fs::write(private, "only root reads this").unwrap();
+        chmod(private, 0o600);
+    }
+    let given = [("owner", "root"), ("group", "root"), ("mode", "u=rwX,go=rX")];
+    let whole = file(slash(&tree), &[&given[..], &[("recurse", "true")]].concat());
+    for run in 0..3 {
+        let said = format!("{:?}", hold(&Host::default(), &whole));
+        assert!(said.contains("only root may read it"), "run {run}: {said}");
+        assert_eq!((mode(&path), mode(below.join("stolen"))), (0o600, 0o600), "run {run}");
+    }
+    assert_eq!(owner(&tree), (0, 0));
+    // Nor is it copied for a user.
+    for (field, from) in [("source", path.display().to_string()), ("fragments", slash(&tree))] {
+        let copy = file(dir.path().join("copy"), &[(field, &from), ("owner", "nobody")]);
+        let said = format!("{:?}", hold(&Host::default(), &copy));
+        assert!(said.contains("only root may read it"), "{said}");
+    }
+    // Root made another one later: nobody else can have moved it there.
+    let own = tree.join("own");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    fs::write(&own, "x").unwrap();
+    chmod(&own, 0o600);
+    made(&Host::default(), &file(&own, &[("mode", "0644")]));
+    made(&Host::default(), &file(&path, &[("mode", "0644"), ("force", "true")]));
+    assert_eq!((mode(&own), mode(&path)), (0o644, 0o644));
+}
+
+/// An undo that was refused once is refused again.
+#[test]
+fn a_private_file_of_roots_stays_refused_in_a_later_undo() {
+    let (_host, (dir, _shared)) = (Host::default(), shared());
+    let tree = dir.path().join("tree");
+    strangers::make_directory(&tree, 0o755);
+    let path = tree.join("stolen");
+    fs::write(&path, "only root reads this").unwrap();
+    chmod(&path, 0o600);
+    let owned = [("owner", "root"), ("group", "root"), ("mode", "0755")];
+    made(&Host::default(), &file(slash(&tree), &owned));
+    for run in 0..2 {
+        let host = Host::default();
+        let undone =
+            host.files().restore(&permit(&CancellationToken::new()), &path, &prior(0, 0o644, None));
+        let why = format!("{:?}", undone.expect_err("refused"));
+        assert!(why.contains("only root may read it"), "run {run}: {why}");
+    }
+    assert_eq!(mode(&path), 0o600);
+}
+
+/// A run that knew no content kept the inode; a later run that declares one does not trust it.
+#[test]
+fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
+    let (_host, (dir, shared)) = (Host::default(), shared());
+    let rest = [("owner", "root"), ("group", "root"), ("mode", "0644")];
+    for prepared in ["theirs", "wide", "listed"] {
+        let path = if prepared == "theirs" { shared.join("f") } else { dir.path().join(prepared) };
+        match prepared {
+            "theirs" => strangers::write(&path, "declared", 0o755),
+            _ => fs::write(&path, "declared").unwrap(),
+        }
+        if prepared == "wide" {
+            chmod(&path, 0o666);
+        }
+        if prepared == "listed" {
+            strangers::set(&path, ACCESS, &strangers::list());
+        }
+        let mut open = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        made(&Host::default(), &file(&path, &rest));
+        let content = [&rest[..], &[("content", "declared")]].concat();
+        made(&Host::default(), &file(&path, &content));
+        open.write_all(b" and more").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "declared", "{prepared}");
+        assert!(matches!(hold(&Host::default(), &file(&path, &content)), Outcome::Unchanged));
+    }
+}
