@@ -329,9 +329,12 @@ impl Look<'_> {
         }
         let mut base = self.files.base_mode(self.spot, seen, (declared.owner, declared.group))?;
         let mut keeps_group = true;
-        if content.is_some() {
+        if let Some(content) = content {
             if self.files.leaves_stranger(seen, declared.owner) {
-                base &= 0o755 & self.file.born(content);
+                base &= 0o755;
+                if content.denies_others() {
+                    base &= self.file.born(Some(content));
+                }
                 keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
             } else if base & SET_ID != 0
                 && !self.files.is_trusted(self.spot, seen, declared.owner.or(Some(seen.uid)))?
