@@ -266,6 +266,34 @@ impl Files {
         ))
     }
 
+    /// Refuses to purge a directory that others may not enter where somebody other than its owner could have moved it to
+    /// this name.
+    pub fn guard_purge(&self, spot: &Spot<'_>, found: &Seen) -> Result<(), Fault> {
+        let is_closed = found.mode & SEARCHED_BY_OTHERS != SEARCHED_BY_OTHERS;
+        if !self.is_root() || !is_closed || !self.is_movable_by_others(spot, found)? {
+            return Ok(());
+        }
+        let why = "others may not enter it, and can have moved it there";
+        Err(Fault::refused(
+            said("purge", spot.path(), why)
+                .hint("look at what it holds, and write force: true if all of it may go"),
+        ))
+    }
+
+    /// Tells an object that somebody other than root, us and its owner can have moved to its name.
+    fn is_movable_by_others(&self, spot: &Spot<'_>, found: &Seen) -> Result<bool, Fault> {
+        let owner = Some(found.uid);
+        let above = spot.directory_seen()?;
+        let is_held = above.mode & 0o1000 != 0 && self.believes(above.uid, owner);
+        let reader = Reader::here().on_behalf_of(owner);
+        let is_reached_by_others =
+            || spot.path.parent().is_some_and(|path| reader.doubts_on_the_way(path).is_some());
+        Ok(!(is_held || self.is_closed_directory(&spot.directory, &above, owner))
+            || self.is_older_than_takeover(&spot.directory, above.identity, spot.name)
+            || (!is_held && is_reached_by_others())
+            || self.leads_through_takeover(spot.path))
+    }
+
     /// Tells an object of root's that is closed to others.
     fn is_closed(&self, found: &Seen) -> bool {
         let (is_open, bits) = match found.kind {

@@ -34,6 +34,16 @@ pub(super) fn secret() -> Difference {
     }
 }
 
+/// A file that somebody else can have open for writing gets a new inode with the same content.
+pub(super) fn open_elsewhere() -> Difference {
+    Difference {
+        aspect: "inode",
+        from: "others can have it open for writing".into(),
+        to: "a new file with the same content".into(),
+        diff: None,
+    }
+}
+
 /// A content that goes and of which nothing is kept (S-6): who reads the plan knows that it cannot be undone.
 pub(super) fn unkept() -> Difference {
     Difference {

@@ -216,6 +216,9 @@ impl Look<'_> {
         if !is_same {
             differences.insert(0, self.content_difference(seen, content, mode)?);
         }
+        if differences.is_empty() {
+            differences.push(diff::open_elsewhere());
+        }
         Ok(Some(self.write_anew(seen, &end, differences)))
     }
 

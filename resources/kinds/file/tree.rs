@@ -89,6 +89,9 @@ impl<'a> Tree<'a> {
 
     fn all(&mut self, spot: &Spot<'_>, found: Option<&Seen>) -> Result<(), Fault> {
         let all = self.looks_at_others();
+        if let Some(found) = found.filter(|_| self.file.rare().purge && !self.file.force) {
+            self.files.guard_purge(spot, found)?;
+        }
         let top = found.map(|found| spot.branch(found, all)).transpose()?;
         let source = self.source()?;
         self.directory(source.as_ref(), top.as_ref(), Path::new(""))

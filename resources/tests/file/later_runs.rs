@@ -92,3 +92,38 @@ fn an_inode_that_was_adopted_open_goes_when_a_content_is_declared() {
         assert!(matches!(hold(&Host::default(), &file(&path, &content)), Outcome::Unchanged));
     }
 }
+
+/// A private directory that a user renamed is not emptied for that user.
+#[test]
+fn a_private_directory_that_somebody_moved_is_not_purged() {
+    let (host, (dir, shared)) = (Host::default(), shared());
+    let project = dir.path().join("project");
+    strangers::make_directory(&project, 0o775);
+    let web = project.join("web");
+    fs::create_dir(&web).unwrap();
+    fs::write(web.join("k"), "x").unwrap();
+    let purged =
+        |path: &std::path::Path| file(slash(path), &[("purge", "true"), ("recurse", "true")]);
+    for mode in [0o700, 0o750] {
+        chmod(&web, mode);
+        let said = format!("{:?}", hold(&host, &purged(&web)));
+        assert!(said.contains("can have moved it there"), "{said}");
+        assert!(web.join("k").exists());
+    }
+    // What everybody may enter, and what nobody else can have moved, is purged as before.
+    chmod(&web, 0o755);
+    made(&host, &purged(&web));
+    assert!(!web.join("k").exists());
+    for path in [dir.path().join("own"), shared.join("own")] {
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("k"), "x").unwrap();
+        chmod(&path, 0o700);
+        made(&host, &purged(&path));
+        assert!(!path.join("k").exists());
+    }
+    // By consent, all of it goes.
+    fs::write(web.join("k"), "x").unwrap();
+    chmod(&web, 0o700);
+    made(&host, &file(slash(&web), &[("purge", "true"), ("recurse", "true"), ("force", "true")]));
+    assert!(!web.join("k").exists());
+}

@@ -45,12 +45,16 @@ impl State {
         if path.len() >= 4096 {
             return Err(Errno::NAMETOOLONG.into());
         }
-        if let Some(open) = self.through_proc(path) {
-            return Ok(Found { place: None, ino: Some(open.ino) });
-        }
         let mut left = parts(path);
+        let opened = self.through_proc(path);
+        if let Some((open, below)) = opened {
+            if below.is_empty() {
+                return Ok(Found { place: None, ino: Some(open.ino) });
+            }
+            left = parts(below);
+        }
         let is_below = resolve.contains(ResolveFlags::BENEATH);
-        let mut here = ROOT;
+        let mut here = opened.map_or(ROOT, |(open, _)| open.ino);
         if !path.starts_with(b"/") {
             if from.as_raw_fd() < 0 {
                 // AT_FDCWD.
@@ -78,10 +82,13 @@ impl State {
         Ok(found)
     }
 
-    /// `/proc/self/fd/N` leads to what is open there, whatever its name is by now.
-    fn through_proc(&self, path: &[u8]) -> Option<&Open> {
-        let number = std::str::from_utf8(path.strip_prefix(b"/proc/self/fd/")?).ok()?;
-        self.open.get(&number.parse::<i32>().ok()?)
+    /// `/proc/self/fd/N` leads to what is open there, whatever its name is by now. Answers it with the rest of the path.
+    fn through_proc<'p>(&self, path: &'p [u8]) -> Option<(&Open, &'p [u8])> {
+        let rest = path.strip_prefix(b"/proc/self/fd/")?;
+        let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+        let (number, below) = rest.split_at_checked(end)?;
+        let number = std::str::from_utf8(number).ok()?.parse::<i32>().ok()?;
+        Some((self.open.get(&number)?, below.strip_prefix(b"/").unwrap_or(below)))
     }
 }
 
