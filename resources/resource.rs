@@ -45,7 +45,7 @@ pub trait Resource: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether it makes what it claims exist. A resource that removes its object, or that only holds attributes of what is there,
+    /// Tells whether it makes what it claims exist. A resource that removes its object, or that only holds attributes of what is there,
     /// creates nothing: it does not keep the removal of an earlier owner from being done.
     fn creates(&self) -> bool {
         true
@@ -116,7 +116,7 @@ pub trait Resource: Debug + Send + Sync {
         }
     }
 
-    /// Whether an apply may change something at this path that it does not claim. A resource that occupies the seat of a command and is
+    /// Tells whether an apply may change something at this path that it does not claim. A resource that occupies the seat of a command and is
     /// not confined may change anything, unless it knows better.
     fn may_change(&self, _path: &Path) -> bool {
         let nature = self.nature();

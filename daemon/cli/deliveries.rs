@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How often a recorder looks for new events where it is told of none.
+/// The interval at which a recorder looks for new events that nobody told it of.
 const TURN: Duration = Duration::from_secs(1);
 
 /// Takes the events of a command to the recorders that the settings declare.

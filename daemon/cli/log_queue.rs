@@ -197,7 +197,7 @@ impl LogQueue {
         }
     }
 
-    /// Where the system has no thread for us now, the next line tries again.
+    /// Starts the thread. The next line tries again if the system has no thread now.
     fn start_thread(self: &Arc<Self>) -> bool {
         let own = Arc::clone(self);
         let thread = std::thread::Builder::new().name("log".to_owned());

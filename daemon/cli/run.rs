@@ -61,7 +61,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     })
 }
 
-/// What the command line and the settings say together.
+/// Joins the command line and the settings.
 fn host_settings(args: &Run) -> HostSettings {
     let (state, retention) = (&args.state, args.state.retention);
     let is_filtered = std::env::var("STEADFAST_LOG").is_ok_and(|words| !words.is_empty());

@@ -1,4 +1,4 @@
-//! Where lines of log go: to standard error for people or as JSON, or to the journal. Whatever is in them, a line is a line (S-13).
+//! The destinations of log lines: standard error for people or as JSON, or the journal. No content breaks a line in two (S-13).
 
 use super::args::Log;
 use super::log_journal::{JournalLayer, JournalSocket};
@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt, reload};
 
-/// Who logs: a daemon never waits for a reader of its log.
+/// The process that logs. A daemon never waits for a reader of its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Process {
     Daemon,
@@ -105,7 +105,7 @@ impl LogFilter {
     }
 }
 
-/// Whether standard error is the stream to the journal that systemd has opened for this service.
+/// Tells whether standard error is the stream to the journal that systemd has opened for this service.
 fn is_journal() -> bool {
     let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
     let Some((device, inode)) = named.split_once(':') else { return false };

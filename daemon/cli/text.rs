@@ -27,12 +27,12 @@ pub(super) fn note_output(written: &std::io::Result<()>) {
     }
 }
 
-/// Whether a write to standard output has failed: the command fails then, whatever else it did.
+/// Tells whether a write to standard output has failed: the command fails then, whatever else it did.
 pub(super) fn has_failed_output() -> bool {
     UNWRITTEN.load(Ordering::Relaxed)
 }
 
-/// Whether nothing more of the data arrives: what goes on for ever ends then.
+/// Tells whether nothing more of the data arrives: what goes on for ever ends then.
 pub(super) fn is_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }

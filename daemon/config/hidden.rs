@@ -7,7 +7,7 @@ use std::ops::Range;
 const SECRET: [&str; 8] =
     ["content", "env", "stdin", "debconf", "headers", "url", "secret", "secrets"];
 
-/// Whether the value at this key may be secret.
+/// Tells whether the value at this key may be secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
     key != "comment" && nearest(key, SECRET).is_some()
 }
@@ -78,7 +78,7 @@ fn value_end(text: &str, start: usize, key: &Key<'_>) -> usize {
     }
 }
 
-/// How far a text in quotes, or all between brackets, reaches.
+/// The length of a text in quotes, or of all between brackets.
 fn closed(text: &str) -> usize {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, c) in text.char_indices() {

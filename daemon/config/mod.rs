@@ -141,7 +141,7 @@ impl std::fmt::Debug for Text {
 }
 
 impl Text {
-    /// Whether this is the text of that file.
+    /// Tells whether this is the text of that file.
     #[must_use]
     pub fn is_of(&self, file: &std::path::Path) -> bool {
         std::path::absolute(file).is_ok_and(|file| file == self.path)

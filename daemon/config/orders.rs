@@ -1,4 +1,4 @@
-//! What each resource comes after and notifies, as far as that will matter when one of those is removed (B-17).
+//! The order and the notifications of each resource, as far as they matter when it is removed (B-17).
 
 use super::{Link, Loaded};
 use std::collections::BTreeMap;

@@ -203,7 +203,7 @@ impl<'t> Reader<'t, '_> {
         if span.start == span.end || self.is_null(entry.value) { entry.key_span } else { span }
     }
 
-    /// What a node is, in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
+    /// Names the shape of a node in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
     pub(super) fn shape(&self, id: usize) -> String {
         match self.tree.node(id) {
             Some(Node::Scalar(scalar)) if !scalar.is_null() => "a text".to_owned(),
@@ -211,7 +211,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// What a node is, in words; of a scalar, the beginning of its text.
+    /// Names a node in words. A scalar is quoted up to a limit.
     pub(super) fn found(&self, id: usize) -> String {
         match self.tree.node(id) {
             Some(Node::Scalar(scalar)) if scalar.is_null() => "nothing".to_owned(),

@@ -18,7 +18,7 @@ impl Vertex {
         resource.removal().map(|removal| hash_of(&removal))
     }
 
-    /// How a resource is removed, where it can be, within these times, and the resources that this refreshes: a text from which
+    /// The way to remove a resource within these times, and the resources that the removal refreshes: a text from which
     /// [`Loaded::remove`] makes a vertex.
     #[must_use]
     pub fn removal(

@@ -1,6 +1,6 @@
 //! Problems as text: place, message, hint; at a terminal with the source line and a caret.
 //!
-//! What is stored, logged or sent has no source line: it may hold a secret beside the mistake (M4).
+//! Stored, logged and sent problems have no source line: a line may hold a secret beside the mistake (M4).
 
 use super::problem::{Place, Problem, Severity};
 use serde_json::{Value, json};

@@ -99,7 +99,7 @@ pub(super) fn advice(takes: FieldType, scalar: &Scalar<'_>) -> Option<String> {
     }
 }
 
-/// How the words of a text are written as a list, where no word needs quotes there.
+/// Advises to write a text as a list.
 pub(super) fn list_advice(name: &str) -> String {
     format!("write each word as an item: `{name}: [touch, /tmp/x]`")
 }

@@ -129,7 +129,7 @@ impl Address {
         Ok(Place { listener, inode: self.inode(), lock })
     }
 
-    /// Whether the path no longer leads to this socket: it was removed or replaced.
+    /// Tells whether the path no longer leads to this socket: it was removed or replaced.
     pub(super) fn has_lost(&self, place: &Place) -> bool {
         self.inode() != place.inode
     }
@@ -280,7 +280,7 @@ impl Address {
     }
 }
 
-/// Whether a directory belongs to us or root, and nobody else can write there.
+/// Tells whether a directory belongs to us or root, and nobody else can write there.
 fn is_safe(found: &Metadata) -> bool {
     let is_ours = found.uid() == geteuid().as_raw() || found.uid() == 0;
     found.is_dir() && is_ours && found.mode() & 0o022 == 0

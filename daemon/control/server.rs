@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// How soon it is tried again to let somebody in where the system did not.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// How often the server looks whether its socket is still there.
+/// The interval at which the server checks that its socket is still there.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Whoever knows the answers.

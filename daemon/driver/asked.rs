@@ -232,12 +232,12 @@ impl Driver {
         }
     }
 
-    /// Whether this driver has loaded no graph yet.
+    /// Tells whether this driver has loaded no graph yet.
     pub(super) fn is_starting(&self) -> bool {
         self.recalled.is_some()
     }
 
-    /// What the answer to a ping adds to the counts.
+    /// The caveat that the answer to a ping adds to the counts.
     pub(super) fn caveat(&self) -> Option<Caveat> {
         let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
         let starting = self.is_starting().then_some(Caveat::Starting);

@@ -5,7 +5,7 @@ use steadfast_engine::{Class, Party, VertexId};
 use steadfast_resources::Claim;
 
 impl Driver {
-    /// Whether a run of `other` may have changed the object of `id`. An object without a path may have been changed by anyone.
+    /// Tells whether a run of `other` may have changed the object of `id`. An object without a path may have been changed by anyone.
     pub(super) fn may_have_undone(&self, other: VertexId, id: VertexId) -> bool {
         let Some((culprit, contended)) = self.table.get(other).zip(self.table.get(id)) else {
             return true;

@@ -48,7 +48,7 @@ struct Job {
     resource: Arc<dyn Resource>,
     meal: Result<Option<Meal>, Trouble>,
     seat: Seat,
-    /// Where it is done in the layer of a plan.
+    /// The step in the layer of a plan, if there is one.
     step: Option<PlannedStep>,
 }
 
@@ -77,7 +77,7 @@ impl Driver {
         let at_once = if layer.is_some() { 1 } else { AT_ONCE };
         let mut ids: Vec<VertexId> = ids.into_iter().take(MOST).collect();
         if layer.is_some() {
-            ids.sort_by_key(|id| self.engine.place(*id));
+            ids.sort_by_key(|id| self.engine.position(*id));
         }
         let jobs = ids.into_iter().filter_map(|id| self.job(id, layer.as_ref()));
         let jobs: Vec<Job> = jobs.collect();
@@ -128,7 +128,7 @@ impl Driver {
         }
     }
 
-    /// What would be done to a resource when the driver goes on, as a step in the layer of a plan.
+    /// Plans a resource, as a step in the layer of a plan, for the time when the driver goes on.
     fn step_on_resume(&self, id: VertexId, layer: &Layer) -> Option<PlannedStep> {
         let entry = self.table.get(id)?;
         let is_step = entry.resource.uses_only_files() && !entry.meta.noop;

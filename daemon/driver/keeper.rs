@@ -287,7 +287,7 @@ impl Keeper {
         self.has_kept
     }
 
-    /// Whether the journal has ended: nothing that is written from now on can be stored.
+    /// Tells whether the journal has ended: nothing that is written from now on can be stored.
     pub(super) fn has_ended(&self) -> bool {
         self.journal.ended().is_cancelled()
     }

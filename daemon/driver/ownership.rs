@@ -180,7 +180,7 @@ impl Vertex {
             && owned.removal.as_deref().is_none_or(|text| self.refreshes_by_removal(text))
     }
 
-    /// Whether a removal by this text refreshes the resources that a change refreshes.
+    /// Tells whether a removal by this text refreshes the resources that a change refreshes.
     fn refreshes_by_removal(&self, text: &str) -> bool {
         *Self::notified_by_removal(text) == *self.notifies
     }

@@ -63,7 +63,7 @@ impl Driver {
         }
     }
 
-    /// Whether no run of ours since the last apply of a copy can have changed its source.
+    /// Tells whether no run of ours since the last apply of a copy can have changed its source.
     fn is_supplied_by_others(&self, id: VertexId) -> bool {
         let Some(copy) = self.table.get(id) else { return false };
         let claims = copy.resource.claims();
@@ -87,7 +87,7 @@ impl Driver {
     }
 }
 
-/// Whether a path is claimed, or lies above or below a claimed one.
+/// Tells whether a path is claimed, or lies above or below a claimed one.
 fn is_near_one(claims: &[Claim], path: &Path) -> bool {
     claims.iter().any(|claim| match claim {
         Claim::Path(other) => path.starts_with(other) || other.starts_with(path),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// How often a part of the sweep is done.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How long a round over those that are polled takes.
+/// The duration of a round over all polled resources.
 pub(super) const UNWATCHED: Duration = Duration::from_secs(30);
 
 /// Where the sweep stands.

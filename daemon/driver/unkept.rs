@@ -60,7 +60,7 @@ impl Driver {
         self.tell_done(&keeper.take_done());
     }
 
-    /// Who runs once does not wait for ever for an end that cannot be kept, and not at all where nothing was begun.
+    /// A command that runs once does not wait for ever for an end that cannot be stored, and not at all where nothing was begun.
     pub(super) fn give_up_unkept(&mut self, now: Instant) {
         let patience = self.patience();
         let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);

@@ -113,7 +113,7 @@ impl Watches {
         self.unwatched.union(&self.passing).copied().collect()
     }
 
-    /// When to look at some of them next.
+    /// The next time at which some of them are checked.
     pub(super) fn next_look(&self) -> Option<Instant> {
         let any = !self.unwatched.is_empty() || !self.passing.is_empty();
         self.sweep.next().filter(|_| any)
@@ -131,7 +131,7 @@ impl Watches {
         if late { self.asked.iter().copied().collect() } else { Vec::new() }
     }
 
-    /// When something is due next, of all that is seen to here.
+    /// The next time at which anything is due here.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due().into_iter().chain(self.next_look()).min()
     }

@@ -21,7 +21,7 @@ const NEAREST: usize = 256;
 /// The failures in a row that ancestors can excuse: the next one counts at once.
 pub(crate) const EXCUSES: u8 = 3;
 
-/// What the ancestors of a failed vertex say.
+/// The answer of the ancestors of a failed vertex.
 enum Ancestors {
     /// These have not been checked since the failed run started.
     Unchecked(Vec<VertexId>),
@@ -32,7 +32,7 @@ enum Ancestors {
 }
 
 impl Engine {
-    /// Whether a failed run has to wait for its ancestors.
+    /// Tells whether a failed run has to wait for its ancestors.
     pub(crate) fn must_ask(&self, id: VertexId, since: Stamp) -> bool {
         let may_ask = self.mode == Mode::Running && !self.one_shot;
         let excusable = |vertex: &Vertex| !vertex.leaving && vertex.excused < EXCUSES;
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// What is known of the ancestors since that stamp, the nearest first.
+    /// Sums up the checks of the ancestors since that stamp, the nearest first.
     fn survey(&self, id: VertexId, since: Stamp) -> Ancestors {
         let (mut known, mut next) = (BTreeSet::new(), VecDeque::from([id]));
         let (mut unchecked, mut differs) = (Vec::new(), false);

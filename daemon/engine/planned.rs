@@ -100,12 +100,6 @@ impl Engine {
         })
     }
 
-    /// Where a vertex stands in an order in which parents come before children.
-    #[must_use]
-    pub fn place(&self, id: VertexId) -> usize {
-        self.topology.place(id)
-    }
-
     /// Tells that a vertex comes before another: a path leads from it to the other.
     #[must_use]
     pub fn is_before(&self, id: VertexId, other: VertexId) -> bool {

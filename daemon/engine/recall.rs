@@ -6,7 +6,7 @@ use crate::ids::Stamp;
 use crate::meta::{Check, Interrupted};
 use crate::vertex::Vertex;
 
-/// What a load means for a vertex.
+/// The meaning of a load for a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtLoad {
     Process,
@@ -15,7 +15,7 @@ pub(crate) enum AtLoad {
 }
 
 impl Vertex {
-    /// What is to be remembered of it, should it come back.
+    /// The record that the vertex starts from if it comes back.
     pub(crate) fn recall(&self) -> Recall {
         Recall {
             owed: (self.owed > Stamp::NEVER).then_some((self.owed, self.owed_by)),
@@ -24,7 +24,7 @@ impl Vertex {
         }
     }
 
-    /// What a load means for it, given the definition it last ran well under and whether a run was cut off.
+    /// Decides the meaning of a load from the definition of the last good run, and from a run that was cut off.
     pub(crate) fn at_load(&self, done: Option<u64>, interrupted: bool) -> AtLoad {
         let done = done == Some(self.definition);
         match (self.nature.check, interrupted, self.nature.interrupted) {

@@ -14,7 +14,7 @@ use crate::vertex::{Causes, Phase, Place, RunKind, Vertex, Watch};
 use crate::waits::{GRACE, Pending};
 use std::sync::Arc;
 
-/// When a vertex was right that a load finds settled: before all that this engine does.
+/// The stamp of a vertex that a load finds settled: earlier than all that this engine does.
 const SETTLED: Stamp = Stamp(1);
 
 /// What a new graph means for the running one.

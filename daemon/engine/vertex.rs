@@ -219,7 +219,7 @@ pub(crate) struct Vertex {
     pub(crate) right: Stamp,
     /// The start of the last check, looks included, that found it as declared or made it so.
     pub(crate) seen: Stamp,
-    /// When a check found last that it differs, or could not tell.
+    /// The last time at which a check found a difference, or could not tell.
     pub(crate) moved: Stamp,
     pub(crate) causes: Causes,
     /// A look is wanted.

@@ -9,7 +9,7 @@ use crate::vertex::{Cancelled, Phase, Vertex};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long a swap waits for what runs before it cancels it, where the kind allows.
+/// The time that a swap waits for runs before it cancels them, where the kind allows.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
 /// A graph that was taken and waits for what it changes to come to rest.
@@ -18,7 +18,7 @@ pub(crate) struct Pending {
     pub(crate) swap: Swap,
     pub(crate) changed: Vec<VertexId>,
     pub(crate) removed: Vec<VertexId>,
-    /// What is new, changed, or has other metaparams: all that the swap looks at.
+    /// The vertices that are new, changed, or have other metaparams: all that the swap looks at.
     pub(crate) differs: Vec<VertexId>,
     pub(crate) cancel_at: Option<Tick>,
     /// Something of it must be right once before it goes.
@@ -56,7 +56,7 @@ impl Engine {
             })
     }
 
-    /// What the waiting graph changes or removes starts nothing, but what must be right once, and what that waits for.
+    /// Stops starts of all vertices that the waiting graph changes or removes, but for those that must be right once and their ancestors.
     pub(crate) fn freeze(&mut self) {
         let Some(pending) = &self.pending else { return };
         let all: Vec<VertexId> = pending.changed.iter().chain(&pending.removed).copied().collect();

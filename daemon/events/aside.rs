@@ -1,4 +1,4 @@
-//! What recorders have put aside since the daemon began, because it was refused, and those whose last delivery failed.
+//! The batches that recorders have put aside since the start, and the recorders that fail to deliver.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -35,7 +35,7 @@ pub struct Step {
     /// See [`steadfast_resources::Change::seal`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seal: u64,
-    /// What was found of it is also what steps before it make; the seal is that of the host as it was at the plan.
+    /// The result depends on what earlier steps make; the seal is that of the host as it was at the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follows: bool,
 }

@@ -198,7 +198,7 @@ impl Hold {
         self.placement.seen()
     }
 
-    /// Whether the state directory is still the one that we hold. A loss that was seen once lasts.
+    /// Tells whether the state directory is still the one that we hold. A loss that was seen once lasts.
     pub fn check_place(&self) -> Result<(), StoreError> {
         let (lock, database) = (self.directory.join(LOCK), self.directory.join(DATABASE));
         if !self.lost().is_cancelled() {

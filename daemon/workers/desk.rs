@@ -185,7 +185,7 @@ impl Clerk {
         Ok(found)
     }
 
-    /// Whether the first driver of this daemon is still to come, and nothing has failed that it needs.
+    /// Tells whether the first driver of this daemon is still to come, and nothing has failed that it needs.
     fn is_starting(&self) -> bool {
         let report = self.shared.ending.supervisor.report();
         let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);

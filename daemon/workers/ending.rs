@@ -58,7 +58,7 @@ impl Ending {
         self.asked.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether the daemon is ending, for whatever reason.
+    /// Tells whether the daemon is ending, for whatever reason.
     pub(super) fn is_ending(&self) -> bool {
         self.is_begun() || self.supervisor.report().state == State::Stopping
     }

@@ -61,7 +61,7 @@ pub type MakeAudience = Box<dyn Fn() -> Box<dyn Audience> + Send + Sync>;
 
 /// What a daemon is made of.
 pub struct Setup {
-    /// What its settings and its command line say.
+    /// The settings and the command line of the daemon.
     pub host: HostSettings,
     /// Reads that again; none where the command line says all.
     pub read_settings: Option<ReadSettings>,
@@ -83,7 +83,7 @@ pub struct Setup {
     pub retention: Retention,
     /// How its log is changed.
     pub set_log: SetLog,
-    /// What is wrong with its log at this moment.
+    /// The trouble of its log at this moment.
     pub log_trouble: fn() -> Option<String>,
     /// Where it listens, and for which group too.
     pub socket: (Address, Option<u32>),

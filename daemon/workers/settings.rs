@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// The time in which old recorders end whose destinations answer; the others end later.
 const PROMPT: Duration = Duration::from_millis(500);
 
-/// What the settings file and the command line say together.
+/// The settings file and the command line, joined.
 #[derive(Clone, Debug)]
 pub struct HostSettings {
     /// The graph.
@@ -58,7 +58,7 @@ pub struct Reloaded {
 }
 
 impl SettingsChange {
-    /// Whether nothing differs.
+    /// Tells whether nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.applied.is_empty() && self.restart.is_empty()

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 const FOLDER: &str = "commands";
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a killed group may take to disappear.
+/// The time that a killed group may take to disappear.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often the group is looked at.
+/// The interval between two looks at the group.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The records of the commands of this process.
@@ -83,7 +83,7 @@ pub fn end_orphaned_commands(state_directory: &Path) -> Vec<i32> {
     orphans.iter().map(|leader| leader.as_raw_nonzero().get()).collect()
 }
 
-/// Whether the group of this number is still the recorded one. A number is not given away while a process of its group lives, so a group
+/// Tells whether the group of this number is still the recorded one. A number is not given away while a process of its group lives, so a group
 /// whose leader is gone is the recorded one as long as the machine was not booted since.
 fn is_same(leader: Pid, record: &str) -> bool {
     match identity_of(leader) {

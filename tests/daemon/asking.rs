@@ -59,7 +59,7 @@ fn a_parent_that_is_polled_is_made_again_for_its_child() {
     has_not_failed(&daemon);
 }
 
-/// Where no parent differs the failure counts, and the parent was looked at once.
+/// A failure counts if no parent differs, and the parent was looked at once.
 #[test]
 fn a_failure_of_its_own_counts() {
     let host = Host::with(

@@ -262,7 +262,7 @@ resources:
     planned.prints("~ file[small]");
 }
 
-/// What a resume will change is shown as each step will find it, and nothing of it is done.
+/// A resume shows its changes as each step will find them, and does none of them.
 #[test]
 fn what_a_resume_will_change_is_seen_in_order() {
     let host = Host::with(

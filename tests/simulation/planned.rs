@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// What the resources of a graph are.
+/// The sort of resources in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kinds {
     All,
@@ -371,7 +371,7 @@ fn cases(all: std::ops::Range<u64>, kinds: Kinds) -> Seen {
     seen
 }
 
-/// What must have been seen in each half, so that none of this is about nothing.
+/// The sights that each half must have seen, so that no check is vacuous.
 fn is_varied(seen: &Seen) {
     if std::env::var("STEADFAST_SEED").is_ok() {
         return;

@@ -70,7 +70,7 @@ fn one_seed() {
 /// How many runs the tests play, each of four a quarter.
 const RUNS: u64 = 10_000;
 
-/// How many runs set `realize` for every resource.
+/// The number of runs that set `realize` for every resource.
 const REALIZING: u64 = 500;
 
 /// F-15, E-4, E-6, E-9, E-18: each run ends as declared once nothing goes wrong any more; and what is to be seen has been seen.

@@ -23,7 +23,7 @@ pub(in super::super) struct Layer {
 
 const LIMITS: Limits = Limits { bytes: 64 << 20, nodes: 200_000 };
 
-/// What the check of a step found, and whether its change was done in the layer.
+/// The result of the check of a step, and of its change in the layer.
 #[derive(Debug)]
 enum Found {
     Same,
@@ -54,22 +54,22 @@ impl Layer {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what a step changes was seen by those that were checked after it.
+    /// Tells whether what a step changes was seen by those that were checked after it.
     pub(super) fn is_done(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Differs { is_done: true, .. }))
     }
 
-    /// Whether the check of a step in the layer could not tell.
+    /// Tells whether the check of a step in the layer could not tell.
     pub(super) fn has_failed(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Failed))
     }
 
-    /// Whether what was found of a step is also what steps before it make.
+    /// Tells whether what was found of a step is also what steps before it make.
     pub(super) fn follows(&self, id: VertexId) -> bool {
         matches!(self.found().get(&id), Some(Found::Differs { follows: true, .. }))
     }
 
-    /// Whether a step was checked here.
+    /// Tells whether a step was checked here.
     pub(super) fn has_checked(&self, id: VertexId) -> bool {
         self.found().contains_key(&id)
     }
@@ -89,7 +89,7 @@ impl Layer {
         tracing::debug!("not done in the layer of a plan: {why}");
     }
 
-    /// What was found of a step before: a second check would find its own change.
+    /// The first result of a step. A second check would find the step's own change.
     fn known(&self, id: VertexId) -> Option<Verdict> {
         Some(match self.found().get(&id)? {
             Found::Failed => return None,

@@ -36,7 +36,7 @@ impl Foresight {
         self.differing.insert(id, replaces);
     }
 
-    /// Whether what a plan has found of a resource is also what steps before it make.
+    /// Tells whether what a plan has found of a resource is also what steps before it make.
     pub(super) fn follows(&self, id: VertexId) -> bool {
         self.layer.as_ref().is_some_and(|layer| layer.follows(id))
     }
@@ -105,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// Whether a step was checked with what the other changes: that comes before it, and was done in the layer.
+    /// Tells whether a step was checked with what the other changes: that comes before it, and was done in the layer.
     fn has_seen(&self, id: VertexId, other: VertexId) -> bool {
         let Some(layer) = &self.foresight.layer else { return false };
         let would_change =

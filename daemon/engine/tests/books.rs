@@ -79,7 +79,7 @@ pub(crate) enum Watched {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Running {
     pub(crate) run: RunId,
-    /// What was declared when it started: its vertex may become another one while it is stuck.
+    /// The definition at its start: its vertex may get another one while the run is stuck.
     pub(crate) definition: u64,
     pub(crate) slot: SlotClass,
     pub(crate) start: When,
@@ -129,7 +129,7 @@ pub(crate) struct Vertex {
     pub(crate) good: (When, When),
     /// The start of the last check that found it as declared, looks included.
     pub(crate) seen: When,
-    /// When a check certainly, and possibly, found last that it differs or could not tell.
+    /// The last times at which a check certainly, and possibly, found a difference or could not tell.
     pub(crate) moved: (When, When),
     /// The failures in a row that its ancestors have excused: at least, at most.
     pub(crate) excused: (u8, u8),
@@ -203,7 +203,7 @@ pub(crate) struct Fight {
 }
 
 impl Running {
-    /// How long it may take to return from its cancel before it is stuck, and before a stop leaves it behind.
+    /// The time to return from a cancel before the run is stuck, and before a stop leaves it behind.
     pub(crate) fn time_to_return(&self) -> Duration {
         match self.slot {
             SlotClass::Thread => Duration::from_secs(1),
@@ -272,11 +272,11 @@ pub(crate) struct Books {
     pub(crate) drainable: BTreeSet<VertexId>,
     /// Must be asked again in this turn, also where it had failed for good.
     pub(crate) asked_again: BTreeSet<VertexId>,
-    /// Whose check in noop could not be made in this turn.
+    /// The vertices in noop that could not be checked in this turn.
     pub(crate) unchecked: Option<VertexId>,
     /// Time has passed since the turn before.
     pub(crate) passed: bool,
-    /// Who became dirty in a pause: whatever had failed for good above gets its attempt when that ends.
+    /// The vertices that became dirty in a pause: an ancestor that had failed for good gets its attempt when the pause ends.
     pub(crate) late_pokes: BTreeSet<VertexId>,
     /// Ends that are not durable, and whether a permit was given.
     pub(crate) undurable: BTreeMap<RunId, (VertexId, Outcome, bool)>,

@@ -154,7 +154,7 @@ impl Recorder {
         }
     }
 
-    /// Where it stands, and when the log was begun. A new one begins with this run. None where the run ended without a record.
+    /// The position in the log and the time of the log's beginning. A new position begins with this run. None if the run ended without a record.
     async fn place(
         &self,
         standing: &mut tokio::sync::watch::Receiver<Standing>,

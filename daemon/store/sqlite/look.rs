@@ -136,7 +136,7 @@ pub struct Overview {
     pub in_progress: BTreeSet<String>,
     /// The version of the program that wrote the state last.
     pub program: Option<String>,
-    /// When that was, in seconds since 1970.
+    /// The time of that, in seconds since 1970.
     pub written_at: Option<u64>,
 }
 

@@ -22,8 +22,8 @@ mod sacred;
 mod spot;
 mod sweep;
 mod sync;
-mod taken_over;
 mod takeover;
+mod takeover_mark;
 mod temporary;
 mod way;
 mod write;
@@ -61,7 +61,7 @@ pub struct Files {
     names: Names,
     swept: Mutex<HashSet<(u64, u64)>>,
     /// Directories that others could change until this process took them over.
-    taken_over: Mutex<HashMap<(u64, u64), taken_over::Closed>>,
+    taken_over: Mutex<HashMap<(u64, u64), takeover_mark::Closed>>,
 }
 
 impl Default for Files {

@@ -25,7 +25,7 @@ pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 impl Spot<'_> {
-    /// Whether the regular file that was seen here holds just this. The caller has compared the size.
+    /// Tells whether the regular file that was seen here holds just this. The caller has compared the size.
     ///
     /// # Errors
     /// Another file is here by now, or the system refuses.

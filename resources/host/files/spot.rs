@@ -91,7 +91,7 @@ impl<'a> Spot<'a> {
 }
 
 impl Seen {
-    /// Whether this is the same thing, with the same owner, group and mode; its content may be another by now.
+    /// Tells whether this is the same thing, with the same owner, group and mode; its content may be another by now.
     pub(super) fn is_as_judged(&self, judged: &Self) -> bool {
         let who = |seen: &Self| (seen.identity, seen.kind, seen.mode, seen.uid, seen.gid);
         who(self) == who(judged)

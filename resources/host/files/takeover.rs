@@ -360,7 +360,7 @@ impl Files {
     }
 }
 
-/// What the group of an object may do. With an access list, the group's bits of the mode are the mask of the list.
+/// The rights of the group of an object. With an access list, the group's bits of the mode are the mask of the list.
 fn group_mode(spot: &Spot<'_>, found: &Seen) -> Result<u32, Fault> {
     let handle = handle_of(spot, found)?;
     let listed = xattr::group_of_list(&path_of(&handle));

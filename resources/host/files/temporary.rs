@@ -88,7 +88,7 @@ fn locked(used: &Mutex<HashSet<OsString>>) -> MutexGuard<'_, HashSet<OsString>> 
 }
 
 impl Files {
-    /// Whether a temporary file of steadfast is at a spot while its maker works: one that is in use by this process, or one
+    /// Tells whether a temporary file of steadfast is at a spot while its maker works: one that is in use by this process, or one
     /// that belongs to our user and that another living process made. Anybody may give a file of theirs such a name.
     #[must_use]
     pub fn is_in_use(&self, spot: &Spot<'_>) -> bool {
@@ -100,7 +100,7 @@ impl Files {
     }
 }
 
-/// Whether a name has the form of our temporary names. Anybody can give such a name: it says nothing about the maker.
+/// Tells whether a name has the form of our temporary names. Anybody can give such a name: it says nothing about the maker.
 #[must_use]
 pub fn is_temporary(name: &OsStr) -> bool {
     Maker::of(name).is_some()

@@ -32,7 +32,7 @@ pub(super) fn remove_lists(file: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the access list of a file (by the path of its handle) gives to the file's group, as three bits; none without a list.
+/// The rights that the access list of a file (by the path of its handle) gives to the file's group, as three bits; none without a list.
 pub(super) fn group_of_list(file: &str) -> Option<u32> {
     const HEADER: usize = 4;
     const ENTRY: usize = 8;

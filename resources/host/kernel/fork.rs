@@ -65,7 +65,7 @@ pub(super) fn overlay<T>(ask: impl FnOnce(&Overlay) -> T) -> Option<T> {
     Some(ask(&inside.overlay))
 }
 
-/// Whether this thread may start commands.
+/// Tells whether this thread may start commands.
 pub(super) fn runs_commands() -> bool {
     OVERLAY.with(|current| current.borrow().as_ref().is_none_or(|inside| inside.runs_commands))
 }

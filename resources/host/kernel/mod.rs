@@ -20,7 +20,7 @@ pub(crate) use fork::{
 };
 pub(crate) use mounts::Mounts;
 
-/// Whether this thread may start commands: a change that is done in an overlay may not.
+/// Tells whether this thread may start commands: a change that is done in an overlay may not.
 pub(crate) fn runs_commands() -> bool {
     fork::runs_commands()
 }
@@ -42,7 +42,7 @@ pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::
         .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// When the inode of a name in a directory was made, in seconds and nanoseconds since 1970; none where the file system does not tell.
+/// The birth time of the inode of a name in a directory, in seconds and nanoseconds since 1970; none if the file system does not tell.
 pub(crate) fn born_at(
     directory: impl std::os::fd::AsFd,
     name: &std::ffi::OsStr,

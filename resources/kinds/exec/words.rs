@@ -58,7 +58,7 @@ pub(super) fn paths_in(text: &str) -> impl Iterator<Item = &str> {
     text.split(ends).filter(|word| word.len() > 1 && word.starts_with('/') && is_plain(word))
 }
 
-/// Whether a command may have written at a path. Known is only what a shell is given that names absolute paths and nothing that the
+/// Tells whether a command may have written at a path. Known is only what a shell is given that names absolute paths and nothing that the
 /// shell would still replace: it writes at those, above and below them, and where it runs. Any other program may write anywhere.
 pub(super) fn may_write(argv: &[String], cwd: Option<&Path>, path: &Path) -> bool {
     let text = match argv {

@@ -136,7 +136,7 @@ impl Hands<'_> {
         Ok(done)
     }
 
-    /// Whether the history keeps nothing of what is at a spot, or of what comes there.
+    /// Tells whether the history keeps nothing of what is at a spot, or of what comes there.
     fn is_unkept(&self, spot: &Spot<'_>, plan: &Plan, want: Want<'_>) -> bool {
         let (file, files) = (self.file, self.files());
         let cancel = CancellationToken::new();

@@ -404,7 +404,7 @@ impl Look<'_> {
         (Attributes { owner, group, mode: differs.or(lost) }, differences)
     }
 
-    /// Whether the history keeps nothing of the content. A declared `sensitive: false` wins over a mode. What was left under one of
+    /// Tells whether the history keeps nothing of the content. A declared `sensitive: false` wins over a mode. What was left under one of
     /// our temporary names may be the content of anything.
     pub(super) fn is_unkept(&self, mode: u32, now: Option<u32>) -> bool {
         if is_temporary(self.spot.name()) {

@@ -157,7 +157,7 @@ struct File {
     rare: Option<Arc<Rare>>,
 }
 
-/// Whether the history keeps a content that was replaced or removed.
+/// Tells whether the history keeps a content that was replaced or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OldContent {
     /// It does not where the mode denies others to read it.

@@ -21,9 +21,9 @@ pub(super) struct Report {
     counts: [usize; 3],
     shown: usize,
     pub(super) destructive: bool,
-    /// What could not be looked at.
+    /// The entries that could not be looked at.
     pub(super) faults: TreeFaults,
-    /// Where something differs, or could not be held.
+    /// The entries that differ, or could not be held.
     pub(super) below: Below,
     /// The state of what is copied.
     pub(super) origins: Sum,
@@ -50,7 +50,7 @@ impl Deed {
 }
 
 impl Report {
-    /// Whether nothing differs. Some of it may have failed.
+    /// Tells whether nothing differs. Some of it may have failed.
     pub(super) fn is_empty(&self) -> bool {
         self.counts == [0; 3]
     }

@@ -42,7 +42,7 @@ pub(super) struct Tree<'a> {
     /// Something was done in the directory at hand.
     done_here: bool,
     touched: bool,
-    /// What could not be held; the rest is held all the same.
+    /// The entries that could not be held; the rest is held all the same.
     faults: TreeFaults,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Tree<'a> {
         self.file.rare().purge || matches!(self.file.shape, Shape::Directory(None))
     }
 
-    /// Whether a thing is left alone: it was found right, is excluded, or declared by another resource.
+    /// Tells whether a thing is left alone: it was found right, is excluded, or declared by another resource.
     fn leaves(&self, below: &Path) -> bool {
         let rare = self.file.rare();
         self.only.is_some_and(|only| !only.concerns(below))

@@ -1,4 +1,4 @@
-//! What a stranger has prepared lends nothing in a later run either. Runs as root.
+//! Objects that a stranger has prepared lend that user nothing in a later run either. Runs as root.
 
 use crate::strangers::{self, ACCESS};
 use crate::support::*;

@@ -17,7 +17,7 @@ impl Books {
         all.filter_map(|vertex| vertex.running.as_ref()).all(|run| run.is_late(self.now))
     }
 
-    /// Who was told as failed and is right again is told so, when all that ended before is durable.
+    /// A vertex that was told as failed and is right again is told as recovered, once all earlier ends are durable.
     pub(super) fn recoveries_are_told(&mut self, face: &impl Face) {
         let silent = |(id, vertex): (&VertexId, &Vertex)| {
             let standing = face.standing(*id);

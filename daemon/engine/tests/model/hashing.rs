@@ -205,7 +205,7 @@ impl Terms {
         Self { now: books.now, whens, stamps, below }
     }
 
-    /// What a check has found matters only as earlier or later than the start of a run below.
+    /// The time of a check matters only as earlier or later than the start of a run below.
     fn round(&self, id: VertexId, at: u64) -> u64 {
         let starts = self.below.get(&id);
         starts.and_then(|starts| starts.range(..at).next_back()).copied().unwrap_or(0)

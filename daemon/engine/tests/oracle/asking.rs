@@ -1,4 +1,4 @@
-//! Who is asked before a failure counts (E-3, E-10), as the books understand it.
+//! The ancestors that are asked before a failure counts (E-3, E-10), as the books understand it.
 
 use crate::books::{Asked, Books, Need, Phase, Running, Vertex, When};
 use crate::invariants::E3_ASKING;
@@ -16,7 +16,7 @@ impl Books {
         }
     }
 
-    /// What the failures that do not count yet allow: looks at the ancestors, and a run where an ancestor may differ.
+    /// Allows what follows from failures that do not count yet: looks at the ancestors, and a run where an ancestor may differ.
     pub(super) fn allow_what_is_asked(&mut self) {
         let clock = self.clock;
         for id in self.order.clone() {
@@ -62,7 +62,7 @@ impl Books {
         since.is_some_and(|since| self.may_be_excused(id, since))
     }
 
-    /// Where it is open whether the failure was excused: what is in its way by either reading may be.
+    /// Allows either reading while it is open that the failure was excused.
     pub(super) fn may_be_dirty_since_now(&mut self, id: VertexId) {
         let since = self.since;
         let Some(vertex) = self.vertices.get_mut(&id) else { return };
@@ -99,7 +99,7 @@ impl Books {
         None
     }
 
-    /// What follows the failure that was booked in this turn, or before and did not count so far.
+    /// Expects what follows a failure that was booked in this turn, or earlier and did not count so far.
     pub(super) fn judge_failure(
         &mut self,
         id: VertexId,

@@ -418,7 +418,7 @@ impl Books {
         }
     }
 
-    /// What is dirty now may start once; what that owes a refresh is added when it does.
+    /// Each dirty vertex may start once; the vertices that it owes a refresh are added when it does.
     fn drain(&mut self) {
         let dirty = |v: &&Vertex| matches!(v.need, Need::Must { .. });
         let ticks = |v: &Vertex| matches!(v.declared.meta.poll, Poll::Every(_));

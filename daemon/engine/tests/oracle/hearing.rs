@@ -224,7 +224,7 @@ impl Books {
         }
     }
 
-    /// Whom it would refresh, is asked as if it were refreshed, also where its check had failed for good.
+    /// The vertices that it would refresh are asked as if they were refreshed, also after a failure for good.
     fn must_ask_below(&mut self, id: VertexId) {
         let planned =
             |id: &VertexId| self.vertices.get(id).is_some_and(|v| v.declared.meta.planned);

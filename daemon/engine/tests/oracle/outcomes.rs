@@ -39,7 +39,7 @@ impl Vertex {
         }
     }
 
-    /// What follows, the engine says in this turn. `lenient`: it may say nothing.
+    /// Expects that the engine says the rest in this turn. `lenient`: it may say nothing.
     pub(super) fn fails(&mut self, running: &Running, lenient: bool) {
         self.failures += 1;
         let was_failed = running.was_failed;

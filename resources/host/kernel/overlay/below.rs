@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// What a file of the host may be opened with: nothing that makes, empties or writes.
+/// The flags with which a file of the host may be opened: none that makes, empties or writes.
 const READS: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -33,13 +33,13 @@ pub(super) fn stat(path: &[u8]) -> Result<Stat> {
     fork::below(|| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT))
 }
 
-/// When the inode at a path was made.
+/// The birth time of the inode at a path.
 pub(super) fn born_at(path: &[u8]) -> Option<(i64, u32)> {
     use std::os::unix::ffi::OsStrExt as _;
     fork::below(|| crate::host::kernel::born_at(CWD, std::ffi::OsStr::from_bytes(path)))
 }
 
-/// Whether another file system begins at a path.
+/// Tells whether another file system begins at a path.
 pub(super) fn is_mount_root(path: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     fork::below(|| crate::host::kernel::is_mount_root(CWD, std::ffi::OsStr::from_bytes(path)))

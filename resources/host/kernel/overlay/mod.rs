@@ -46,7 +46,7 @@ impl Overlay {
         Ok(Self(Arc::new(Shared { state, limits, nothing })))
     }
 
-    /// Whether more was written than it may hold; that was refused.
+    /// Tells whether more was written than it may hold; that was refused.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.lock().is_full

@@ -147,7 +147,7 @@ impl Overlay {
 }
 
 impl State {
-    /// Where the host has what was opened to be read, as long as that is what is there.
+    /// The file of the host that was opened to be read, as long as the overlay still leads to it.
     fn readable_on_host(&self, opened: &super::state::Open) -> Result<Option<Vec<u8>>> {
         let node = self.node(opened.ino)?;
         let is_of_host = match &node.what {
@@ -184,7 +184,7 @@ impl State {
         self.node(ino)
     }
 
-    /// What is at a name in a directory, links not followed.
+    /// Looks at a name in a directory; links are not followed.
     fn at(&self, at: BorrowedFd<'_>, name: &[u8]) -> Result<&Node> {
         let ino = self.walk(at, name, false, ResolveFlags::empty())?.there()?;
         self.node(ino)

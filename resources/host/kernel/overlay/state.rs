@@ -31,7 +31,7 @@ pub(super) enum Fact {
     Attributes { node: Ino, path: Vec<u8> },
 }
 
-/// Why an operation did not come to its end.
+/// The reason why an operation did not come to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
     Failed(Errno),
@@ -46,7 +46,7 @@ impl From<Errno> for Stop {
 
 pub(super) type Result<T> = std::result::Result<T, Stop>;
 
-/// What a name in a directory stands for.
+/// The entry of a name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Gone,
@@ -72,7 +72,7 @@ pub(super) enum What {
 pub(super) struct Node {
     pub(super) what: What,
     pub(super) stat: Stat,
-    /// Where the host has it; none of what was made here.
+    /// The path of the node on the host; none for a node that was made here.
     pub(super) host: Option<Vec<u8>>,
     /// Those of the host where they were not changed.
     pub(super) attributes: Option<Attributes>,
@@ -92,7 +92,7 @@ pub(super) struct Open {
     pub(super) writes: bool,
 }
 
-/// How much an overlay may hold of what was written.
+/// The most content and names that an overlay may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of content.
@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// What a name in a directory leads to.
+    /// Finds the node of a name in a directory.
     pub(super) fn lookup(&self, directory: Ino, name: &[u8]) -> Result<Option<Ino>> {
         let node = self.node(directory)?;
         let What::Directory { entries, is_listed } = &node.what else {

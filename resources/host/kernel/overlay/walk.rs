@@ -10,12 +10,12 @@ use std::os::unix::ffi::OsStringExt as _;
 /// As many links as Linux follows.
 const LINKS: usize = 40;
 
-/// Where a path leads.
+/// The end of a path.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The directory that holds the last name, and the name; none where the path ends in a directory itself (`/`, `.`, `..`).
     pub(super) place: Option<Place>,
-    /// What is there.
+    /// The node at the end, if there is one.
     pub(super) ino: Option<Ino>,
 }
 

@@ -15,7 +15,7 @@ type From<'a> = (BorrowedFd<'a>, &'a [u8]);
 /// The bits that lend the owner's rights.
 const SET_ID: u32 = 0o6000;
 
-/// What the daemon works with.
+/// The umask of the daemon.
 const UMASK: u32 = 0o077;
 
 /// The permission bits of a mode.
@@ -446,7 +446,7 @@ impl State {
         }
     }
 
-    /// What a call changes that takes a descriptor, or a path.
+    /// Finds the node that a call changes, from a descriptor or a path.
     fn target(&self, at: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> Result<Ino> {
         if path.is_empty() {
             return Ok(self.of(at)?.ino);

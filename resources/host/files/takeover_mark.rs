@@ -21,7 +21,7 @@ const MARK: &str = "trusted.steadfast.taken_over";
 /// Seconds and nanoseconds since 1970, by the clock that stamps files.
 type Moment = (i64, u32);
 
-/// When a directory was closed to others; none while that is not finished, or was cut off.
+/// The time at which a directory was closed to others; none while that is not finished, or was cut off.
 pub(super) type Closed = Option<Moment>;
 
 impl Files {
