@@ -37,6 +37,7 @@ pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
 pub use former::{Noted, denies_others};
 pub use lead::{Coming, End, Ground, Lead, Leads, Name, Thing};
+pub use read::Comparison;
 pub use remove::Reach;
 pub use sacred::{is_purgeable, is_sacred};
 pub use spot::{SET_ID, Seen, Spot};

@@ -3,6 +3,7 @@
 use super::content::Content;
 use super::fault::Fault;
 use super::spot::{Seen, Spot};
+use super::takeover_mark::has_open_mark;
 use crate::host::kernel::{Entries, fstat, openat, read, readlinkat};
 use crate::permit::Revoked;
 use rustix::fs::{Mode, OFlags};
@@ -24,6 +25,15 @@ pub(super) const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
+/// The result of a comparison of a file with a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Different,
+    Equal,
+    /// The content is equal; the file has the mark of a file that others may have open.
+    EqualInMarkedFile,
+}
+
 impl Spot<'_> {
     /// Tells whether the regular file that was seen here holds just this. The caller has compared the size.
     ///
@@ -35,12 +45,30 @@ impl Spot<'_> {
         content: &Content<'_>,
         cancel: &CancellationToken,
     ) -> Result<bool, Fault> {
+        Ok(self.compare(found, content, cancel)? != Comparison::Different)
+    }
+
+    /// Compares the regular file that was seen here with a content of the same size.
+    ///
+    /// # Errors
+    /// Another file is here by now, or the system refuses.
+    pub fn compare(
+        &self,
+        found: &Seen,
+        content: &Content<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Comparison, Fault> {
         let file = self.open_judged(found)?;
         let buffer = Vec::with_capacity(room_for(content.size()));
         let mut there = Reading { file, buffer, at: 0 };
         let go_on = || if cancel.is_cancelled() { Err(Revoked) } else { Ok(()) };
-        Ok(content.feed(&go_on, &mut |piece| there.goes_on_with(piece))?
-            && there.is_at_its_end()?)
+        let is_equal = content.feed(&go_on, &mut |piece| there.goes_on_with(piece))?
+            && there.is_at_its_end()?;
+        Ok(match is_equal {
+            false => Comparison::Different,
+            true if has_open_mark(&there.file) => Comparison::EqualInMarkedFile,
+            true => Comparison::Equal,
+        })
     }
 
     /// Opens the file that was seen here, to read. The name may lead to another file by now, one that may not be shown: that one

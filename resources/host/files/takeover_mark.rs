@@ -9,7 +9,7 @@ use super::Files;
 use super::attributes::Attributes;
 use super::read::{READ, seen};
 use super::spot::{Seen, Spot};
-use crate::host::kernel::{born_at, fsetxattr, getxattr, openat};
+use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -23,6 +23,11 @@ type Moment = (i64, u32);
 
 /// The time at which a directory was closed to others; none while that is not finished, or was cut off.
 pub(super) type Closed = Option<Moment>;
+
+/// Tells whether this file has the mark of a file that others may have open.
+pub(super) fn has_open_mark(file: &OwnedFd) -> bool {
+    fgetxattr(file, MARK, &mut [0; 64]).is_ok()
+}
 
 impl Files {
     /// Marks a directory that others can change, before it is taken over. Answers whether it is one.

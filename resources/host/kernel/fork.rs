@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use std::cell::RefCell;
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -313,6 +313,19 @@ pub fn getxattr<P: Arg, N: Arg>(path: P, name: N, value: &mut [u8]) -> Result<us
     fork!(
         |twin| twin.attribute(&path, &name, value),
         rustix::fs::getxattr(path.as_slice(), name.as_slice(), value)
+    )
+}
+
+/// fgetxattr(2).
+pub fn fgetxattr<N: Arg, Fd: AsFd>(file: Fd, name: N, value: &mut [u8]) -> Result<usize> {
+    let (file, name) = (file.as_fd(), bytes(name)?);
+    fork!(
+        |twin| twin.attribute(
+            format!("/proc/self/fd/{}", file.as_raw_fd()).as_bytes(),
+            &name,
+            value
+        ),
+        rustix::fs::fgetxattr(file, name.as_slice(), value)
     )
 }
 

@@ -14,8 +14,8 @@ pub mod twin;
 
 pub(crate) use entries::Entries;
 pub(crate) use fork::{
-    chmodat, chownat, fchmod, fchown, fsetxattr, fstat, fsync, ftruncate, getxattr, linkat,
-    listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
+    chmodat, chownat, fchmod, fchown, fgetxattr, fsetxattr, fstat, fsync, ftruncate, getxattr,
+    linkat, listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
     renameat_with, statat, symlinkat, sync, unlinkat,
 };
 pub(crate) use mounts::Mounts;

@@ -6,8 +6,8 @@ use super::plan::{Finding, Plan, Work};
 use super::{File, OldContent, Shape};
 use crate::change::Difference;
 use crate::host::files::{
-    AccountKind, Attributes, Content, Fault, Files, SET_ID, Seen, Spot, Why, account_name,
-    denies_others, is_temporary, printable, said,
+    AccountKind, Attributes, Comparison, Content, Fault, Files, SET_ID, Seen, Spot, Why,
+    account_name, denies_others, is_temporary, printable, said,
 };
 use rustix::fs::FileType;
 use std::ffi::OsStr;
@@ -205,15 +205,18 @@ impl Look<'_> {
         let (drift, mut differences) = self.drift(seen, &end);
         let mode = self.file.mode_over(end.base, false);
         let after = Attributes { mode: Some(mode), ..end.declared };
-        let is_anew =
-            self.files.may_be_open(self.spot, seen, after) || self.files.is_marked_open(self.spot);
-        let same_size = seen.size == content.size();
-        // An empty file needs no reading.
-        let is_same = same_size && (content.size() == 0 || self.holds(seen, content, is_anew)?);
-        if is_same && !is_anew {
+        let is_open = self.files.may_be_open(self.spot, seen, after);
+        let compared = match content.size() {
+            size if size != seen.size => Comparison::Different,
+            // An empty file needs no reading.
+            0 if self.files.is_marked_open(self.spot) => Comparison::EqualInMarkedFile,
+            0 => Comparison::Equal,
+            _ => self.compare(seen, content, is_open)?,
+        };
+        if compared == Comparison::Equal && !is_open {
             return Ok(attributes_work(seen, drift, differences));
         }
-        if !is_same {
+        if compared == Comparison::Different {
             differences.insert(0, self.content_difference(seen, content, mode)?);
         }
         if differences.is_empty() {
@@ -257,30 +260,41 @@ impl Look<'_> {
     }
 
     /// Compares the content. A file that is written anew in any case need not be readable.
-    fn holds(&self, seen: &Seen, content: &Content<'_>, is_anew: bool) -> Result<bool, Fault> {
+    fn compare(
+        &self,
+        seen: &Seen,
+        content: &Content<'_>,
+        is_open: bool,
+    ) -> Result<Comparison, Fault> {
         let known = &self.file.rare().known;
         let pair = known.as_ref().and_then(|known| known.pair(self.spot.path(), seen, content));
         if let (Some(known), Some(pair)) = (known, pair)
             && known.are_equal(pair)
         {
-            return Ok(true);
+            return Ok(Comparison::Equal);
         }
         let own = self.files.owns(seen);
         let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
-        let same = match self.spot.holds(seen, content, self.cancel) {
+        let compared = match self.spot.compare(seen, content, self.cancel) {
             // Whoever owns it may write it anew, whatever its mode was set to; with the declared one it can be read again.
-            Err(fault) if own && readable_then && fault.is_denied() => return Ok(false),
+            Err(fault) if own && readable_then && fault.is_denied() => {
+                return Ok(Comparison::Different);
+            }
             // Its owner may hold a lease on it.
-            Err(fault) if is_anew && fault.errno().is_some() => return Ok(false),
+            Err(fault)
+                if fault.errno().is_some() && (is_open || self.files.is_marked_open(self.spot)) =>
+            {
+                return Ok(Comparison::Different);
+            }
             answer => answer?,
         };
         // What was compared is what was seen, unless it has moved meanwhile.
-        if let (true, Some(known), Some(pair)) = (same, known, pair)
+        if let (Comparison::Equal, Some(known), Some(pair)) = (compared, known, pair)
             && self.spot.look()?.as_ref() == Some(seen)
         {
             known.note(pair);
         }
-        Ok(same)
+        Ok(compared)
     }
 
     fn link_there(&self, seen: &Seen, target: &OsStr) -> Result<Option<Finding>, Fault> {
