@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::text::{count, error, out, out_json, plain};
 use super::{mended, settings, state};
 use crate::config::with_nearest;
-use crate::driver::kept::sorts;
+use crate::driver::values::codec::sorts;
 use crate::store::{
     Origin, Overview, Owned, PauseRecord, Recalled, Remembered, SqliteStore, Verb, violations,
 };

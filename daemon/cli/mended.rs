@@ -7,7 +7,7 @@ use super::exit::Exit;
 use super::kept::directory;
 use super::text::{count, error, out, plain};
 use super::{asking, state};
-use crate::driver::kept::without_secrets;
+use crate::driver::values::codec::without_secrets;
 use crate::events;
 use crate::store::{Hold, Mend, SqliteStore, document, inbox, mend, violations};
 use crate::workers::readers;

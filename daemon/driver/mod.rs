@@ -3,108 +3,73 @@
 //! Only the driver calls the engine. What happens elsewhere (threads, children, watches, the journal, signals) is put into its
 //! [`Inbox`]; each turn takes all there is, hands it to the engine one by one, and performs what the engine answers, in order.
 
-pub mod watch;
-
-mod apart;
-mod asked;
-mod culprits;
-mod departed;
-mod echo;
-mod exchange;
-mod face;
-mod farewell;
-mod finish;
-mod foresight;
-mod graph_change;
+mod actions;
+mod api;
+pub mod commands;
+mod graph;
 mod groups;
-mod handed_over;
-mod hindrances;
-mod inbox;
-mod inspect;
-mod keeper;
-pub mod kept;
-mod leaving;
-mod lines;
-mod listing;
-mod machinery;
-mod names;
-mod natures;
-mod news;
-pub mod ordered;
-mod ownership;
-mod parking;
-mod parts;
-mod perform;
-mod planned;
-mod pool;
-mod recall;
-mod regroup;
-mod removal_notifications;
-mod renames;
-mod right;
-mod rotated;
-mod rows;
+mod journal;
+mod lease_validity;
+mod maintenance_windows;
+mod notify;
+mod plan;
+mod queries;
+mod removal;
 mod runs;
-mod settle;
-pub mod status;
-mod strays;
-mod supplied;
-mod sweep;
-mod table;
-mod tell;
-mod times;
-mod undo;
-mod units;
-mod unkept;
-mod values;
+mod runtime;
+mod shutdown;
+mod temp_cleanup;
+pub mod values;
+pub mod watch;
 mod watches;
-mod windows;
-mod written;
 
-pub use asked::Question;
-pub use face::{
+mod inbox;
+pub mod status;
+
+pub use self::notify::notification::{Audience, News, Progress, Ran, Undoer};
+pub use api::{
     Answer, Caveat, Finished, Guard, Input, Parts, Pulse, Settings, Stand, Tuning, UNKEPT,
 };
-pub use farewell::removals;
-pub use graph_change::{GraphChange, Sort, Taken};
+pub use commands::undo::{NotUndone, PUT_BACK_BEFORE, Undone, deed, to_undo, undo};
+pub use graph::diff::{GraphChange, Sort, Taken};
 use inbox::Batch;
 pub use inbox::Inbox;
-pub use machinery::{Ear, Hands, Machinery, Work};
-pub use news::{Audience, News, Progress, Ran, Undoer};
-pub use right::{Clock, Right};
+pub use lease_validity::{Clock, Right};
+pub use maintenance_windows::{LocalMinute, local_minute};
+pub use queries::Question;
+pub use removal::plan::removals;
+pub use runtime::{Ear, Hands, Machinery, Work};
 use tokio::time::Instant;
-pub use undo::{NotUndone, PUT_BACK_BEFORE, Undone, deed, to_undo, undo};
 pub use watch::Signal;
-pub use windows::{LocalMinute, local_minute};
 
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
-use apart::Apart;
-use departed::Departed;
-use echo::Echo;
-use foresight::Foresight;
-use keeper::Keeper;
-use ownership::Ownership;
-use parking::Parking;
-use parts::Lately;
-use rotated::Rotated;
+use commands::resource_pause::Parking;
+use commands::undo::Undoing;
+use graph::registry::Table;
+use groups::run::Lately;
+use groups::split::Apart;
+use journal::client::Keeper;
+use maintenance_windows::Windows;
+use plan::overlaps::Foresight;
+use queries::statistics::Times;
+use removal::ownership::Ownership;
+use removal::undeclared::Departed;
 use runs::Runs;
-use settle::Settling;
+use runs::echo_filter::Echo;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
-use supplied::RecentApplies;
-use sweep::Sweep;
-use table::Table;
-use times::Times;
-use undo::Undoing;
 use values::Values;
+use values::secret_rotation::Rotated;
+use values::source_changes::RecentApplies;
 use watch::Hub;
-use watches::Watches;
-use windows::Windows;
+use watches::debounce::Settling;
+use watches::state::Watches;
+use watches::sweep::Sweep;
 
 /// How often progress is told to those who want it.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -207,7 +172,7 @@ impl Driver {
     /// A driver with the empty graph. Must be called within a tokio runtime.
     #[must_use]
     pub fn new(settings: Settings, parts: Parts) -> Self {
-        Self::on(Box::new(machinery::Threads), settings, parts)
+        Self::on(Box::new(runtime::Threads), settings, parts)
     }
 
     /// The same on another machinery.
@@ -488,6 +453,3 @@ impl Driver {
         self.discard_replaced();
     }
 }
-
-#[cfg(test)]
-mod table_tests;

@@ -7,7 +7,7 @@ use super::telling::Telling;
 use super::{Shared, health, surroundings};
 use crate::config::with_nearest;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::ordered::Declined;
+use crate::driver::commands::state_commands::Declined;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
 use crate::driver::{Input, Question};
 use crate::events::Wanted;

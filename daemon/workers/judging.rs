@@ -1,7 +1,7 @@
 //! What the store is told of the texts that it keeps: which kinds there are, and what a driver can read.
 
 use crate::config::{Kinds, parts};
-use crate::driver::kept::{unreadable, with_secrets};
+use crate::driver::values::codec::{unreadable, with_secrets};
 use crate::store::Readers;
 use std::sync::Arc;
 

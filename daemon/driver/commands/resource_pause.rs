@@ -1,0 +1,228 @@
+//! A pause of single resources: who, why, until when. The engine is told when one begins and when it ends; it always ends by itself.
+//!
+//! Of a group of resources that run as one, all rest as long as one of them is paused.
+
+use super::state_commands::Ordered;
+use crate::driver::journal::client::Promise;
+use crate::driver::status::{PauseStatus, SinglePause};
+use crate::driver::{Driver, News, Question};
+use crate::store::{Entry, PauseRecord, Recalled};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Event, Standing, VertexId};
+use steadfast_resources::LONGEST_SPAN;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// All that are paused by themselves.
+#[derive(Debug, Default)]
+pub(in crate::driver) struct Parking {
+    each: BTreeMap<VertexId, Parked>,
+    /// Of which vertices the engine knows.
+    told: BTreeSet<VertexId>,
+}
+
+#[derive(Debug)]
+struct Parked {
+    until: Instant,
+    reason: String,
+}
+
+impl Parking {
+    /// When the next one ends.
+    pub(in crate::driver) fn due(&self) -> Option<Instant> {
+        self.each.values().map(|parked| parked.until).min()
+    }
+
+    /// The engine has forgotten this vertex.
+    pub(in crate::driver) fn left(&mut self, id: VertexId) {
+        self.told.remove(&id);
+    }
+
+    /// The resource is in no graph any more.
+    pub(in crate::driver) fn forget(&mut self, id: VertexId) {
+        self.each.remove(&id);
+    }
+
+    /// Those that are in no graph that runs are paused no more.
+    pub(in crate::driver) fn only(&mut self, runs: impl Fn(VertexId) -> bool) {
+        self.each.retain(|id, _| runs(*id));
+    }
+
+    /// The pause of one resource, as it is kept.
+    pub(in crate::driver) fn record(&self, id: VertexId, wall: Duration) -> Option<PauseRecord> {
+        let parked = self.each.get(&id)?;
+        let left = parked.until.saturating_duration_since(Instant::now());
+        let until_unix = wall.saturating_add(left).as_secs();
+        let lasts = Some(left.as_secs());
+        Some(PauseRecord { reason: parked.reason.clone(), until_unix, lasts })
+    }
+
+    fn holds(&self, id: VertexId) -> bool {
+        self.each.contains_key(&id)
+    }
+
+    /// The pause of one resource.
+    pub(in crate::driver) fn status(
+        &self,
+        id: VertexId,
+        standing: &Standing,
+    ) -> Option<PauseStatus> {
+        self.each.get(&id).map(|parked| PauseStatus {
+            reason: parked.reason.clone(),
+            ends_in: Some(parked.until.saturating_duration_since(Instant::now()).as_secs()),
+            at_rest: !matches!(standing, Standing::Running(..) | Standing::Stuck(..)),
+        })
+    }
+}
+
+impl Driver {
+    /// Begins or ends a pause of single resources.
+    pub(in crate::driver) fn answer_parking(&mut self, question: Question) {
+        match question {
+            Question::Park { names, limit, reason, to } => {
+                let limit = limit.unwrap_or(self.settings.pause_limit);
+                match self.park(&names, limit, &reason) {
+                    Ok(entries) => self.keep_parked(entries, Some(to)),
+                    Err(strangers) => drop(to.send(strangers)),
+                }
+            }
+            Question::Unpark(names, to) => match self.unpark(&names) {
+                Ok(entries) => self.keep_parked(entries, Some(to)),
+                Err(strangers) => drop(to.send(strangers)),
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether it is paused by itself.
+    pub(in crate::driver) fn is_parked(&self, id: VertexId) -> bool {
+        self.parking.holds(id)
+    }
+
+    /// Answers what is to be kept of it, or those that are no names of resources.
+    fn park(
+        &mut self,
+        names: &[String],
+        limit: Duration,
+        reason: &str,
+    ) -> Result<Vec<Entry>, Vec<String>> {
+        let strangers = self.strangers(names);
+        if !strangers.is_empty() {
+            return Err(strangers);
+        }
+        let mut entries = Vec::new();
+        let until = Instant::now() + limit;
+        let until_unix = self.machinery.wall().as_secs().saturating_add(limit.as_secs());
+        for id in self.ids_of(names) {
+            let reason = reason.to_owned();
+            let lasts = Some(limit.as_secs());
+            let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
+            entries.push(Entry::Park { identity: self.identity(id), pause });
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Parked { identity, reason: &reason, limit });
+            self.parking.each.insert(id, Parked { until, reason });
+        }
+        self.tell_parked(false);
+        Ok(entries)
+    }
+
+    fn unpark(&mut self, names: &[String]) -> Result<Vec<Entry>, Vec<String>> {
+        let strangers = self.strangers(names);
+        if !strangers.is_empty() {
+            return Err(strangers);
+        }
+        let ids = self.ids_of(names);
+        Ok(self.let_go(ids))
+    }
+
+    /// What is over.
+    pub(in crate::driver) fn end_parking(&mut self, now: Instant) {
+        let over = self.parking.each.iter().filter(|(_, parked)| parked.until <= now);
+        let over: Vec<VertexId> = over.map(|(id, _)| *id).collect();
+        if !over.is_empty() {
+            let entries = self.let_go(over);
+            self.keep_parked(entries, None);
+            self.turn(Event::Wake);
+        }
+    }
+
+    fn let_go(&mut self, ids: Vec<VertexId>) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for id in ids {
+            if self.parking.each.remove(&id).is_some() {
+                entries.push(Entry::Park { identity: self.identity(id), pause: None });
+                self.audience.hear(&News::Unparked(self.table.name(id)));
+            }
+        }
+        self.tell_parked(false);
+        entries
+    }
+
+    /// Who asked is answered when it is durable, or at once where it cannot be kept for now: it holds all the same.
+    fn keep_parked(&mut self, entries: Vec<Entry>, mut to: Option<oneshot::Sender<Vec<String>>>) {
+        let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
+        let Some(keeper) = &mut self.keeper else { return answer(to) };
+        let now = if keeper.is_sound() { None } else { to.take() };
+        let to: Box<dyn FnOnce(Ordered) + Send> = Box::new(move |_said| answer(to));
+        keeper.order(entries, Promise { to: Some(to), says: Vec::new(), deeds: Vec::new() });
+        answer(now);
+    }
+
+    fn ids_of(&self, names: &[String]) -> Vec<VertexId> {
+        let ids: BTreeSet<_> = names.iter().filter_map(|name| self.table.number(name)).collect();
+        ids.into_iter().collect()
+    }
+
+    /// What was paused when the last daemon ended, before its graph is loaded.
+    pub(in crate::driver) fn recall_parked(&mut self, recalled: &Recalled) {
+        if self.settings.one_shot {
+            return;
+        }
+        let now = self.machinery.wall();
+        for (identity, remembered) in &recalled.resources {
+            let Some((record, id)) = remembered.parked.as_ref().zip(self.table.number(identity))
+            else {
+                continue;
+            };
+            let left = record.left(now, self.settings.pause_limit, LONGEST_SPAN);
+            if left.is_zero() {
+                if let Some(keeper) = &mut self.keeper {
+                    let identity = Arc::from(identity.as_str());
+                    keeper.soon(Entry::Park { identity, pause: None });
+                }
+                continue;
+            }
+            let until = Instant::now() + left;
+            self.parking.each.insert(id, Parked { until, reason: record.reason.clone() });
+        }
+    }
+
+    /// Tells the engine what it does not know yet. While a graph waits, who stands for a resource there rests as well.
+    pub(in crate::driver) fn tell_parked(&mut self, waiting: bool) {
+        let leader = |id: &VertexId| self.table.groups().leader(*id);
+        let mut wanted: BTreeSet<VertexId> = self.parking.each.keys().map(leader).collect();
+        if waiting {
+            let leaders = self.parking.each.keys().map(|id| self.table.waiting_leader(*id));
+            wanted.extend(leaders);
+        }
+        let told = std::mem::replace(&mut self.parking.told, wanted.clone());
+        let ended = told.difference(&wanted).map(|vertex| (*vertex, false));
+        let begun = wanted.difference(&told).map(|vertex| (*vertex, true));
+        let changes: Vec<_> = ended.chain(begun).collect();
+        for (vertex, parked) in changes {
+            self.next.push_back(Event::Park { vertex, parked });
+        }
+    }
+
+    /// All single pauses, by name: at most so many.
+    pub(in crate::driver) fn single_pauses(&self, most: usize) -> Vec<SinglePause> {
+        let each = self.parking.each.keys().take(most).filter_map(|id| {
+            let standing = self.standing(*id)?;
+            let pause = self.parking.status(*id, &standing)?;
+            Some(SinglePause { resource: self.table.name(*id).to_owned(), pause })
+        });
+        each.collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! What the operator orders about what is kept of resources (B-24): what runs learns of it in the same turn, the answer waits until it
+//! is durable.
+
+use crate::driver::Driver;
+use crate::driver::journal::client::Promise;
+use crate::store::{Entry, Judged, Order};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steadfast_engine::{Event, VertexId};
+use steadfast_resources::registry::is_made_once;
+use tokio::sync::oneshot;
+
+/// What was done, a line for each resource; or why not.
+pub type Ordered = Result<Vec<String>, Declined>;
+
+/// Why an order is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// Some are no names of resources.
+    Unknown {
+        /// Which.
+        names: Vec<String>,
+        /// All that are.
+        known: Vec<String>,
+    },
+    /// Not now.
+    Later(String),
+    /// Not at all.
+    Refused(String),
+}
+
+impl Driver {
+    /// Carries an order out for all of these, or for none.
+    pub(in crate::driver) fn order(
+        &mut self,
+        order: Order,
+        names: &[String],
+        to: oneshot::Sender<Ordered>,
+    ) {
+        if let Err(declined) = self.consider(order, names) {
+            return drop(to.send(Err(declined)));
+        }
+        let names: BTreeSet<Arc<str>> = names.iter().map(|name| name.as_str().into()).collect();
+        let (mut entries, mut deeds, mut says) = (Vec::new(), Vec::new(), Vec::new());
+        for name in &names {
+            let words = match self.judge(order, name) {
+                Judged::Done(words) => {
+                    entries.push(self.carry_out(order, name));
+                    if order.makes_anew() && is_made_once(name) {
+                        entries.push(self.unsend(name));
+                    }
+                    deeds.push(order.deed(name, words));
+                    words
+                }
+                Judged::Idle(words) => words,
+                // It was judged before: none is.
+                Judged::Refused(_) => continue,
+            };
+            says.push(format!("{name} {words}"));
+        }
+        if let Some(keeper) = &mut self.keeper {
+            let to = Box::new(|said| drop(to.send(said)));
+            keeper.order(entries, Promise { to: Some(to), says, deeds });
+        }
+        if matches!(order, Order::Forget | Order::Redo) {
+            let running = names.iter().filter_map(|name| self.runs_as(name));
+            let leaders: BTreeSet<VertexId> =
+                running.map(|id| self.table.groups().leader(id)).collect();
+            for id in leaders {
+                self.turn(Event::Redo(id));
+            }
+        }
+    }
+
+    fn runs_as(&self, name: &str) -> Option<VertexId> {
+        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+    }
+
+    fn consider(&self, order: Order, names: &[String]) -> Result<(), Declined> {
+        if self.keeper.is_none() {
+            return Err(Declined::Refused("nothing is kept here".to_owned()));
+        }
+        if let Some(why) = &self.observing {
+            return Err(Declined::Later(format!("observing only, nothing is kept: {why}")));
+        }
+        if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
+            let says = "state cannot be kept now, and nothing was changed; see `steadfast events`";
+            return Err(Declined::Later(says.to_owned()));
+        }
+        if self.table.change().is_some() {
+            let says = "a new graph waits for some resources to come to rest; try again then";
+            return Err(Declined::Later(says.to_owned()));
+        }
+        let strangers = names.iter().filter(|name| !self.is_known(name));
+        let strangers: Vec<String> = strangers.cloned().collect();
+        if !strangers.is_empty() {
+            let known = self.all_known().map(str::to_owned).collect();
+            return Err(Declined::Unknown { names: strangers, known });
+        }
+        let refusals = names.iter().filter_map(|name| self.refusal(order, name));
+        let refusals: Vec<String> = refusals.collect();
+        if refusals.is_empty() { Ok(()) } else { Err(Declined::Refused(refusals.join("\n"))) }
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.runs_as(name).is_some()
+            || self.ownership.of(name).is_some()
+            || self.departed.contains(name)
+            || self.recalled.as_ref().is_some_and(|it| it.resources.contains_key(name))
+    }
+
+    fn all_known(&self) -> impl Iterator<Item = &str> {
+        let recalled = self.recalled.iter().flat_map(|it| it.resources.keys().map(String::as_str));
+        let running = self.table.ids().map(|id| self.table.name(id));
+        let left = self.ownership.names().chain(self.departed.names());
+        running.chain(left).chain(recalled)
+    }
+
+    fn refusal(&self, order: Order, name: &str) -> Option<String> {
+        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        if entry.is_some_and(|entry| entry.removes) {
+            return Some(format!("{name} has left the graph and is being removed"));
+        }
+        match self.judge(order, name) {
+            Judged::Refused(why) => Some(why),
+            Judged::Done(_) | Judged::Idle(_) => None,
+        }
+    }
+
+    fn judge(&self, order: Order, name: &str) -> Judged {
+        let entry = self.runs_as(name).and_then(|id| self.table.get(id));
+        order.judge(name, self.ownership.of(name), entry.map(|entry| entry.protect))
+    }
+
+    /// What is made once is made once more.
+    fn unsend(&mut self, name: &Arc<str>) -> Entry {
+        self.values.unsend(name);
+        let recalled = self.recalled.as_mut();
+        if let Some(kept) = recalled.and_then(|it| it.resources.get_mut(name.as_ref())) {
+            kept.sent = None;
+        }
+        Entry::Unsend(Arc::clone(name))
+    }
+
+    /// What is to be recorded.
+    fn carry_out(&mut self, order: Order, name: &Arc<str>) -> Entry {
+        let running = self.runs_as(name);
+        let before = self.ownership.of(name).cloned();
+        let entry = order.entry(name, before.as_ref(), self.ownership.graph());
+        self.ownership.order(order, name, running);
+        // Of what is in no graph nothing else is needed either.
+        let left = order == Order::Forget && running.is_none() && self.recalled.is_none();
+        let entry = if left { Entry::Forget(Arc::clone(name)) } else { entry };
+        if left {
+            self.departed.forget(name);
+            self.values.forget(name);
+        } else if let (Order::Redo, Some(kept)) = (order, self.departed.get_mut(name)) {
+            kept.done = None;
+        }
+        if let Some(kept) =
+            self.recalled.as_mut().and_then(|it| it.resources.get_mut(name.as_ref()))
+        {
+            match order {
+                Order::Forget => kept.anew(),
+                Order::Redo => kept.done = None,
+                Order::Protect | Order::Unprotect => {
+                    kept.owned = self.ownership.of(name).cloned().map(Arc::new);
+                }
+            }
+        }
+        entry
+    }
+}

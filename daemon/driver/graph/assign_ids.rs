@@ -1,0 +1,72 @@
+//! Which number the resources of a new graph have: that of who runs under their name, or under the one they had before.
+
+use super::registry::Table;
+use crate::config::Vertex;
+use crate::driver::removal::undeclared::Renamed;
+use std::collections::HashMap;
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+
+/// The number of a vertex of a new graph.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::driver) enum Found {
+    /// It has this one.
+    Known(VertexId),
+    /// It has had another name, and this number.
+    Renamed(VertexId),
+    /// Nobody knows it.
+    New,
+}
+
+impl Table {
+    /// Under which names somebody runs, and nobody would in a graph of what was found so.
+    pub(in crate::driver) fn missing(&self, found: &[Found]) -> Vec<Arc<str>> {
+        let mut stays = vec![false; self.given as usize];
+        for found in found {
+            if let Found::Known(id) = found
+                && let Some(stays) = stays.get_mut(id.0 as usize)
+            {
+                *stays = true;
+            }
+        }
+        let stays = |id: VertexId| stays.get(id.0 as usize).copied().unwrap_or_default();
+        let missing = self.rows.iter().filter(|(id, _)| !stays(*id));
+        missing.map(|(_, vertex)| Arc::clone(&vertex.identity)).collect()
+    }
+
+    /// Whether the running graph declares it, or has something that removes it.
+    pub(in crate::driver) fn runs(&self, identity: &str) -> bool {
+        self.number(identity).is_some_and(|id| self.rows.has(id))
+    }
+
+    /// What runs under this name. One that only a graph has that waits is none: a newer graph takes its place.
+    pub(in crate::driver) fn called(&self, name: &str) -> Option<(VertexId, &Vertex)> {
+        let id = self.number(name)?;
+        self.get(id).filter(|before| *before.identity == *name).map(|before| (id, before))
+    }
+
+    /// The number that each has, or that its former name has, for those that go on under another name.
+    pub(in crate::driver) fn find(&self, vertices: &[Vertex], renamed: &[Renamed]) -> Vec<Found> {
+        let former: HashMap<&str, &str> =
+            renamed.iter().map(|one| (one.to.as_ref(), one.from.as_ref())).collect();
+        let mut follower = self.rows.follow();
+        let find = |vertex: &Vertex| {
+            if let Some(id) = follower.number(&vertex.identity) {
+                return Found::Known(id);
+            }
+            if let Some((id, _)) = self.called(&vertex.identity) {
+                follower.found(id);
+                return Found::Known(id);
+            }
+            let former = former.get(vertex.identity.as_ref()).and_then(|name| self.called(name));
+            match former.map(|(id, _)| id) {
+                Some(id) => {
+                    follower.found(id);
+                    Found::Renamed(id)
+                }
+                None => Found::New,
+            }
+        };
+        vertices.iter().map(find).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! What a start makes of what the store told back: a pause goes on, what was skipped is done, what has left is forgotten.
+
+use crate::driver::Driver;
+use crate::store::{Ended, Entry, Recalled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steadfast_engine::{Event, Recall, VertexId};
+use steadfast_resources::{LONGEST_SPAN, OnInterrupt, Repeat};
+
+impl Driver {
+    /// `on_interrupt: skip`: what was cut off is done, and that is recorded, or it would be skipped at each later start too.
+    pub(in crate::driver) fn take_skipped_as_done(
+        &mut self,
+        recall: &BTreeMap<VertexId, Recall>,
+        stamp: u64,
+    ) {
+        for id in recall.iter().filter(|(_, r)| r.interrupted).map(|(id, _)| *id) {
+            if let Some(entry) = self.table.waiting(id)
+                && entry.resource.nature().on_interrupt == OnInterrupt::Skip
+                && entry.resource.nature().repeat != Repeat::State
+            {
+                let identity = Arc::clone(&entry.identity);
+                let recipe = entry.recipe.as_ref();
+                let hashes = recipe.map(|recipe| self.values.take_as_done(&identity, recipe));
+                let Some(keeper) = &mut self.keeper else { continue };
+                // Before its end: where only that was kept, a later start would find that it was made of something else.
+                if let Some(hashes) = hashes {
+                    let identity = Arc::clone(&identity);
+                    keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+                }
+                keeper.other(Entry::End {
+                    identity,
+                    definition: entry.definition,
+                    outcome: Ended::Well,
+                    begun: None,
+                    stamp,
+                    owes: Vec::new(),
+                    paid: None,
+                });
+            }
+        }
+    }
+
+    /// What is kept of identities that left the graph while no daemon ran is forgotten, when the graph is a whole one that an
+    /// operator asked for.
+    pub(in crate::driver) fn forget_strangers(&mut self, recalled: &Recalled) {
+        let Some(keeper) = self.keeper.as_mut().filter(|_| self.settings.whole) else { return };
+        for (identity, kept) in &recalled.resources {
+            if self.table.number(identity).is_some() {
+                continue;
+            }
+            if !self.ownership.forgets() || self.ownership.stays(identity) {
+                self.departed.note(identity, kept);
+            } else {
+                keeper.other(Entry::Forget(identity.as_str().into()));
+            }
+        }
+    }
+
+    /// A daemon that was paused when it ended starts paused, until the same moment.
+    pub(in crate::driver) fn restore_pause(&mut self) {
+        if self.settings.one_shot {
+            return;
+        }
+        let Some(kept) = self.recalled.as_ref().and_then(|r| r.pause.clone()) else { return };
+        let left = kept.left(self.machinery.wall(), self.settings.pause_limit, LONGEST_SPAN);
+        let until = self.now().after(left);
+        (self.pause_reason, self.pause_until) = (kept.reason, until);
+        self.turn(Event::Pause(steadfast_engine::Pause { drain: false, until, recorded: true }));
+    }
+}

@@ -1,0 +1,58 @@
+//! The running graph with other groups: the same resources and edges, contracted anew.
+
+use super::Groups;
+use crate::driver::graph::registry::{Table, declare};
+use std::collections::BTreeSet;
+use steadfast_engine::{Declared, Graph, VertexId};
+
+impl Table {
+    /// Who is in no group from now on, in this graph and later ones.
+    pub(in crate::driver) fn keep_apart(&mut self, apart: BTreeSet<VertexId>) {
+        self.apart = apart;
+    }
+
+    /// The running graph with the groups that it is to have by now, if those are others; [`Table::install_groups`] follows when the
+    /// engine has taken it.
+    pub(in crate::driver) fn regroup(&mut self) -> Option<Graph> {
+        let mut declared: Vec<Declared> =
+            self.rows.iter().map(|(id, vertex)| declare(id, vertex)).collect();
+        let mut edges = self.edges.clone();
+        let vertices = self.rows.iter().map(|(_, vertex)| vertex);
+        let groups = Groups::find(vertices, &mut declared, &mut edges, &self.groups, &self.apart);
+        if groups.are_those_of(self.regrouped.as_ref().unwrap_or(&self.groups)) {
+            return None;
+        }
+        let graph = Graph::new(declared, edges, self.counts.clone()).ok()?;
+        self.regrouped = Some(groups);
+        Some(graph)
+    }
+
+    /// Of each vertex of the engine's that could be in a group, under the groups that wait: its number, its members, and its definition.
+    pub(in crate::driver) fn regrouped(&self) -> Vec<(VertexId, Vec<VertexId>, u64)> {
+        let Some(groups) = &self.regrouped else { return Vec::new() };
+        let all =
+            groups.iter().map(|(leader, group)| (leader, group.members.clone(), group.definition));
+        let members = self.groups.iter().flat_map(|(_, group)| group.members.iter().copied());
+        let alone = members.filter(|id| groups.get(groups.leader(*id)).is_none());
+        let alone = alone.filter_map(|id| Some((id, vec![id], self.get(id)?.definition)));
+        all.chain(alone).collect()
+    }
+
+    /// The engine has taken a graph: whether it was the same with other groups, which are those of the running one from now on.
+    pub(in crate::driver) fn install_groups(&mut self) -> bool {
+        let groups = self.regrouped.take();
+        let was_one = groups.is_some();
+        self.groups = groups.unwrap_or_else(|| std::mem::take(&mut self.groups));
+        was_one
+    }
+
+    /// Whether the engine waits to take other groups.
+    pub(in crate::driver) fn is_regrouping(&self) -> bool {
+        self.regrouped.is_some()
+    }
+
+    /// It will not take them.
+    pub(in crate::driver) fn drop_groups(&mut self) -> bool {
+        self.regrouped.take().is_some()
+    }
+}

@@ -1,0 +1,355 @@
+//! Runs of several resources as one: what is found and done of each, and what that is for the engine.
+
+use crate::driver::queries::statistics::Moment;
+use crate::driver::runs::{Live, Runs, guarded};
+use crate::driver::{Driver, Input, News, Ran};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use steadfast_engine::{Holding, RunId, Standing, VertexId};
+use steadfast_resources::{
+    Answer, Ask, Change, Difference, Outcome, Seat, Transaction, Trouble, Verdict,
+};
+use tracing::Instrument as _;
+
+/// One resource in a run of several.
+#[derive(Debug)]
+pub(in crate::driver) struct Part {
+    pub(in crate::driver) id: VertexId,
+    pub(in crate::driver) identity: Arc<str>,
+    change: Option<Change>,
+    pub(in crate::driver) differences: Vec<Difference>,
+    pub(in crate::driver) destructive: bool,
+    /// Nothing of it is there yet.
+    pub(in crate::driver) creates: bool,
+    /// How its apply ended.
+    pub(in crate::driver) outcome: Option<Outcome>,
+}
+
+impl Part {
+    /// See [`Change::seal`].
+    pub(in crate::driver) fn seal(&self) -> u64 {
+        self.change.as_ref().map_or(0, |change| change.seal)
+    }
+}
+
+/// How a member of a group stood when it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Lately {
+    /// As declared.
+    Fine,
+    /// Not as declared.
+    Differs,
+    /// It could not be told, or not be done.
+    Failed,
+}
+
+impl Driver {
+    /// The parts of a run of this vertex; none where it is one resource.
+    pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<Part> {
+        let Some(group) = self.table.groups().get(leader) else { return Vec::new() };
+        let part = |id: &VertexId| Part {
+            id: *id,
+            identity: self.identity(*id),
+            change: None,
+            differences: Vec::new(),
+            destructive: false,
+            creates: false,
+            outcome: None,
+        };
+        group.members.iter().map(part).collect()
+    }
+
+    pub(in crate::driver) fn check_parts(
+        &self,
+        transaction: Arc<dyn Transaction>,
+        (seat, count): (Seat, usize),
+        ask: Ask,
+        run: RunId,
+    ) {
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        let work = async move {
+            let verdicts = guarded(transaction.check(&host, ask)).await;
+            let verdicts = verdicts.unwrap_or_else(|trouble| {
+                (0..count).map(|_| Verdict::Unknown(trouble.clone())).collect()
+            });
+            drop(presence);
+            Input::CheckedParts(run, verdicts)
+        };
+        let span = self.span(run);
+        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+    }
+
+    /// What was found of each: told where it matters to nobody else, and one verdict for the engine.
+    pub(in crate::driver) fn checked_parts(&mut self, run: RunId, verdicts: Vec<Verdict>) {
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let (look, mut parts) = (live.look, std::mem::take(&mut live.parts));
+        let mut whole = Verdict::Same;
+        for (part, verdict) in parts.iter_mut().zip(verdicts) {
+            self.times.note(part.id, Moment::Checked);
+            let verdict = if look && self.looks_back {
+                if self.changed.contains(&part.id) {
+                    self.look_back(part.id, verdict)
+                } else {
+                    Verdict::Same
+                }
+            } else if look {
+                verdict
+            } else {
+                self.admit(part.id, verdict)
+            };
+            match verdict {
+                Verdict::Same => {
+                    self.lately.insert(part.id, Lately::Fine);
+                    if !look {
+                        self.troubles.remove(&part.id);
+                    }
+                }
+                Verdict::Differs(change) => {
+                    self.lately.insert(part.id, Lately::Differs);
+                    part.differences.clone_from(&change.differences);
+                    (part.destructive, part.creates) = (change.destructive, change.creates);
+                    part.change = Some(change);
+                    let differences = part.differences.clone();
+                    whole = Verdict::Differs(Change {
+                        differences,
+                        destructive: false,
+                        creates: false,
+                        replaces: false,
+                        seal: 0,
+                        premise: Box::new(()),
+                    });
+                }
+                Verdict::Unknown(trouble) => {
+                    self.lately.insert(part.id, Lately::Failed);
+                    if matches!(whole, Verdict::Same) {
+                        whole = Verdict::Unknown(trouble.clone());
+                    }
+                    self.troubles.insert(part.id, trouble);
+                }
+            }
+        }
+        if let Some(live) = self.runs.0.get_mut(&run) {
+            live.parts = parts;
+        }
+        self.found(run, whole);
+    }
+
+    /// Applies what was found of each.
+    pub(in crate::driver) fn apply_parts(&mut self, run: RunId, id: VertexId) {
+        let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
+        let Some(group) = self.table.groups().get(id) else { return };
+        let (seat, count) = (entry.resource.nature().seat, live.parts.len());
+        let changes = live.parts.iter_mut().map(|part| part.change.take()).collect();
+        let permit = self.key.mint(live.cancel.clone());
+        let transaction = Arc::clone(&group.transaction);
+        let (host, presence) = (self.host.clone(), Arc::clone(&self.presence));
+        self.echo.applying(id);
+        let work = async move {
+            let answer: Answer<'_, Vec<Outcome>> = transaction.apply(&host, &permit, changes);
+            let outcomes = guarded(answer)
+                .await
+                .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
+            drop(presence);
+            Input::EndedParts(run, outcomes)
+        };
+        let span = self.span(run);
+        self.hands.run(seat, true, Box::pin(work.instrument(span)));
+    }
+
+    /// How each ended: kept until it is told, and one outcome for the engine.
+    pub(in crate::driver) fn ended_parts(&mut self, run: RunId, outcomes: Vec<Outcome>) {
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let mut sum = Sum::default();
+        for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
+            let outcome = match self.lately.get(&part.id) {
+                Some(Lately::Fine) => Outcome::Unchanged,
+                Some(Lately::Failed) => match self.troubles.get(&part.id).cloned() {
+                    Some(trouble) => Outcome::Failed { trouble, touched: false },
+                    None => outcome,
+                },
+                Some(Lately::Differs) | None => outcome,
+            };
+            let lately = match &outcome {
+                Outcome::Unchanged | Outcome::Changed(_) => {
+                    self.troubles.remove(&part.id);
+                    Lately::Fine
+                }
+                Outcome::Failed { trouble, .. } => {
+                    self.troubles.insert(part.id, trouble.clone());
+                    Lately::Failed
+                }
+                Outcome::Interrupted => Lately::Differs,
+            };
+            self.lately.insert(part.id, lately);
+            sum.add(&outcome);
+            part.outcome = Some(outcome);
+        }
+        self.ended(run, sum.whole());
+    }
+
+    /// Tells how each part of a run ended.
+    pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &Live) {
+        let (took, class, in_fight) = (live.took, live.class, live.in_fight);
+        let run = Ran { number: run.0, cause: live.cause };
+        let parts = &live.parts;
+        for part in parts {
+            match &part.outcome {
+                Some(Outcome::Changed(notes)) => {
+                    self.note_changed(part.id, class);
+                    let (identity, differences) = (&*part.identity, part.differences.as_slice());
+                    self.audience.hear(&News::Changed {
+                        identity,
+                        differences,
+                        notes,
+                        took,
+                        class,
+                        run,
+                        in_fight,
+                    });
+                    self.tell_removed(part.id, true);
+                }
+                Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
+                Some(Outcome::Failed { trouble, .. }) => {
+                    let identity = &*part.identity;
+                    self.audience.hear(&News::Trouble { identity, trouble, run });
+                }
+                Some(Outcome::Interrupted) | None => {
+                    self.audience.hear(&News::Interrupted { identity: &part.identity, run });
+                }
+            }
+        }
+    }
+
+    /// How a resource stands: as its vertex does, but for a member of a group to whom that does not apply.
+    pub(in crate::driver) fn standing(&self, id: VertexId) -> Option<Standing> {
+        let groups = self.table.groups();
+        let leader = groups.leader(id);
+        let standing = self.engine.standing(leader)?;
+        if groups.get(leader).is_none() {
+            return Some(standing);
+        }
+        Some(match (&standing, self.lately.get(&id)) {
+            (
+                Standing::Failed
+                | Standing::Delayed(_)
+                | Standing::Held(Holding::WouldChange | Holding::Window(_)),
+                Some(Lately::Fine),
+            ) => Standing::Settled,
+            (Standing::Held(Holding::WouldChange | Holding::Window(_)), Some(Lately::Failed)) => {
+                Standing::Failed
+            }
+            _ => standing,
+        })
+    }
+
+    /// Of several that run as one, the one that was changed last, of those in one second the one that was changed most: of a fight over
+    /// them the engine knows no more.
+    pub(in crate::driver) fn changed_last(&self, leader: VertexId) -> VertexId {
+        let members = self.table.groups().members(&leader).iter().copied();
+        let youngest = members.min_by_key(|id| {
+            let age = self.times.age(*id, Moment::Changed).unwrap_or(u64::MAX);
+            (age, Reverse(self.times.changes(*id)))
+        });
+        youngest.unwrap_or(leader)
+    }
+
+    /// Whether it was as declared when it was last looked at.
+    pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
+        self.lately.get(&id) == Some(&Lately::Fine)
+    }
+
+    /// How many resources stand how.
+    pub(in crate::driver) fn counts(&self) -> steadfast_engine::Counts {
+        let mut counts = self.engine.counts();
+        for (leader, group) in self.table.groups().iter() {
+            let Some(standing) = self.engine.standing(leader) else { continue };
+            let count = counted(&mut counts, &standing);
+            *count = count.saturating_sub(1);
+            counts.total = counts.total.saturating_sub(1);
+            for member in &group.members {
+                counts.total += 1;
+                if let Some(standing) = self.standing(*member) {
+                    *counted(&mut counts, &standing) += 1;
+                }
+            }
+        }
+        // What was removed is nobody's any more, until the next graph.
+        for id in self.table.buried() {
+            if let Some(standing) = self.standing(id) {
+                let count = counted(&mut counts, &standing);
+                *count = count.saturating_sub(1);
+                counts.total = counts.total.saturating_sub(1);
+            }
+        }
+        counts
+    }
+
+    /// Those for whom a vertex of the engine's stands, without those that are as declared where some are not.
+    pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
+        let members = self.table.groups().members(&leader);
+        let ill = |id: &&VertexId| self.lately.get(*id).is_some_and(|it| *it != Lately::Fine);
+        let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
+        if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
+    }
+}
+
+/// Where a standing is counted.
+fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) -> &'a mut u32 {
+    match standing {
+        Standing::Settled => &mut counts.settled,
+        Standing::Running(..) => &mut counts.running,
+        Standing::Delayed(_) => &mut counts.delayed,
+        Standing::Failed => &mut counts.failed,
+        Standing::Held(_) => &mut counts.held,
+        Standing::Stuck(..) => &mut counts.stuck,
+        Standing::Contended { .. } => &mut counts.contended,
+        Standing::WaitingForWatch
+        | Standing::WaitingFor(_)
+        | Standing::Asking(_)
+        | Standing::WaitingForLimit(_)
+        | Standing::WaitingForSemaphore
+        | Standing::WaitingForSlot
+        | Standing::WaitingForBrake(_)
+        | Standing::Parked
+        | Standing::Suspended => &mut counts.waiting,
+    }
+}
+
+/// Several outcomes as one: a failure of one is a failure, with whatever any of them has touched.
+#[derive(Debug, Default)]
+struct Sum {
+    trouble: Option<Trouble>,
+    touched: bool,
+    interrupted: bool,
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Unchanged => {}
+            Outcome::Changed(_) => self.touched = true,
+            Outcome::Failed { trouble, touched } => {
+                self.touched |= touched;
+                self.trouble.get_or_insert_with(|| trouble.clone());
+            }
+            Outcome::Interrupted => self.interrupted = true,
+        }
+    }
+
+    fn whole(self) -> Outcome {
+        match self.trouble {
+            _ if self.interrupted => Outcome::Interrupted,
+            Some(trouble) => Outcome::Failed { trouble, touched: self.touched },
+            None if self.touched => Outcome::Changed(Vec::new()),
+            None => Outcome::Unchanged,
+        }
+    }
+}
+
+impl Runs {
+    /// The run of a vertex that looks and may act.
+    pub(in crate::driver) fn of(&self, id: VertexId) -> Option<(Ran, &Live)> {
+        let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
+        Some((Ran { number: run.0, cause: live.cause }, live))
+    }
+}

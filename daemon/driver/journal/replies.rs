@@ -1,0 +1,99 @@
+//! What the journal answers: what is durable goes on, and what could not be kept is tried once more when it can.
+
+use super::client::Keeper;
+use crate::driver::{Driver, Input, News, UNKEPT};
+use crate::store::Deed;
+use std::time::Duration;
+use steadfast_engine::{Event, Mode, Standing, VertexId};
+use tokio::time::Instant;
+
+impl Driver {
+    pub(in crate::driver) fn kept(&mut self, tickets: &[u64], refused: Option<&str>) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let was_sound = keeper.is_sound();
+        let events = keeper.answered(tickets, refused);
+        let (sound, done) = (keeper.is_sound(), keeper.take_done());
+        if let Some(why) = refused
+            && was_sound
+        {
+            self.audience.hear(&News::Unkept(why));
+            self.unkept = Some((Instant::now(), why.to_owned()));
+        }
+        if sound {
+            self.unkept = None;
+        }
+        self.tell_done(&done);
+        for event in events {
+            self.turn(event);
+        }
+        if sound && !was_sound {
+            self.try_failed_again();
+        }
+    }
+
+    /// Who ordered it may have gone: that it is done is an event all the same.
+    pub(in crate::driver) fn tell_done(&mut self, done: &[Deed]) {
+        for deed in done {
+            self.audience.hear(&News::Done(deed));
+        }
+    }
+
+    /// Waits for all that was to be kept, when the engine has come to its end: an order that was given in the last moment is done and
+    /// answered, too.
+    pub(in crate::driver) fn close_keeper(&mut self, mut keeper: Keeper) {
+        for is_last in [false, true] {
+            if is_last {
+                keeper.try_last();
+            }
+            keeper.flush();
+            let mut batch = Vec::new();
+            self.inbox.take(&mut batch);
+            for input in batch {
+                match input {
+                    Input::Kept(tickets, refused) => {
+                        drop(keeper.answered(&tickets, refused.as_deref()));
+                    }
+                    other => self.left.push(other),
+                }
+            }
+        }
+        self.tell_done(&keeper.take_done());
+    }
+
+    /// A command that runs once does not wait for ever for an end that cannot be stored, and not at all where nothing was begun.
+    pub(in crate::driver) fn give_up_unkept(&mut self, now: Instant) {
+        let patience = self.patience();
+        let lasts = self.unkept.as_ref().is_some_and(|(since, _)| now >= *since + patience);
+        if self.settings.one_shot && lasts && !std::mem::replace(&mut self.given_up, true) {
+            self.turn(Event::Stop { grace: Duration::ZERO });
+        }
+    }
+
+    /// The time for which a one-shot command waits for an end that cannot be stored.
+    pub(in crate::driver) fn patience(&self) -> Duration {
+        let has_kept = self.keeper.as_ref().is_some_and(Keeper::has_kept);
+        if has_kept { UNKEPT } else { Duration::ZERO }
+    }
+
+    /// Ends a stop that waits for nothing but a journal that has ended: no begin and no end can be stored any more. A command that
+    /// still runs keeps its grace.
+    pub(in crate::driver) fn give_up_journal(&mut self) {
+        let is_stopping = self.engine.mode() == Mode::Stopping;
+        let is_gone = self.keeper.as_ref().is_some_and(Keeper::has_ended);
+        if is_stopping && is_gone && self.runs.0.values().all(|live| live.closing) {
+            self.turn(Event::Stop { grace: Duration::ZERO });
+        }
+    }
+
+    /// State can be kept again: what was refused meanwhile gets one more attempt.
+    pub(in crate::driver) fn try_failed_again(&mut self) {
+        let failed: Vec<VertexId> = self
+            .table
+            .ids()
+            .filter(|id| self.engine.standing(*id) == Some(Standing::Failed))
+            .collect();
+        for id in failed {
+            self.turn(Event::Look(id));
+        }
+    }
+}

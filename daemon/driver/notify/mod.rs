@@ -1,0 +1,363 @@
+//! The engine's notices in words: names for numbers, and what was found and done.
+
+pub(super) mod culprits;
+pub(super) mod notification;
+
+use super::{Driver, News, Progress, Ran, Undoer};
+use std::time::Duration;
+use steadfast_engine::{
+    Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
+};
+use steadfast_resources::Trouble;
+
+/// How many of those that wait are named.
+const NAMED: usize = 5;
+
+impl Driver {
+    pub(super) fn tell(&mut self, notice: Notice) {
+        match notice {
+            Notice::Loaded { .. } => self.tell_loaded(),
+            Notice::SwapWaits(_) if self.table.is_regrouping() => {}
+            Notice::SwapWaits(ids) => {
+                self.note_taken(&ids);
+                let ids = self.all_concerned(&ids);
+                if let Some((_, change)) = self.table.change() {
+                    let waits = names(&self.table, &ids);
+                    self.audience.hear(&News::SwapWaits { waits, change });
+                }
+            }
+            Notice::SwapRefused => {
+                if self.table.drop_groups() {
+                    return;
+                }
+                self.table.drop_pending();
+                self.refuse("the daemon is stopping".to_owned());
+            }
+            Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
+            Notice::CheckFailed(id, run) => {
+                let cause = self.runs.0.get(&run).map_or("", |live| live.cause);
+                self.tell_trouble(id, Ran { number: run.0, cause });
+            }
+            Notice::Asking(id, _) => self.tell_asking(id),
+            Notice::Excused(id, _) => self.tell_excused(id),
+            Notice::Retrying(id, at) => self.tell_retrying(id, at),
+            Notice::Failed(id) => self.tell_failed(id),
+            Notice::Recovered(id) => self.tell_recovered(id),
+            Notice::Held(id, holding) => self.tell_held(id, holding),
+            Notice::Contended { .. }
+            | Notice::StillContended { .. }
+            | Notice::Calm(_)
+            | Notice::Braked { .. }
+            | Notice::Released => self.tell_fight(&notice),
+            Notice::Stuck(id, _) => {
+                for id in self.concerned(id) {
+                    self.audience.hear(&News::Stuck(self.table.name(id)));
+                }
+            }
+            Notice::Diverged(id) => self.tell_diverged(id),
+            Notice::Converged => {
+                self.times.converged = Some(tokio::time::Instant::now());
+                let counts: Counts = self.counts();
+                let in_fight = std::mem::take(&mut self.skirmish);
+                self.audience.hear(&News::Converged { counts, in_fight });
+            }
+            Notice::Pausing(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Pausing(names(&self.table, &ids)));
+            }
+            Notice::Paused => {
+                let ends_in = self.until(self.pause_until);
+                self.audience.hear(&News::Paused { reason: &self.pause_reason, ends_in });
+            }
+            Notice::Resumed => self.audience.hear(&News::Resumed),
+            Notice::PauseEnds(at) => {
+                let left = self.until(at);
+                self.audience.hear(&News::PauseEnds(left));
+            }
+            Notice::Stopping(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Stopping(names(&self.table, &ids)));
+            }
+            Notice::Stopped(ids) => {
+                let ids = self.all_concerned(&ids);
+                self.audience.hear(&News::Stopped(names(&self.table, &ids)));
+            }
+        }
+    }
+
+    fn tell_loaded(&mut self) {
+        // Where there is none, it is the same graph with other groups: who came or went was told.
+        let Some(change) = self.graph_change.take() else { return };
+        if let Some(hub) = &self.hub {
+            // A mount makes no event: who loads a graph need not wait for the sweep.
+            if self.settings.sweep.is_some() { hub.walk_all() } else { hub.try_failed() }
+        }
+        // It is not the one any more that converges next.
+        self.skirmish = false;
+        let graph = self.table.graph();
+        self.audience.hear(&News::Loaded { graph, change: &change });
+    }
+
+    /// Who is fought over moves for each repair: the fight itself was told.
+    fn tell_diverged(&mut self, id: VertexId) {
+        self.times.converged = None;
+        self.skirmish = self.engine.is_contended(id);
+        let first = self.concerned(id).first().copied().unwrap_or(id);
+        let (identity, in_fight) = (self.table.name(first), self.skirmish);
+        self.audience.hear(&News::Diverged { identity, in_fight });
+    }
+
+    fn tell_fight(&mut self, notice: &Notice) {
+        match *notice {
+            Notice::Contended { vertex, party, repairs } => {
+                let by = match party {
+                    Party::Foreign => Undoer::Another,
+                    Party::Itself => Undoer::Itself,
+                    Party::Ours(other) if self.may_have_undone(other, vertex) => {
+                        Undoer::Ours(self.table.name(other))
+                    }
+                    Party::Ours(_) => Undoer::Another,
+                    Party::Unknown => Undoer::Unknown,
+                };
+                let identity = self.table.name(self.changed_last(vertex));
+                self.audience.hear(&News::Contended { identity, by, repairs });
+                self.part_who_is_fought_over(vertex);
+            }
+            Notice::StillContended { vertex, repairs, since } => {
+                let next = match self.engine.standing(vertex) {
+                    Some(Standing::Contended { next: Some(at), .. }) => Some(self.until(at)),
+                    _ => None,
+                };
+                let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
+                let identity = self.table.name(self.changed_last(vertex));
+                self.audience.hear(&News::StillContended { identity, repairs, lasts, next });
+            }
+            Notice::Calm(id) => {
+                let id = self.changed_last(id);
+                self.audience.hear(&News::Calm(self.table.name(id)));
+            }
+            Notice::Braked { repairs, until } => {
+                let pause = self.until(until);
+                self.audience.hear(&News::Braked { repairs, pause });
+            }
+            Notice::Released => self.audience.hear(&News::Released),
+            _ => {}
+        }
+    }
+
+    fn until(&self, at: Tick) -> Duration {
+        Duration::from_nanos(at.0.saturating_sub(self.now().0))
+    }
+
+    fn all_concerned(&self, ids: &[VertexId]) -> Vec<VertexId> {
+        ids.iter().flat_map(|id| self.concerned(*id)).collect()
+    }
+
+    fn tell_recovered(&mut self, id: VertexId) {
+        self.times.note_right(id);
+        self.apart.recovered(id);
+        let in_fight = self.engine.is_contended(id);
+        for id in self.table.groups().members(&id) {
+            self.troubles.remove(id);
+            self.audience.hear(&News::Recovered { identity: self.table.name(*id), in_fight });
+        }
+    }
+
+    fn tell_asking(&mut self, id: VertexId) {
+        let above = match self.engine.standing(id) {
+            Some(Standing::Asking(above)) => above,
+            // The answer was there at once, or came before the end was durable.
+            _ => Vec::new(),
+        };
+        let above = names(&self.table, &above);
+        for id in self.concerned(id) {
+            self.audience.hear(&News::Asking { identity: self.table.name(id), above: &above });
+        }
+    }
+
+    fn tell_excused(&mut self, id: VertexId) {
+        for id in self.concerned(id) {
+            self.audience.hear(&News::Excused(self.table.name(id)));
+        }
+    }
+
+    fn tell_retrying(&mut self, id: VertexId, at: Tick) {
+        let (after, run) = (self.until(at), self.times.failing(id));
+        let in_fight = self.engine.is_contended(id);
+        for id in self.concerned(id) {
+            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+            self.audience.hear(&News::Retrying { identity, trouble, after, run, in_fight });
+        }
+        self.note_retry(id);
+    }
+
+    pub(super) fn tell_started(&mut self, id: VertexId) {
+        for id in self.table.groups().members(&id) {
+            self.audience.hear(&News::Started(self.table.name(*id)));
+        }
+    }
+
+    fn tell_same(&mut self, id: VertexId) {
+        self.audience.hear(&News::Same(self.table.name(id)));
+    }
+
+    fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
+        let mut live = self.runs.0.remove(&run);
+        // A later run may have taken it away meanwhile.
+        if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
+            self.troubles.insert(id, trouble);
+        }
+        let ran = Ran { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
+        match outcome {
+            Outcome::Changed | Outcome::Unchanged => self.times.note_right(id),
+            Outcome::Failed { .. } | Outcome::Interrupted => self.times.note_failing(id, ran),
+        }
+        if let Some(live) = live.as_ref().filter(|live| !live.parts.is_empty()) {
+            self.tell_parts(run, live);
+            return;
+        }
+        match outcome {
+            Outcome::Changed => {
+                let class = live.as_ref().map_or(Class::Intentional, |live| live.class);
+                let in_fight = live.as_ref().is_some_and(|live| live.in_fight);
+                self.note_changed(id, class);
+                let identity = match &live {
+                    Some(live) => &live.identity,
+                    None => self.table.name(id),
+                };
+                let (differences, notes, took) = match &live {
+                    Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
+                    None => (&[][..], &[][..], Duration::ZERO),
+                };
+                self.audience.hear(&News::Changed {
+                    identity,
+                    differences,
+                    notes,
+                    took,
+                    class,
+                    run: ran,
+                    in_fight,
+                });
+                self.tell_removed(id, true);
+            }
+            Outcome::Unchanged => self.tell_same(id),
+            Outcome::Failed { .. } => self.tell_trouble(id, ran),
+            Outcome::Interrupted => {
+                let identity = self.table.name(id);
+                self.audience.hear(&News::Interrupted { identity, run: ran });
+            }
+        }
+    }
+
+    pub(super) fn note_changed(&mut self, id: VertexId, class: Class) {
+        self.times.note_change(id, class);
+        if self.settings.one_shot {
+            self.changed.insert(id);
+        }
+    }
+
+    fn tell_trouble(&mut self, id: VertexId, run: Ran) {
+        self.times.note_failing(id, run);
+        let unknown = Trouble::new("it failed without saying why");
+        for id in self.concerned(id) {
+            let trouble = self.troubles.get(&id).unwrap_or(&unknown);
+            let identity = self.table.name(id);
+            self.audience.hear(&News::Trouble { identity, trouble, run });
+        }
+    }
+
+    fn tell_failed(&mut self, id: VertexId) {
+        let mut waiting = (Vec::new(), 0);
+        // Where much fails at once, each failure is not worth a walk over all.
+        let few = self.engine.counts().failed <= 20;
+        for other in self.table.ids().filter(|_| few) {
+            if let Some(Standing::WaitingFor(ids)) = self.standing(other)
+                && ids.contains(&id)
+            {
+                waiting.1 += 1;
+                if waiting.0.len() < NAMED {
+                    waiting.0.push(self.table.name(other));
+                }
+            }
+        }
+        let run = self.times.failing(id);
+        for id in self.concerned(id) {
+            let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
+            let waiting = waiting.clone();
+            self.audience.hear(&News::Failed { identity, trouble, waiting, run });
+        }
+        self.part_who_failed(id);
+    }
+
+    /// What runs and who waits for whom: a few names of each.
+    pub(super) fn tell_progress(&mut self) {
+        const SCANNED: usize = 2000;
+        let live = self.runs.0.values().filter(|live| !live.look && !live.closing);
+        let running = live.take(NAMED).map(|live| self.table.name(live.vertex)).collect();
+        let mut waiting = Vec::new();
+        for id in self.table.ids().take(SCANNED) {
+            if let Some(Standing::WaitingFor(whom) | Standing::Asking(whom)) = self.standing(id)
+                && let Some(first) = whom.first()
+            {
+                waiting.push((self.table.name(id), self.table.name(*first)));
+                if waiting.len() == NAMED {
+                    break;
+                }
+            }
+        }
+        let counts = self.counts();
+        self.audience.hear(&News::Progress(Progress { counts, running, waiting }));
+    }
+
+    fn tell_held(&mut self, id: VertexId, holding: Holding) {
+        if holding == Holding::Operator {
+            self.times.note_undecided(id);
+        }
+        let (run, live) = self.runs.of(id).unzip();
+        let until = match holding {
+            Holding::UnknownUntil(above) => Some(self.table.name(above)),
+            Holding::Window(window) => {
+                let windows = self.table.windows();
+                windows.get(window.0 as usize).map(|(text, _)| text.as_str())
+            }
+            Holding::WouldChange | Holding::WouldRefresh | Holding::Operator => None,
+        };
+        let parts = live.map_or(&[][..], |live| live.parts.as_slice());
+        for part in parts {
+            if matches!(holding, Holding::WouldChange | Holding::Window(_))
+                && part.differences.is_empty()
+            {
+                continue;
+            }
+            self.audience.hear(&News::Held {
+                identity: &part.identity,
+                holding,
+                until,
+                differences: &part.differences,
+                destructive: part.destructive,
+                seal: part.seal(),
+                follows: false,
+                trouble: self.troubles.get(&part.id),
+                run,
+            });
+        }
+        if !parts.is_empty() {
+            return;
+        }
+        self.audience.hear(&News::Held {
+            identity: self.table.name(id),
+            holding,
+            until,
+            differences: live.map_or(&[], |live| &live.differences),
+            destructive: live.is_some_and(|live| live.destructive),
+            seal: live.and_then(|live| live.change.as_ref()).map_or(0, |change| change.seal),
+            follows: self.foresight.follows(id),
+            trouble: self.troubles.get(&id),
+            run,
+        });
+    }
+}
+
+fn names<'a>(table: &'a super::graph::registry::Table, ids: &[VertexId]) -> Vec<&'a str> {
+    ids.iter().map(|id| table.name(*id)).collect()
+}

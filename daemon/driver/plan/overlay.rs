@@ -1,0 +1,191 @@
+//! In a plan: each step on files is done in a layer over the host, so that the steps after it find what it will leave.
+//!
+//! The check and the apply of such a step run unchanged; what the apply writes goes into memory
+//! ([`Overlay`]). A step that needs more than files is checked on the host and done nowhere.
+
+use crate::driver::runs::{check, guarded};
+use crate::driver::values::Meal;
+use futures_util::FutureExt as _;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use steadfast_engine::VertexId;
+use steadfast_resources::host::{Limits, Overlay};
+use steadfast_resources::{Ask, Change, Host, Made, Outcome, Permit, Resource, Trouble, Verdict};
+
+/// The layer of one plan, and the steps that were checked in it.
+#[derive(Clone, Debug)]
+pub(in crate::driver) struct Layer {
+    overlay: Overlay,
+    found: Arc<Mutex<HashMap<VertexId, Found>>>,
+    is_told: Arc<AtomicBool>,
+}
+
+const LIMITS: Limits = Limits { bytes: 64 << 20, nodes: 200_000 };
+
+/// The result of the check of a step, and of its change in the layer.
+#[derive(Debug)]
+enum Found {
+    Same,
+    /// It could not be told.
+    Failed,
+    Differs {
+        change: Change,
+        /// It was done in the layer.
+        is_done: bool,
+        /// The host as it is has another seal than what was found in the layer.
+        follows: bool,
+    },
+}
+
+impl Layer {
+    /// An empty layer; none where the host cannot be looked at.
+    pub(in crate::driver) fn new() -> Option<Self> {
+        match Overlay::new(LIMITS) {
+            Ok(overlay) => Some(Self { overlay, found: Arc::default(), is_told: Arc::default() }),
+            Err(why) => {
+                tracing::warn!("a plan cannot see what its own steps make: {why}");
+                None
+            }
+        }
+    }
+
+    fn found(&self) -> MutexGuard<'_, HashMap<VertexId, Found>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whether what a step changes was seen by those that were checked after it.
+    pub(super) fn is_done(&self, id: VertexId) -> bool {
+        matches!(self.found().get(&id), Some(Found::Differs { is_done: true, .. }))
+    }
+
+    /// Tells whether the check of a step in the layer could not tell.
+    pub(super) fn has_failed(&self, id: VertexId) -> bool {
+        matches!(self.found().get(&id), Some(Found::Failed))
+    }
+
+    /// Tells whether what was found of a step is also what steps before it make.
+    pub(super) fn follows(&self, id: VertexId) -> bool {
+        matches!(self.found().get(&id), Some(Found::Differs { follows: true, .. }))
+    }
+
+    /// Tells whether a step was checked here.
+    pub(super) fn has_checked(&self, id: VertexId) -> bool {
+        self.found().contains_key(&id)
+    }
+
+    /// Notes what became of a change in the layer.
+    fn note(&self, id: VertexId, (change, follows): (Change, bool), trouble: Option<Trouble>) {
+        let found = Found::Differs { change, is_done: trouble.is_none(), follows };
+        self.found().insert(id, found);
+        let Some(why) = trouble else { return };
+        if self.overlay.is_full() && !self.is_told.swap(true, Ordering::Relaxed) {
+            let Limits { bytes, nodes } = LIMITS;
+            tracing::warn!(
+                "a plan holds at most {} MiB and {nodes} entries of what its steps write; what depends on more cannot be told",
+                bytes >> 20
+            );
+        }
+        tracing::debug!("not done in the layer of a plan: {why}");
+    }
+
+    /// The first result of a step. A second check would find the step's own change.
+    fn known(&self, id: VertexId) -> Option<Verdict> {
+        Some(match self.found().get(&id)? {
+            Found::Failed => return None,
+            Found::Same => Verdict::Same,
+            Found::Differs { change, .. } => Verdict::Differs(shown(change)),
+        })
+    }
+}
+
+/// One step of a plan that uses only files, with the right to do it in the layer.
+#[derive(Debug)]
+pub(in crate::driver) struct PlannedStep {
+    pub(in crate::driver) layer: Layer,
+    pub(in crate::driver) id: VertexId,
+    pub(in crate::driver) permit: Permit,
+}
+
+impl PlannedStep {
+    async fn run(
+        self,
+        host: &Host,
+        (resource, made, ask): (Arc<dyn Resource>, &OnceLock<Made>, Ask),
+        check: impl Future<Output = Verdict> + Send,
+    ) -> Verdict {
+        let (layer, id) = (self.layer, self.id);
+        if let Some(known) = layer.known(id) {
+            return known;
+        }
+        match layer.overlay.check(Box::pin(check)).await {
+            Verdict::Differs(change) => {
+                let resource = made.get().map_or(resource, |made| Arc::clone(&made.resource));
+                let mut told = shown(&change);
+                told.seal = seal_on_host(change.seal, (host, &resource), ask).await;
+                let follows = told.seal != change.seal;
+                let kept = (shown(&told), follows);
+                let applied = guarded(resource.apply(host, &self.permit, change));
+                let applied = layer.overlay.apply(Box::pin(applied)).await;
+                layer.note(id, kept, trouble(applied));
+                Verdict::Differs(told)
+            }
+            Verdict::Same => {
+                layer.found().insert(id, Found::Same);
+                Verdict::Same
+            }
+            Verdict::Unknown(trouble) => {
+                layer.found().insert(id, Found::Failed);
+                Verdict::Unknown(trouble)
+            }
+        }
+    }
+}
+
+/// The seal of what the host has now, for a change whose seal tells what was found: inodes and times of what a plan makes itself are
+/// not those that an apply will find.
+async fn seal_on_host(seal: u64, (host, resource): (&Host, &Arc<dyn Resource>), ask: Ask) -> u64 {
+    if seal == 0 {
+        return 0;
+    }
+    match guarded(resource.check(host, ask)).await {
+        Ok(Verdict::Differs(now)) => now.seal,
+        Ok(Verdict::Same | Verdict::Unknown(_)) | Err(_) => 0,
+    }
+}
+
+/// Checks a resource: a step of a plan in its layer, all else on the host.
+pub(in crate::driver) async fn check_step(
+    step: Option<PlannedStep>,
+    host: &Host,
+    (resource, meal, made): (Arc<dyn Resource>, Option<Meal>, &OnceLock<Made>),
+    ask: Ask,
+) -> Verdict {
+    let (one, again) = (Arc::clone(&resource), ask.clone());
+    let checked = guarded(Box::pin(check(host, one, (meal, made), ask)));
+    let checked = checked.map(|checked| checked.unwrap_or_else(Verdict::Unknown));
+    match step {
+        None => checked.await,
+        Some(step) => step.run(host, (resource, made, again), checked).await,
+    }
+}
+
+fn trouble(outcome: Result<Outcome, Trouble>) -> Option<Trouble> {
+    match outcome {
+        Ok(Outcome::Unchanged | Outcome::Changed(_)) => None,
+        Ok(Outcome::Failed { trouble, .. }) | Err(trouble) => Some(trouble),
+        Ok(Outcome::Interrupted) => Some(Trouble::new("it was cancelled")),
+    }
+}
+
+/// A change as it is shown: what its apply needs is left out.
+fn shown(change: &Change) -> Change {
+    Change {
+        differences: change.differences.clone(),
+        destructive: change.destructive,
+        seal: change.seal,
+        creates: change.creates,
+        replaces: change.replaces,
+        premise: Box::new(()),
+    }
+}

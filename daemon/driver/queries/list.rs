@@ -1,0 +1,46 @@
+//! All resources as a list: filtered, in an order, a part of it at a time. For whoever watches.
+
+use super::phase;
+use super::statistics::Moment;
+use crate::driver::Driver;
+use crate::driver::status::{List, Order, Phase, Wanted};
+use std::cmp::Reverse;
+use steadfast_engine::{Standing, VertexId};
+
+/// By what a row stands where it does: smaller is earlier; equal ones follow their names.
+type Rank = (Phase, Reverse<u64>);
+
+impl Driver {
+    pub(in crate::driver) fn list(&self, wanted: &Wanted) -> List {
+        let fits = |id: &VertexId| {
+            wanted.filter.is_empty() || self.table.name(*id).contains(&wanted.filter)
+        };
+        let mut rows: Vec<(Rank, &str, VertexId, Standing)> = self
+            .table
+            .ids()
+            .filter(fits)
+            .filter_map(|id| {
+                let standing = self.standing(id)?;
+                Some((self.rank(id, &standing, wanted.order), self.table.name(id), id, standing))
+            })
+            .collect();
+        rows.sort_unstable_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        let total = rows.len();
+        let part = rows.into_iter().skip(wanted.from).take(wanted.most);
+        let rows = part.map(|(_, _, id, standing)| self.resource_status(id, &standing)).collect();
+        List { rows, total }
+    }
+
+    fn rank(&self, id: VertexId, standing: &Standing, order: Order) -> Rank {
+        match order {
+            Order::Name => (Phase::Stuck, Reverse(0)),
+            Order::State => (phase(standing), Reverse(0)),
+            // The youngest first, and last what was never changed.
+            Order::Changed => {
+                let age = self.times.age(id, Moment::Changed);
+                (Phase::Stuck, Reverse(age.map_or(0, |age| u64::MAX - age)))
+            }
+            Order::Repairs => (Phase::Stuck, Reverse(u64::from(self.times.changes(id)))),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! What the driver answers when it is asked how it stands. Questions go through the inbox like everything else; none of them waits.
+
+pub(super) mod blockers;
+pub(super) mod check_now;
+pub(super) mod list;
+pub(super) mod statistics;
+
+use super::Taken;
+use super::commands::state_commands::Ordered;
+use super::status::Verdict;
+use super::status::{
+    Ages, Changes, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
+    ResourceStatus, Status, Wanted,
+};
+use super::{Caveat, Driver, Undone};
+use crate::history::Undo;
+use crate::store::{Order, Origin};
+use statistics::Moment;
+use std::time::Duration;
+use steadfast_engine::{Class, Event, Holding, Mode, Party, Standing, VertexId};
+use steadfast_resources::Source;
+use tokio::sync::oneshot;
+
+/// A question, with where its answer goes. One that nobody waits for any more is answered all the same.
+#[derive(Debug)]
+pub enum Question {
+    /// How the host stands, with at most so many of those that are not as declared.
+    Status(usize, oneshot::Sender<Status>),
+    /// How one resource stands; none where there is none of that name.
+    Show(String, oneshot::Sender<Option<ResourceDetails>>),
+    /// The names that begin so, in order, at most so many.
+    Names(String, usize, oneshot::Sender<Vec<String>>),
+    /// A part of the list of all.
+    List(Wanted, oneshot::Sender<List>),
+    /// What differs now of these, or of all that must be processed; or the names that are none.
+    Inspect(Vec<String>, oneshot::Sender<Result<Inspections, Vec<String>>>),
+    /// Pause these by themselves: the names that are none, if any, and then nothing is done.
+    Park {
+        /// Which.
+        names: Vec<String>,
+        /// For how long; the usual time where none is given.
+        limit: Option<Duration>,
+        /// Shown in status.
+        reason: String,
+        /// Where the answer goes.
+        to: oneshot::Sender<Vec<String>>,
+    },
+    /// End that: as above.
+    Unpark(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Put back what a resource was.
+    Undo(Undo, oneshot::Sender<Undone>),
+    /// What became of the graph that was handed over last: taken, or why not.
+    Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
+    /// What the operator orders about what is kept of these: answered when it is durable.
+    Order(Order, Vec<String>, oneshot::Sender<Ordered>),
+    /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
+    Look(Vec<String>, oneshot::Sender<Vec<String>>),
+    /// Run these again, also what runs once or has failed: as above.
+    Redo(Vec<String>, oneshot::Sender<Vec<String>>),
+}
+
+impl Driver {
+    pub(super) fn answer(&mut self, question: Question) {
+        match question {
+            Question::Status(most, to) => drop(to.send(self.status(most))),
+            Question::Show(name, to) => {
+                let id = self.running(&name);
+                drop(to.send(id.map(|id| self.details(id))));
+            }
+            Question::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
+            Question::List(wanted, to) => drop(to.send(self.list(&wanted))),
+            Question::Inspect(names, to) => self.inspect(&names, to),
+            parking @ (Question::Park { .. } | Question::Unpark(..)) => {
+                self.answer_parking(parking);
+                self.turn(Event::Wake);
+            }
+            Question::Undo(what, to) => self.undo(what, to),
+            Question::Taken(all) => {
+                for to in all {
+                    drop(to.send(self.fate.clone()));
+                }
+            }
+            Question::Order(order, names, to) => self.order(order, &names, to),
+            Question::Look(names, to) => {
+                let ids = self.named(&names);
+                self.ask_engine(ids, to, Event::Look);
+            }
+            Question::Redo(names, to) => {
+                let ids = self.named(&names);
+                self.ask_engine(ids, to, Event::Redo);
+            }
+        }
+    }
+
+    fn ask_engine(
+        &mut self,
+        ids: Result<Vec<VertexId>, Vec<String>>,
+        to: oneshot::Sender<Vec<String>>,
+        event: fn(VertexId) -> Event,
+    ) {
+        let strangers = match ids {
+            Ok(ids) => {
+                for id in ids {
+                    self.turn(event(id));
+                }
+                Vec::new()
+            }
+            Err(strangers) => strangers,
+        };
+        drop(to.send(strangers));
+    }
+
+    fn names_from(&self, prefix: &str, most: usize) -> Vec<String> {
+        let all = self.table.ids().map(|id| self.table.name(id));
+        let mut names: Vec<&str> = all.filter(|name| name.starts_with(prefix)).collect();
+        names.sort_unstable();
+        names.into_iter().take(most).map(str::to_owned).collect()
+    }
+
+    fn running(&self, name: &str) -> Option<VertexId> {
+        self.table.number(name).filter(|id| self.table.get(*id).is_some())
+    }
+
+    /// Those that are no names of resources.
+    pub(super) fn strangers(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| self.running(name).is_none()).cloned().collect()
+    }
+
+    /// The numbers of these, or those names that are none.
+    fn named(&self, names: &[String]) -> Result<Vec<VertexId>, Vec<String>> {
+        if names.is_empty() {
+            return Ok(self.table.vertices().collect());
+        }
+        let strangers = self.strangers(names);
+        if !strangers.is_empty() {
+            return Err(strangers);
+        }
+        let vertex = |name: &String| Some(self.table.groups().leader(self.running(name)?));
+        let mut ids: Vec<VertexId> = Vec::new();
+        for id in names.iter().filter_map(vertex) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+
+    fn status(&self, most: usize) -> Status {
+        let mut troubled: Vec<(Phase, VertexId, Standing)> = self
+            .table
+            .ids()
+            .filter_map(|id| self.standing(id).map(|standing| (id, standing)))
+            .filter(|(_, standing)| *standing != Standing::Settled)
+            .map(|(id, standing)| (phase(&standing), id, standing))
+            .collect();
+        troubled.sort_by_key(|(phase, id, _)| (*phase, *id));
+        let worst = troubled.first().map(|(phase, ..)| *phase);
+        let parked = troubled.iter().filter(|(_, _, standing)| *standing == Standing::Parked);
+        let parked = u32::try_from(parked.count()).unwrap_or(u32::MAX);
+        let more = troubled.len().saturating_sub(most);
+        troubled.truncate(most);
+        let (verdict, counts) = (self.verdict(worst), self.counts());
+        let suspected = if verdict == Verdict::Paused { self.suspected() } else { 0 };
+        let converged = self.times.converged.filter(|_| verdict == Verdict::Converged);
+        Status {
+            verdict,
+            observing: self.observing.as_ref().map(ToString::to_string),
+            refused: self.refused_graph(),
+            swap: self.swap_status(),
+            converged_for: converged.map(|at| at.elapsed().as_secs()),
+            graph: self.table.graph().to_owned(),
+            counts: Counts {
+                total: counts.total,
+                settled: counts.settled.saturating_sub(suspected),
+                waiting: counts.waiting.saturating_sub(parked).saturating_add(suspected),
+                running: counts.running,
+                delayed: counts.delayed,
+                failed: counts.failed,
+                held: counts.held.saturating_add(parked),
+                stuck: counts.stuck,
+                contended: counts.contended,
+            },
+            leaving: self.ownership.waiting(most),
+            unwatched: self.watches.without().len(),
+            pause: self.pause_status(),
+            paused: self.single_pauses(most),
+            ages: Ages {
+                check: self.times.youngest(Moment::Checked),
+                repair: self.times.youngest(Moment::Changed),
+                event: self.times.youngest(Moment::Heard),
+            },
+            changes: Changes {
+                intentional: self.times.total(Class::Intentional),
+                corrective: self.times.total(Class::Corrective),
+                not_idempotent: self.times.total(Class::NotIdempotent),
+                contended: self.times.total(Class::Contended),
+            },
+            troubled: troubled
+                .into_iter()
+                .map(|(_, id, standing)| self.resource_status(id, &standing))
+                .collect(),
+            more,
+            up_for: self.began.elapsed().as_secs(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            // Not of the driver: added by who passes it on.
+            instead: None,
+            daemon: Vec::new(),
+            reboot: None,
+            checkout: None,
+        }
+    }
+
+    /// Resources that count as settled and have a check due: somebody may have changed them.
+    fn suspected(&self) -> u32 {
+        let is_suspected = |id: &VertexId| {
+            self.standing(*id) == Some(Standing::Settled)
+                && self.engine.is_to_be_looked_at(self.table.groups().leader(*id))
+        };
+        u32::try_from(self.table.ids().filter(is_suspected).count()).unwrap_or(u32::MAX)
+    }
+
+    fn verdict(&self, worst: Option<Phase>) -> Verdict {
+        if self.observing.is_some() && self.engine.mode() == Mode::Running {
+            return Verdict::Observing;
+        }
+        match (worst, self.engine.mode()) {
+            (Some(Phase::Stuck), _) => Verdict::Stuck,
+            (Some(Phase::Failed), _) => Verdict::Failed,
+            (Some(Phase::Delayed), _) => Verdict::Failing,
+            (Some(Phase::Contended), _) => Verdict::Contended,
+            (_, Mode::Stopping | Mode::Stopped) => Verdict::Stopping,
+            _ if self.is_starting() => Verdict::Starting,
+            (_, Mode::Draining | Mode::Pausing | Mode::Paused) => Verdict::Paused,
+            (Some(Phase::Held), Mode::Running) => Verdict::Held,
+            (_, Mode::Running) if self.engine.is_converged() => Verdict::Converged,
+            (_, Mode::Running) => Verdict::Converging,
+        }
+    }
+
+    /// Tells whether this driver has loaded no graph yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.recalled.is_some()
+    }
+
+    /// The caveat that the answer to a ping adds to the counts.
+    pub(super) fn caveat(&self) -> Option<Caveat> {
+        let read_only = self.observing.is_some().then_some(Caveat::ReadOnly);
+        let starting = self.is_starting().then_some(Caveat::Starting);
+        let rejected = self.refused_since.is_some().then_some(Caveat::GraphRejected);
+        read_only.or(starting).or(rejected)
+    }
+
+    fn pause_status(&self) -> Option<PauseStatus> {
+        let mode = self.engine.mode();
+        matches!(mode, Mode::Draining | Mode::Pausing | Mode::Paused).then(|| PauseStatus {
+            reason: self.pause_reason.clone(),
+            ends_in: Some(seconds(self.pause_until.0.saturating_sub(self.now().0))),
+            at_rest: mode == Mode::Paused,
+        })
+    }
+
+    pub(super) fn resource_status(&self, id: VertexId, standing: &Standing) -> ResourceStatus {
+        let (mut says, waits_for) = self.in_words(id, standing);
+        if self.apart.has(id) {
+            says.push_str("; apart from its group until it was well for a while");
+        }
+        let tried_at = match standing {
+            Standing::WaitingForLimit(at)
+            | Standing::WaitingForBrake(at)
+            | Standing::Delayed(at) => Some(*at),
+            Standing::Contended { next, .. } => *next,
+            _ => None,
+        };
+        let since = match standing {
+            Standing::Running(_, since) | Standing::Stuck(_, since) => Some(*since),
+            _ => None,
+        };
+        let now = self.now().0;
+        let trouble = self.troubles.get(&id).map(|trouble| match &trouble.hint {
+            Some(hint) => format!("{trouble}; {hint}"),
+            None => trouble.to_string(),
+        });
+        ResourceStatus {
+            resource: self.table.name(id).to_owned(),
+            phase: phase(standing),
+            says,
+            waits_for,
+            next_try_in: tried_at.map(|at| seconds(at.0.saturating_sub(now))),
+            running_for: since.map(|at| seconds(now.saturating_sub(at.0))),
+            undecided_for: match standing {
+                Standing::Held(Holding::Operator) => self.times.undecided(id),
+                _ => None,
+            },
+            trouble,
+            ages: Ages {
+                check: self.times.age(id, Moment::Checked),
+                repair: self.times.age(id, Moment::Changed),
+                event: self.times.age(id, Moment::Heard),
+            },
+            repairs: self.times.changes(id),
+            last_change: self.times.class(id).map(Into::into),
+            pause: self.parking.status(id, standing),
+            leaves: self.table.get(id).is_some_and(|entry| entry.removes),
+        }
+    }
+
+    /// What a standing means, and whom it waits for.
+    fn in_words(&self, id: VertexId, standing: &Standing) -> (String, Vec<String>) {
+        let says = match standing {
+            Standing::Contended { party, repairs, since, .. } => {
+                let who = match party {
+                    Some(Party::Itself) => "its own run",
+                    Some(Party::Ours(other)) if self.may_have_undone(*other, id) => {
+                        self.table.name(*other)
+                    }
+                    Some(_) | None => "something else",
+                };
+                let time = seconds(self.now().0.saturating_sub(since.0));
+                let says = format!("{who} keeps changing it: {repairs} repairs in {time} s");
+                return (says, Vec::new());
+            }
+            Standing::Settled => "as declared",
+            Standing::WaitingForWatch => "waits for its watch",
+            Standing::WaitingFor(_) => "waits for others",
+            Standing::WaitingForLimit(_) => "waits for its limit",
+            Standing::WaitingForBrake(_) => "waits for the brake on repairs",
+            Standing::WaitingForSemaphore => return self.semaphores_in_words(id),
+            Standing::WaitingForSlot => "waits for a free slot",
+            Standing::Parked => "paused, to be checked",
+            Standing::Suspended => "waits until the daemon goes on",
+            Standing::Running(..) => "is being processed",
+            Standing::Asking(_) => "its run failed; its parents are looked at before that counts",
+            Standing::Delayed(_) => "failed, and is tried again",
+            Standing::Failed => "failed, and has no retries left",
+            Standing::Held(Holding::WouldChange) => "would be changed (noop)",
+            Standing::Held(Holding::Window(_)) => "would be changed, and its window is closed",
+            Standing::Held(Holding::WouldRefresh) => "would be refreshed (noop)",
+            Standing::Held(Holding::UnknownUntil(_)) => "cannot be told before another is changed",
+            Standing::Held(Holding::Operator) => "was cut off, and waits for the operator",
+            Standing::Stuck(..) => "its run does not return",
+        };
+        let waits_for = match standing {
+            Standing::WaitingFor(ids) | Standing::Asking(ids) => self.names(ids),
+            Standing::Held(Holding::UnknownUntil(id)) => self.names(&[*id]),
+            _ => Vec::new(),
+        };
+        (says.to_owned(), waits_for)
+    }
+
+    fn details(&self, id: VertexId) -> ResourceDetails {
+        let mut standing = self.standing(id).unwrap_or(Standing::Settled);
+        if let Standing::WaitingFor(ids) = &mut standing {
+            self.worst_first(ids);
+        }
+        let (needs, needed_by) = self.engine.neighbours(self.table.groups().leader(id));
+        ResourceDetails {
+            status: self.resource_status(id, &standing),
+            needs: self.names(&needs),
+            needed_by: self.names(&needed_by),
+            waited_for_by: self.waiters(id),
+            watch: self.watch_in_words(id),
+            owned: self.ownership.of(self.table.name(id)).map(|owned| Ownership {
+                created: owned.origin.map(|origin| origin == Origin::Created),
+                on_remove_delete: owned.delete,
+                protected: owned.is_protected(),
+            }),
+        }
+    }
+
+    fn watch_in_words(&self, id: VertexId) -> String {
+        if self.watches.without().contains(&self.table.groups().leader(id)) {
+            return "no events: it is looked at every 30 seconds".to_owned();
+        }
+        let Some(entry) = self.table.get(id) else { return String::new() };
+        let mut words: Vec<&str> = Vec::new();
+        for source in entry.resource.watch() {
+            let word = match source {
+                Source::Path { .. } | Source::Supply(_) | Source::Tree(_) => "inotify",
+                Source::Every(_) => "time",
+                Source::Lines(_) => "a watch command",
+                Source::Unit { .. } => "systemd",
+            };
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        if words.is_empty() { "nothing can move it".to_owned() } else { words.join(", ") }
+    }
+
+    /// The names of those for whom these numbers of the engine's stand.
+    pub(super) fn names(&self, ids: &[VertexId]) -> Vec<String> {
+        let each = ids.iter().flat_map(|id| self.concerned(*id));
+        each.map(|id| self.table.name(id).to_owned()).collect()
+    }
+}
+
+pub(super) fn phase(standing: &Standing) -> Phase {
+    match standing {
+        Standing::Stuck(..) => Phase::Stuck,
+        Standing::Failed => Phase::Failed,
+        Standing::Delayed(_) => Phase::Delayed,
+        Standing::Held(_) | Standing::Parked => Phase::Held,
+        Standing::Contended { .. } => Phase::Contended,
+        Standing::WaitingForWatch
+        | Standing::WaitingFor(_)
+        | Standing::Asking(_)
+        | Standing::WaitingForLimit(_)
+        | Standing::WaitingForBrake(_)
+        | Standing::WaitingForSemaphore
+        | Standing::WaitingForSlot
+        | Standing::Suspended => Phase::Waiting,
+        Standing::Running(..) => Phase::Running,
+        Standing::Settled => Phase::Settled,
+    }
+}
+
+fn seconds(nanoseconds: u64) -> u64 {
+    Duration::from_nanos(nanoseconds).as_secs()
+}

@@ -1,0 +1,169 @@
+//! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
+
+use crate::driver::Ran;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use steadfast_engine::{Class, VertexId};
+use tokio::time::Instant;
+
+/// What can be said to have happened to a vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Moment {
+    /// A check of it has ended.
+    Checked = 0,
+    /// Something of it was changed.
+    Changed = 1,
+    /// Its source reported something.
+    Heard = 2,
+}
+
+/// The last moments of each kind; a moment is counted in seconds from the start, and one more.
+#[derive(Debug)]
+pub(in crate::driver) struct Times {
+    began: Instant,
+    each: Vec<[u32; 3]>,
+    /// How often each was changed.
+    changes: Vec<u32>,
+    /// Of what sort its last change was.
+    classes: Vec<Option<Class>>,
+    /// How many changes of each sort there were.
+    totals: [u32; 4],
+    last: [u32; 3],
+    /// Since when those wait that were cut off and that the operator has to decide about.
+    undecided: BTreeMap<VertexId, Instant>,
+    /// The last run of each that is not right.
+    failing: BTreeMap<VertexId, Ran>,
+    /// Since when all is as declared, where it is.
+    pub(in crate::driver) converged: Option<Instant>,
+}
+
+impl Times {
+    pub(in crate::driver) fn new(began: Instant) -> Self {
+        Self {
+            began,
+            each: Vec::new(),
+            changes: Vec::new(),
+            classes: Vec::new(),
+            totals: [0; 4],
+            last: [0; 3],
+            undecided: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            converged: None,
+        }
+    }
+
+    pub(in crate::driver) fn note(&mut self, id: VertexId, moment: Moment) {
+        let at = id.0 as usize;
+        if at >= self.each.len() {
+            self.each.resize(at + 1, [0; 3]);
+            self.changes.resize(at + 1, 0);
+            self.classes.resize(at + 1, None);
+        }
+        let seconds = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX - 1) + 1;
+        self.each[at][moment as usize] = seconds;
+        self.last[moment as usize] = seconds;
+    }
+
+    /// Something of it was changed, and what sort of change that was.
+    pub(in crate::driver) fn note_change(&mut self, id: VertexId, class: Class) {
+        self.note(id, Moment::Changed);
+        let at = id.0 as usize;
+        self.changes[at] = self.changes[at].saturating_add(1);
+        self.classes[at] = Some(class);
+        let total = &mut self.totals[class as usize];
+        *total = total.saturating_add(1);
+    }
+
+    /// A run did not make it right.
+    pub(in crate::driver) fn note_failing(&mut self, id: VertexId, run: Ran) {
+        self.failing.insert(id, run);
+    }
+
+    /// It is right again.
+    pub(in crate::driver) fn note_right(&mut self, id: VertexId) {
+        self.failing.remove(&id);
+    }
+
+    /// The last run of one that is not right.
+    pub(in crate::driver) fn failing(&self, id: VertexId) -> Option<Ran> {
+        self.failing.get(&id).copied()
+    }
+
+    /// It waits for the operator's word, from now on if it did not before.
+    pub(in crate::driver) fn note_undecided(&mut self, id: VertexId) {
+        self.undecided.entry(id).or_insert_with(Instant::now);
+    }
+
+    /// For how long it has waited for the operator's word, in seconds; where it does not any more, that is of no meaning.
+    pub(in crate::driver) fn undecided(&self, id: VertexId) -> Option<u64> {
+        self.undecided.get(&id).map(|since| since.elapsed().as_secs())
+    }
+
+    pub(in crate::driver) fn forget(&mut self, id: VertexId) {
+        self.undecided.remove(&id);
+        self.failing.remove(&id);
+        if let Some(times) = self.each.get_mut(id.0 as usize) {
+            *times = [0; 3];
+            self.changes[id.0 as usize] = 0;
+            self.classes[id.0 as usize] = None;
+        }
+    }
+
+    /// How often it was changed since the start.
+    pub(in crate::driver) fn changes(&self, id: VertexId) -> u32 {
+        self.changes.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// What sort of change its last one was.
+    pub(in crate::driver) fn class(&self, id: VertexId) -> Option<Class> {
+        self.classes.get(id.0 as usize).copied().flatten()
+    }
+
+    /// How many changes of this sort there were since the start, also of what has left since.
+    pub(in crate::driver) fn total(&self, class: Class) -> u32 {
+        self.totals[class as usize]
+    }
+
+    /// How long ago it was for one vertex; none where it never was.
+    pub(in crate::driver) fn age(&self, id: VertexId, moment: Moment) -> Option<u64> {
+        self.ago(self.each.get(id.0 as usize)?[moment as usize])
+    }
+
+    /// The same for any of them.
+    pub(in crate::driver) fn youngest(&self, moment: Moment) -> Option<u64> {
+        self.ago(self.last[moment as usize])
+    }
+
+    fn ago(&self, seconds: u32) -> Option<u64> {
+        let at = Duration::from_secs(u64::from(seconds.checked_sub(1)?));
+        Some(self.began.elapsed().saturating_sub(at).as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_was_has_no_age() {
+        let began =
+            Instant::now().checked_sub(Duration::from_secs(100)).unwrap_or_else(Instant::now);
+        let mut times = Times::new(began);
+        let (one, other) = (VertexId(3), VertexId(4));
+        times.note(one, Moment::Checked);
+        assert_eq!(times.age(one, Moment::Checked), Some(0));
+        assert_eq!(times.age(one, Moment::Changed), None);
+        assert_eq!(times.age(other, Moment::Checked), None);
+        assert_eq!(times.youngest(Moment::Checked), Some(0));
+        times.note_change(one, Class::Intentional);
+        times.note_change(one, Class::Corrective);
+        assert_eq!((times.changes(one), times.changes(other)), (2, 0));
+        assert_eq!((times.class(one), times.class(other)), (Some(Class::Corrective), None));
+        times.forget(one);
+        assert_eq!((times.changes(one), times.class(one)), (0, None));
+        let totals =
+            [Class::Intentional, Class::Corrective, Class::NotIdempotent, Class::Contended];
+        assert_eq!(totals.map(|class| times.total(class)), [1, 1, 0, 0]);
+        assert_eq!(times.age(one, Moment::Checked), None);
+    }
+}

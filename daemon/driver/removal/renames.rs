@@ -1,0 +1,104 @@
+//! Who is called otherwise in a new graph: it goes on as it was, and what is kept of it moves.
+
+use super::undeclared::Renamed;
+use crate::config::Loaded;
+use crate::driver::{Driver, News};
+use crate::history::Alias;
+use crate::store::{Entry, Recalled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steadfast_engine::{Recall, VertexId};
+
+impl Driver {
+    fn is_held(&self, name: &str) -> bool {
+        self.table.called(name).is_some() || self.ownership.kept.contains_key(name)
+    }
+
+    fn has_run(&self, name: &str) -> bool {
+        let recalled = self.recalled.as_ref();
+        self.departed.contains(name)
+            || recalled.is_some_and(|recalled| recalled.resources.contains_key(name))
+    }
+
+    /// Who is called otherwise now. A run of long ago under the new name does not keep what is there from moving to it.
+    pub(in crate::driver) fn renamed(&self, loaded: &Loaded) -> Vec<Renamed> {
+        let is_held = |name: &str| self.is_held(name);
+        let has_run = |name: &str| self.has_run(name);
+        let new = loaded.vertices.iter().filter(|v| !v.aliases.is_empty() && !is_held(&v.identity));
+        new.filter_map(|vertex| {
+            let mut held = vertex.aliases.iter().filter(|(name, _)| is_held(name));
+            let mut ran = vertex.aliases.iter().filter(|(name, _)| has_run(name));
+            let former = held.next().or_else(|| ran.next().filter(|_| !has_run(&vertex.identity)));
+            let (from, definition) = former?;
+            let (from, to) = (Arc::clone(from), Arc::clone(&vertex.identity));
+            Some(Renamed { from, to, definition: (*definition, vertex.definition) })
+        })
+        .collect()
+    }
+
+    /// All former names that stand in a graph.
+    pub(in crate::driver) fn aliases(&self, loaded: &Loaded) -> Vec<Alias> {
+        let named = loaded.vertices.iter().filter(|vertex| !vertex.aliases.is_empty());
+        let aliases = named.flat_map(|vertex| {
+            vertex.aliases.iter().map(|(old, _)| Alias {
+                old: Arc::clone(old),
+                new: Arc::clone(&vertex.identity),
+                is_gone: !self.is_held(old) && !self.has_run(old),
+            })
+        });
+        aliases.collect()
+    }
+
+    /// The graph that was taken last runs: what the history keeps under former names moves too.
+    pub(in crate::driver) fn rename_history(&mut self) {
+        // An undo goes on under the name that it was asked for.
+        if self.undoing.goes_on() {
+            return;
+        }
+        let names = std::mem::take(&mut self.ownership.names);
+        if let Some(history) = self.history.as_ref().filter(|_| self.observing.is_none()) {
+            history.rename(names);
+        }
+    }
+
+    /// Before the first graph: what is kept moves at once, for nothing runs yet.
+    pub(in crate::driver) fn rename_recalled(&mut self, recalled: &mut Recalled) {
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            recalled.rename(from, to, Some(*definition));
+        }
+        self.rename();
+    }
+
+    /// What was sent under an old name is there under the new one, while the graph waits too. Answers what the engine is to know
+    /// of who runs already.
+    pub(in crate::driver) fn recall_renamed(&mut self) -> BTreeMap<VertexId, Recall> {
+        let mut recall = BTreeMap::new();
+        for Renamed { from, to, definition } in &self.ownership.renamed {
+            self.values.copy(from, to, *definition);
+            let runs = self.table.called(from);
+            if let Some((id, _)) = runs.filter(|(_, entry)| entry.definition == definition.0) {
+                recall.insert(id, Recall { done: Some(definition.1), ..Recall::default() });
+            }
+        }
+        recall
+    }
+
+    /// B-18: what is kept moves, before anything is begun under the new name.
+    pub(in crate::driver) fn rename(&mut self) {
+        for Renamed { from, to, definition } in std::mem::take(&mut self.ownership.renamed) {
+            let is_other = self.values.copy(&from, &to, definition);
+            self.values.forget(&from);
+            self.ownership.names.renamed.push((Arc::clone(&from), Arc::clone(&to)));
+            self.departed.forget(&from);
+            if let Some(owned) = self.ownership.kept.remove(&from) {
+                self.ownership.kept.insert(Arc::clone(&to), owned);
+            }
+            self.audience
+                .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
+            // In one entry: who is killed in between would find nothing under the new name that it can read.
+            let sent = if is_other { self.sent_as_written(&to) } else { None };
+            let Some(keeper) = &mut self.keeper else { continue };
+            keeper.soon(Entry::Rename { from, to, definition: Some(definition), sent });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Who has left the graph and is not forgotten: where no operator has asked for it, or all is only looked at, a graph that is half
+//! written or an older one must lose nothing. All is as it was when they come back (B-16).
+
+use crate::driver::Driver;
+use crate::store::{Entry, Recalled, Remembered};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steadfast_engine::{Recall, VertexId};
+
+/// A resource that was called otherwise before, and what its definition was called then and is called now.
+#[derive(Clone, Debug)]
+pub(in crate::driver) struct Renamed {
+    pub(in crate::driver) from: Arc<str>,
+    pub(in crate::driver) to: Arc<str>,
+    pub(in crate::driver) definition: (u64, u64),
+}
+
+/// What is remembered of each; what it has sent and received, and whose it is, is known elsewhere.
+#[derive(Debug, Default)]
+pub(in crate::driver) struct Departed(BTreeMap<String, Remembered>);
+
+impl Departed {
+    /// It has left.
+    pub(in crate::driver) fn note(&mut self, identity: &str, kept: &Remembered) {
+        let kept = Remembered { sent: None, taken: None, owned: None, ..kept.clone() };
+        self.0.insert(identity.to_owned(), kept);
+    }
+
+    /// What is remembered of this one.
+    pub(in crate::driver) fn get_mut(&mut self, identity: &str) -> Option<&mut Remembered> {
+        self.0.get_mut(identity)
+    }
+
+    pub(in crate::driver) fn forget(&mut self, identity: &str) {
+        self.0.remove(identity);
+    }
+
+    pub(in crate::driver) fn contains(&self, identity: &str) -> bool {
+        self.0.contains_key(identity)
+    }
+
+    pub(in crate::driver) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl Driver {
+    /// What is remembered of a vertex that leaves, by what the engine knew of it.
+    pub(in crate::driver) fn remembered(&self, id: VertexId, recall: &Recall) -> Remembered {
+        let cause = |by: Option<VertexId>| by.map_or("", |by| self.table.name(by)).to_owned();
+        let definition = self.table.get(id).map(|entry| entry.definition);
+        Remembered {
+            // Of a group the engine knows another definition; that it has run is true of each.
+            done: definition.filter(|_| recall.done.is_some()),
+            owed: recall.owed.map(|(stamp, by)| (stamp.0, cause(by))),
+            interrupted: definition.filter(|_| recall.interrupted),
+            parked: self.parking.record(id, self.machinery.wall()),
+            ..Remembered::default()
+        }
+    }
+
+    /// What is remembered of those that are in the graph that waits and not in the one that runs, by the names that they have there.
+    fn returning(&self) -> Recalled {
+        let comes = |identity: &str| {
+            let id = self.table.number(identity)?;
+            let is_new = self.table.waiting(id).is_some() && self.table.get(id).is_none();
+            is_new.then_some(id)
+        };
+        let own = self.departed.0.iter();
+        let mut resources: BTreeMap<String, Remembered> = own
+            .filter(|(identity, _)| comes(identity).is_some())
+            .map(|(identity, kept)| (identity.clone(), kept.clone()))
+            .collect();
+        for Renamed { from, to, definition } in self.ownership.renamed() {
+            let Some(kept) = self.departed.0.get(from.as_ref()) else { continue };
+            if comes(to).is_some() {
+                let called = |old: u64| if old == definition.0 { definition.1 } else { old };
+                let kept = Remembered { done: kept.done.map(called), ..kept.clone() };
+                resources.entry(to.to_string()).or_insert(kept);
+            }
+        }
+        Recalled { resources, ..Recalled::default() }
+    }
+
+    /// Those that come back with the graph that waits go on as they were.
+    pub(in crate::driver) fn recall_departed(
+        &mut self,
+        recall: &mut BTreeMap<VertexId, Recall>,
+        silent: &BTreeSet<VertexId>,
+    ) {
+        let back = self.returning();
+        if back.resources.is_empty() {
+            return;
+        }
+        self.recall_parked(&back);
+        for (id, found) in self.table.recall(&back.resources) {
+            recall.entry(id).or_insert(found);
+        }
+        // As at a start: what is to be received was never sent, or something else was received.
+        for id in silent.iter().copied().chain(self.outdated_receivers()) {
+            if self.table.get(id).is_none() {
+                recall.entry(id).and_modify(|recall| recall.done = None);
+            }
+        }
+    }
+
+    /// The graph that waited runs: who is in it has not departed. Where an operator asked for it, the others are forgotten.
+    pub(in crate::driver) fn settle_departed(&mut self) {
+        let runs = |identity: &str| {
+            self.table.number(identity).is_some_and(|id| self.table.get(id).is_some())
+        };
+        self.departed.0.retain(|identity, _| !runs(identity));
+        if !self.ownership.forgets() {
+            return;
+        }
+        let gone = self.departed.0.keys().filter(|identity| !self.ownership.stays(identity));
+        let gone: Vec<Arc<str>> = gone.map(|identity| identity.as_str().into()).collect();
+        for identity in gone {
+            self.departed.forget(&identity);
+            self.values.forget(&identity);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.other(Entry::Forget(identity));
+            }
+        }
+    }
+}

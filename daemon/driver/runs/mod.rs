@@ -1,0 +1,492 @@
+//! Runs in progress: a check or an apply on a thread or as a task, what it found, and how it is cancelled.
+
+pub(super) mod echo_filter;
+pub(super) mod thread_pool;
+
+use super::groups::run::Part;
+use super::plan::overlaps::check_step;
+use super::queries::statistics::Moment;
+use super::values::Meal;
+use super::{Driver, Input, News};
+use crate::config::Vertex;
+use crate::store::{Entry, Origin};
+use futures_util::FutureExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use steadfast_engine::{Class, Event, RunId, Start, VertexId, Why};
+use steadfast_resources::{
+    Answer, Ask, Change, Copied, Copies, Difference, Host, Made, Outcome, Resource, Seal, Source,
+    Trouble, Verdict,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+/// One run, from its start until what it did has been told.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Live {
+    pub(super) vertex: VertexId,
+    /// Its name: the vertex may have left when the end of this run is told.
+    pub(super) identity: Arc<str>,
+    /// What went wrong in it.
+    pub(super) trouble: Option<Trouble>,
+    pub(super) look: bool,
+    /// Why it was started, in a word.
+    pub(super) cause: &'static str,
+    /// It was told of a refresh.
+    refresh: bool,
+    started: Instant,
+    pub(super) cancel: CancellationToken,
+    /// What is run; where it receives values, what was made of them.
+    pub(super) resource: Arc<dyn Resource>,
+    pub(super) made: Arc<OnceLock<Made>>,
+    /// What it is made of, where it receives values.
+    pub(super) origins: Option<Seal>,
+    /// Where its check tells what it has found to be copied.
+    pub(super) copies: Option<Arc<Copies>>,
+    pub(super) change: Option<Change>,
+    /// Where several resources run as one: each of them.
+    pub(super) parts: Vec<Part>,
+    pub(super) differences: Vec<Difference>,
+    pub(super) destructive: bool,
+    /// Nothing of it is there yet.
+    creates: bool,
+    pub(super) notes: Vec<String>,
+    pub(super) took: Duration,
+    /// Its intent was recorded, or is being so.
+    pub(super) begun: bool,
+    /// What sort of change it makes.
+    pub(super) class: Class,
+    /// It is undone again and again.
+    pub(super) in_fight: bool,
+    /// Its end is being recorded: it is told when that is durable.
+    pub(super) closing: bool,
+}
+
+/// All runs.
+#[derive(Debug, Default)]
+pub(super) struct Runs(pub(super) BTreeMap<RunId, Live>);
+
+/// A driver that breaks leaves runs behind: they may change nothing more.
+impl Drop for Runs {
+    fn drop(&mut self) {
+        for live in self.0.values() {
+            live.cancel.cancel();
+        }
+    }
+}
+
+impl Driver {
+    fn ask(&self, start: Start, entry: &Vertex, cancel: &CancellationToken) -> Ask {
+        // Of what is only looked at nothing is kept.
+        let keeps = !start.look && !entry.meta.noop && self.keeper.is_some();
+        let copies = keeps.then(|| Arc::new(Copies::since(self.values.copied(&entry.identity))));
+        Ask { refresh: start.refresh, run: !start.look, cancel: cancel.clone(), copies }
+    }
+
+    /// Checks a vertex.
+    pub(super) fn start(&mut self, start: Start) {
+        let Some(entry) = self.table.get(start.vertex) else {
+            let trouble = Trouble::new("the resource is not there any more");
+            self.inbox.put(Input::Checked(start.run, Verdict::Unknown(trouble)));
+            return;
+        };
+        let cancel = CancellationToken::new();
+        let ask = self.ask(start, entry, &cancel);
+        let seat = entry.resource.nature().seat;
+        let recipe = entry.recipe.as_ref();
+        let meal = recipe.map(|recipe| self.values.meal(&entry.identity, recipe)).transpose();
+        let meal = match meal {
+            Ok(meal) => meal,
+            Err(trouble) => {
+                self.inbox.put(Input::Checked(start.run, Verdict::Unknown(trouble)));
+                None
+            }
+        };
+        let kept = self.values.kept(&entry.identity, entry.definition);
+        let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
+        let resource = resource.unwrap_or_else(|| Arc::clone(&entry.resource));
+        let is_missing = recipe.is_some() && meal.is_none();
+        let group = self.table.groups().get(start.vertex);
+        let transaction = group.map(|group| Arc::clone(&group.transaction));
+        let live = Live {
+            parts: self.parts(start.vertex),
+            vertex: start.vertex,
+            identity: Arc::clone(&entry.identity),
+            trouble: None,
+            look: start.look,
+            cause: self.cause(start.vertex),
+            refresh: start.refresh,
+            started: Instant::now(),
+            cancel,
+            resource: Arc::clone(&resource),
+            made: Arc::default(),
+            origins: meal.as_ref().map(|meal| meal.origins.clone()),
+            copies: ask.copies.clone(),
+            change: None,
+            differences: Vec::new(),
+            destructive: false,
+            creates: false,
+            notes: Vec::new(),
+            took: Duration::ZERO,
+            begun: false,
+            class: Class::Intentional,
+            in_fight: false,
+            closing: false,
+        };
+        let seat_and_count = (seat, live.parts.len());
+        let made = Arc::clone(&live.made);
+        self.runs.0.insert(start.run, live);
+        self.rotated.runs(start.vertex);
+        if is_missing {
+            return;
+        }
+        if let Some(transaction) = transaction {
+            self.check_parts(transaction, seat_and_count, ask, start.run);
+            return;
+        }
+        let (host, run, presence) = (self.host.clone(), start.run, Arc::clone(&self.presence));
+        let step = self.planned_step(start, &ask.cancel);
+        let work = async move {
+            let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
+            drop(presence);
+            Input::Checked(run, verdict)
+        };
+        let span = self.span(run);
+        self.hands.run(seat, false, Box::pin(work.instrument(span)));
+    }
+
+    /// What every line that is logged from within a run carries.
+    pub(super) fn span(&self, run: RunId) -> tracing::Span {
+        let Some(live) = self.runs.0.get(&run) else { return tracing::Span::none() };
+        // Of the highest level, so that it is there whatever is filtered.
+        tracing::error_span!("run", resource = &*live.identity, run = run.0, cause = live.cause)
+    }
+
+    /// Why a vertex runs, in a word.
+    fn cause(&self, id: VertexId) -> &'static str {
+        match self.engine.why(id) {
+            Some(Why::Operator) => "operator",
+            Some(Why::Event) => "event",
+            Some(Why::Value) => "value",
+            Some(Why::Refresh) => "refresh",
+            Some(Why::Again) => "again",
+            Some(Why::Load) => "load",
+            Some(Why::Poll) => "poll",
+            Some(Why::Look) | None => "look",
+        }
+    }
+
+    /// Applies what the check of this run found.
+    pub(super) fn apply(&mut self, run: RunId, id: VertexId) {
+        if self.runs.0.get(&run).is_some_and(|live| !live.parts.is_empty()) {
+            self.apply_parts(run, id);
+            return;
+        }
+        let cause = self.cause(id);
+        let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
+        let Some(change) = live.change.take() else {
+            let trouble = Trouble::new("the check of this run left nothing to apply");
+            self.inbox.put(Input::Ended(run, Outcome::Failed { trouble, touched: false }));
+            return;
+        };
+        let history = self.history.as_ref();
+        let keeper = history.and_then(|history| history.keeper(&live.identity, cause));
+        let permit = self.key.mint(live.cancel.clone()).kept_by(keeper);
+        let (resource, seat) = (live.resource(), entry.resource.nature().seat);
+        let host = self.host.clone();
+        self.echo.applying(id);
+        let presence = Arc::clone(&self.presence);
+        let work = async move {
+            let outcome = guarded(resource.apply(&host, &permit, change))
+                .await
+                .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
+            drop(presence);
+            Input::Ended(run, outcome)
+        };
+        let span = self.span(run);
+        self.hands.run(seat, true, Box::pin(work.instrument(span)));
+    }
+
+    pub(super) fn checked(&mut self, run: RunId, verdict: Verdict) {
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let (id, look) = (live.vertex, live.look);
+        self.times.note(id, Moment::Checked);
+        let verdict = if look && self.looks_back { self.look_back(id, verdict) } else { verdict };
+        let verdict = match (look, verdict) {
+            (false, Verdict::Same) => self.same(run),
+            (_, other) => other,
+        };
+        let verdict = if look { verdict } else { self.admit(id, verdict) };
+        if matches!(verdict, Verdict::Differs(_)) {
+            self.turn_remade(run);
+        }
+        self.found(run, verdict);
+    }
+
+    /// Tells the engine what a check has found.
+    pub(super) fn found(&mut self, run: RunId, verdict: Verdict) {
+        let foresees = self.foresees();
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let (id, look, refreshed) = (live.vertex, live.look, live.refresh);
+        self.watches.note_verdict(id, &verdict);
+        let verdict = match verdict {
+            Verdict::Same => {
+                if refreshed {
+                    self.restart_intervals(id);
+                }
+                if !look {
+                    for member in self.table.groups().members(&id) {
+                        self.troubles.remove(member);
+                        self.audience.hear(&News::Same(self.table.name(*member)));
+                    }
+                    self.found_same(id);
+                }
+                steadfast_engine::Verdict::Same
+            }
+            Verdict::Differs(change) => {
+                live.differences.clone_from(&change.differences);
+                (live.destructive, live.creates) = (change.destructive, change.creates);
+                if foresees {
+                    self.foresight.note(id, change.replaces);
+                }
+                live.change = Some(change);
+                if live.parts.is_empty() {
+                    // What kept it from being looked at is over.
+                    self.troubles.remove(&id);
+                }
+                steadfast_engine::Verdict::Differs
+            }
+            Verdict::Unknown(trouble) => {
+                if live.parts.is_empty() {
+                    self.troubles.insert(id, trouble);
+                }
+                self.note_failure(id);
+                steadfast_engine::Verdict::Unknown
+            }
+        };
+        self.note_deadline(run);
+        self.turn(Event::Checked(run, verdict));
+        if self.runs.0.get(&run).is_some_and(|live| !live.begun) {
+            self.runs.0.remove(&run);
+        }
+    }
+
+    /// What is as declared without a run is somebody's too; and what is to be gone is gone.
+    fn found_same(&mut self, id: VertexId) {
+        for id in self.table.groups().members(&id).to_vec() {
+            let removes = self.table.get(id).is_some_and(|entry| entry.removes);
+            if !removes {
+                self.note_owned(id, Origin::Adopted);
+                continue;
+            }
+            let identity = self.identity(id);
+            if let Some(keeper) = &mut self.keeper {
+                keeper.soon(Entry::Forget(identity));
+            }
+            self.bury(id);
+            self.tell_removed(id, false);
+        }
+    }
+
+    pub(super) fn ended(&mut self, run: RunId, outcome: Outcome) {
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let (id, refreshed) = (live.vertex, live.refresh);
+        live.took = live.started.elapsed();
+        let is_one = live.parts.is_empty();
+        let (outcome, parcel) = self.packed(run, outcome);
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        let outcome = match outcome {
+            Outcome::Unchanged => {
+                if is_one {
+                    self.troubles.remove(&id);
+                }
+                steadfast_engine::Outcome::Unchanged
+            }
+            Outcome::Changed(notes) => {
+                live.notes = notes;
+                if is_one {
+                    self.troubles.remove(&id);
+                }
+                steadfast_engine::Outcome::Changed
+            }
+            Outcome::Failed { trouble, touched } => {
+                if is_one {
+                    live.trouble = Some(trouble.clone());
+                    self.troubles.insert(id, trouble);
+                }
+                steadfast_engine::Outcome::Failed { touched }
+            }
+            Outcome::Interrupted => {
+                self.note_deadline(run);
+                steadfast_engine::Outcome::Interrupted
+            }
+        };
+        let well = matches!(
+            outcome,
+            steadfast_engine::Outcome::Unchanged | steadfast_engine::Outcome::Changed
+        );
+        if refreshed && well {
+            self.restart_intervals(id);
+        }
+        self.echo.applied(id);
+        if well {
+            self.exchange(run, parcel);
+        }
+        self.turn(Event::Ended(run, outcome));
+        self.drop_unless_closing(run);
+    }
+
+    /// A refresh of a timer begins its interval anew: its sources are armed again.
+    fn restart_intervals(&self, id: VertexId) {
+        let Some((hub, entry)) = self.hub.as_ref().zip(self.table.get(id)) else { return };
+        let sources = entry.resource.watch();
+        if sources.iter().any(|source| matches!(source, Source::Every(_))) {
+            hub.arm(id, sources);
+        }
+    }
+
+    /// Forgets a run whose end is not being recorded: there is nothing more to tell of it.
+    pub(super) fn drop_unless_closing(&mut self, run: RunId) {
+        if self.runs.0.get(&run).is_some_and(|live| !live.closing) {
+            self.runs.0.remove(&run);
+        }
+    }
+
+    /// Looks once more at all that was changed (one-shot): what differs by now was undone by another, or is not idempotent.
+    /// Answers whether there is something to wait for.
+    pub(super) fn look_once_more(&mut self) -> bool {
+        let stopped = self.engine.mode() == steadfast_engine::Mode::Stopped;
+        if !self.settings.one_shot || stopped || std::mem::replace(&mut self.looks_back, true) {
+            return false;
+        }
+        let changed: BTreeSet<VertexId> =
+            self.changed.iter().map(|id| self.table.groups().leader(*id)).collect();
+        for id in changed {
+            self.turn(Event::Look(id));
+        }
+        true
+    }
+
+    /// What a look back finds is told at the end and not repaired.
+    pub(super) fn look_back(&mut self, id: VertexId, verdict: Verdict) -> Verdict {
+        if let Some(found) = differences(verdict) {
+            self.moved.push((self.table.name(id).to_owned(), found));
+        }
+        Verdict::Same
+    }
+
+    /// The intent of a run could not be kept: nothing was changed, and its vertex shows why (B-1).
+    pub(super) fn note_refusal(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.remove(&run) else { return };
+        let trouble = Trouble::new("nothing is changed: what is about to be done cannot be kept")
+            .hint("see `unkept` in the log; is the disk of the state directory full?");
+        for id in self.table.groups().members(&live.vertex) {
+            self.troubles.entry(*id).or_insert_with(|| trouble.clone());
+        }
+        self.unmark(live.vertex);
+        self.apart.is_refused(live.vertex);
+    }
+
+    /// A run that was cancelled for its deadline says so.
+    fn note_deadline(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.get_mut(&run) else { return };
+        if !live.cancel.is_cancelled() || self.engine.mode() == steadfast_engine::Mode::Stopping {
+            return;
+        }
+        let limit = self.table.get(live.vertex).and_then(Vertex::timeout);
+        let limit = limit.map_or_else(String::new, |t| format!(" of {} ms", t.as_millis()));
+        let trouble = Trouble::new(format!("it took longer than its timeout{limit}"))
+            .hint("`meta: { timeout: MS }` is the deadline of one run");
+        live.trouble = Some(trouble.clone());
+        let id = live.vertex;
+        for id in self.concerned(id) {
+            self.troubles.insert(id, trouble.clone());
+        }
+    }
+}
+
+/// Checks a resource; one that receives values is made of them first.
+pub(super) async fn check(
+    host: &Host,
+    resource: Arc<dyn Resource>,
+    (meal, made): (Option<Meal>, &OnceLock<Made>),
+    ask: Ask,
+) -> Verdict {
+    let Some(meal) = meal else { return resource.check(host, ask).await };
+    let new = match meal.make(host, &ask.cancel).await {
+        Ok(new) => new,
+        Err(trouble) => return Verdict::Unknown(trouble),
+    };
+    let (resource, blind) = (Arc::clone(&new.resource), new.blind);
+    drop(made.set(new));
+    match resource.check(host, ask).await {
+        // With a stand-in for what is not kept nothing can be done.
+        Verdict::Differs(_) if blind => Verdict::Unknown(
+            Trouble::new("what it receives is not kept in clear, and it is to run again")
+                .hint("notify the sender to make a new one, or keep it there with `saved: true`"),
+        ),
+        verdict => verdict,
+    }
+}
+
+impl Live {
+    /// Whether it makes something of which nothing is there.
+    pub(super) fn creates(&self, id: VertexId) -> bool {
+        match self.parts.iter().find(|part| part.id == id) {
+            Some(part) => part.creates,
+            None => self.creates && self.parts.is_empty(),
+        }
+    }
+
+    /// How it ended for one of several.
+    pub(super) fn outcome(&self, id: VertexId) -> Option<steadfast_engine::Outcome> {
+        let part = self.parts.iter().find(|part| part.id == id)?;
+        Some(match part.outcome.as_ref()? {
+            Outcome::Unchanged => steadfast_engine::Outcome::Unchanged,
+            Outcome::Changed(_) => steadfast_engine::Outcome::Changed,
+            Outcome::Failed { touched, .. } => {
+                steadfast_engine::Outcome::Failed { touched: *touched }
+            }
+            Outcome::Interrupted => steadfast_engine::Outcome::Interrupted,
+        })
+    }
+
+    /// What its check has found to be copied, where that matters.
+    pub(super) fn copied(&self) -> Option<Copied> {
+        self.copies.as_ref()?.now()
+    }
+
+    /// What this run is of.
+    pub(super) fn resource(&self) -> Arc<dyn Resource> {
+        Arc::clone(self.made.get().map_or(&self.resource, |made| &made.resource))
+    }
+}
+
+fn differences(verdict: Verdict) -> Option<Vec<Difference>> {
+    match verdict {
+        Verdict::Same => None,
+        Verdict::Differs(change) => Some(change.differences),
+        Verdict::Unknown(trouble) => Some(vec![Difference {
+            aspect: "unknown",
+            from: trouble.what,
+            to: String::new(),
+            diff: None,
+        }]),
+    }
+}
+
+/// A panic in a kind is a failed run with the resource's name, and nothing more.
+pub(super) async fn guarded<T>(answer: Answer<'_, T>) -> Result<T, Trouble> {
+    std::panic::AssertUnwindSafe(answer).catch_unwind().await.map_err(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Trouble::new(format!("this kind panicked: {said}"))
+            .hint("this is a bug of steadfast: please report it")
+    })
+}

@@ -1,0 +1,250 @@
+//! Threads for what blocks: checks and applies that make system calls.
+//!
+//! The engine gives out the slots; this gives each slot a thread. Checks are quick, so a few threads serve them; an apply waits
+//! for the disk, so each gets a thread of its own at once, that many syncs may be in flight. When queued work does not move
+//! (a hung file system), threads are added.
+//!
+//! Waking somebody costs more than a check. So a thread is only woken for a job that no awake one will take, and whoever waits
+//! for the jobs is told when few are left, not after each.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Fewer waiting jobs than this are few: those who give out jobs are told, and have time to give out more.
+const FEW: usize = 16;
+
+/// How long an idle thread stays.
+const IDLE: Duration = Duration::from_secs(5);
+/// How long queued work may stand still before a thread is added.
+const STALL: Duration = Duration::from_millis(5);
+
+/// A pool of threads that grows with need up to a bound, for one sort of jobs.
+pub(in crate::driver) struct Pool<J>(Arc<Shared<J>>);
+
+struct Shared<J> {
+    state: Mutex<State<J>>,
+    work: Condvar,
+    /// Does one job.
+    act: Box<dyn Fn(J) + Send + Sync>,
+    /// Tells that jobs are done: soon after each that blocks; of others when few are left.
+    done: Box<dyn Fn() + Send + Sync>,
+    base: usize,
+    most: usize,
+}
+
+struct State<J> {
+    /// Each with whether it blocks.
+    jobs: VecDeque<(bool, J)>,
+    threads: usize,
+    /// Threads that wait for work and have not been woken.
+    idle: usize,
+    /// Threads that have been woken and are not there yet.
+    woken: usize,
+    /// Threads in a job that blocks: they come for nothing soon.
+    blocked: usize,
+    /// When a job was last taken, or put into an empty queue.
+    moved: Instant,
+}
+
+impl<J> std::fmt::Debug for Pool<J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.lock();
+        f.debug_struct("Pool")
+            .field("threads", &state.threads)
+            .field("queued", &state.jobs.len())
+            .finish()
+    }
+}
+
+impl<J> State<J> {
+    fn is_stalled(&self) -> bool {
+        !self.jobs.is_empty() && self.moved.elapsed() > STALL
+    }
+}
+
+impl<J> Shared<J> {
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J: Send + 'static> Pool<J> {
+    /// A pool of at most `most` threads, each of which does jobs by `act`. `done` is called when jobs are done, from their threads: after each that blocks, and
+    /// after others once few are left. While jobs wait ([`Pool::is_waiting`]), some may be done that nobody was told of.
+    #[must_use]
+    pub(in crate::driver) fn new(
+        most: usize,
+        act: impl Fn(J) + Send + Sync + 'static,
+        done: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let base = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+        let moved = Instant::now();
+        let jobs = VecDeque::new();
+        let state = State { jobs, threads: 0, idle: 0, woken: 0, blocked: 0, moved };
+        let (state, work) = (Mutex::new(state), Condvar::new());
+        let (act, done) = (Box::new(act), Box::new(done));
+        Self(Arc::new(Shared { state, work, act, done, base, most }))
+    }
+
+    /// Runs a job soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
+    pub(in crate::driver) fn run(&self, blocks: bool, job: J) {
+        let mut state = self.0.lock();
+        if state.jobs.is_empty() {
+            state.moved = Instant::now();
+        }
+        state.jobs.push_back((blocks, job));
+        // Those that are awake come for it, unless it must not wait, or they do not move.
+        let awake = state.threads - state.idle - state.blocked;
+        if blocks || awake < self.0.base || state.is_stalled() {
+            self.add_hands(&mut state);
+        }
+    }
+
+    /// Adds a thread if queued work does not move. Called once in a while.
+    pub(in crate::driver) fn nudge(&self) {
+        let mut state = self.0.lock();
+        if state.is_stalled() {
+            self.add_hands(&mut state);
+        }
+    }
+
+    /// Whether work is queued: then it is worth to nudge.
+    #[must_use]
+    pub(in crate::driver) fn is_waiting(&self) -> bool {
+        !self.0.lock().jobs.is_empty()
+    }
+
+    /// One thread more for the queue, unless as many as there are jobs are on their way.
+    fn add_hands(&self, state: &mut State<J>) {
+        if state.woken >= state.jobs.len() {
+            return;
+        }
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.woken += 1;
+            self.0.work.notify_one();
+        } else if state.threads < self.0.most {
+            self.grow(state);
+        }
+    }
+
+    fn grow(&self, state: &mut State<J>) {
+        let shared = Arc::clone(&self.0);
+        let name = "steadfast-work".to_owned();
+        match std::thread::Builder::new().name(name).spawn(move || work(&shared)) {
+            Ok(_handle) => state.threads += 1,
+            // Without a new thread the others serve the queue; with none at all, the next job tries again.
+            Err(error) => tracing::warn!(%error, "cannot start a thread"),
+        }
+    }
+}
+
+fn work<J>(shared: &Shared<J>) {
+    let mut state = shared.lock();
+    loop {
+        if let Some((blocks, job)) = state.jobs.pop_front() {
+            state.moved = Instant::now();
+            state.blocked += usize::from(blocks);
+            drop(state);
+            (shared.act)(job);
+            state = shared.lock();
+            state.blocked -= usize::from(blocks);
+            // Looked at after the job: whoever waits with an empty queue is told of all that ends from then on.
+            if blocks || state.jobs.len() < FEW {
+                drop(state);
+                (shared.done)();
+                state = shared.lock();
+            }
+            continue;
+        }
+        state.idle += 1;
+        let (next, timeout) =
+            shared.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        state = next;
+        // Whichever of them was woken: what counts is how many are still to come.
+        if state.woken > 0 {
+            state.woken -= 1;
+        } else {
+            state.idle -= 1;
+        }
+        if timeout.timed_out() && state.jobs.is_empty() {
+            state.threads -= 1;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    type Job = Box<dyn FnOnce() + Send>;
+
+    fn pool(most: usize, done: impl Fn() + Send + Sync + 'static) -> Pool<Job> {
+        Pool::new(most, |job: Job| job(), done)
+    }
+
+    /// E-6, F-12: jobs that hang do not keep others from running.
+    #[test]
+    fn a_hung_job_holds_up_nobody() {
+        let pool = pool(16, || ());
+        let (free, hung) = mpsc::channel::<()>();
+        let hung = Arc::new(Mutex::new(hung));
+        for _ in 0..8 {
+            let hung = Arc::clone(&hung);
+            pool.run(false, Box::new(move || drop(hung.lock().map(|h| h.recv()))));
+        }
+        let (done, answer) = mpsc::channel();
+        pool.run(false, Box::new(move || done.send(()).expect("the test waits")));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while answer.try_recv().is_err() {
+            assert!(Instant::now() < deadline, "the ninth job never ran");
+            pool.nudge();
+            std::thread::yield_now();
+        }
+        drop(free);
+    }
+
+    /// E-6: jobs that block have threads of their own, and leave those of the quick ones alone.
+    #[test]
+    fn jobs_that_block_hold_up_no_quick_one() {
+        let pool = pool(16, || ());
+        let (free, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        for _ in 0..8 {
+            let blocked = Arc::clone(&blocked);
+            pool.run(true, Box::new(move || drop(blocked.lock().map(|b| b.recv()))));
+        }
+        while pool.is_waiting() {
+            std::thread::yield_now();
+        }
+        let (done, answer) = mpsc::channel();
+        // Nobody nudges: it must have been given hands at once.
+        pool.run(false, Box::new(move || done.send(()).expect("the test waits")));
+        answer.recv_timeout(Duration::from_secs(30)).expect("the quick job never ran");
+        drop(free);
+    }
+
+    /// Whoever sleeps while no job waits is told after the last one: its results are there by then.
+    #[test]
+    fn the_last_job_is_always_told() {
+        let (tell, told) = mpsc::channel();
+        let results = Arc::new(Mutex::new(0));
+        let pool = pool(4, move || {
+            // The test may be over.
+            let _told = tell.send(());
+        });
+        for _ in 0..1000 {
+            let results = Arc::clone(&results);
+            pool.run(false, Box::new(move || *results.lock().unwrap() += 1));
+        }
+        let mut calls = 0;
+        while *results.lock().unwrap() < 1000 {
+            told.recv_timeout(Duration::from_secs(30)).expect("results lie there untold");
+            calls += 1;
+        }
+        assert!(calls <= 1000, "at most once for each: {calls}");
+    }
+}

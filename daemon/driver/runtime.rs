@@ -1,0 +1,111 @@
+//! What the loop stands on: threads for what blocks, the watches, and the clock of the wall.
+//!
+//! Everything of the driver that is not its own turn comes from here, so that a test may take the place of all of it and decide
+//! what happens when. [`Threads`] is the machinery of every daemon; the other one lives in `tests/simulation`.
+
+use super::runs::thread_pool::Pool;
+use super::watch::{Hub, Signal, Sources};
+use super::watches::command_source::HostLines;
+use super::watches::systemd_source::HostUnits;
+use super::{Inbox, Input};
+use futures_util::FutureExt as _;
+use std::any::Any;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::{Host, Seat};
+
+/// A check or an apply; what comes of it is for the inbox.
+pub type Work = Pin<Box<dyn Future<Output = Input> + Send>>;
+
+/// Takes what the hub has to tell.
+pub type Ear = Box<dyn Fn(Vec<Signal>) + Send + Sync>;
+
+/// What a driver runs on.
+pub trait Machinery: Send {
+    /// Those who do the work, at most so many of them on threads; they put what comes of it into this inbox.
+    fn hands(&self, most: usize, inbox: Inbox<Input>) -> Box<dyn Hands>;
+
+    /// Where events come from.
+    fn hub(&self, host: &Host, ear: Ear) -> Hub;
+
+    /// Drops what takes a while to drop, so that nobody waits for it.
+    fn discard(&self, what: Box<dyn Any + Send>);
+
+    /// The clock on the wall, since 1970: only for what is kept across restarts, and for windows.
+    fn wall(&self) -> Duration;
+}
+
+/// Those who do the work.
+pub trait Hands: Send {
+    /// Does it soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
+    fn run(&self, seat: Seat, blocks: bool, work: Work);
+
+    /// Looks whether work stands still, and adds hands then. Called once in a while.
+    fn nudge(&self);
+
+    /// Whether work is queued: then it is worth to nudge.
+    fn is_waiting(&self) -> bool;
+}
+
+/// The machinery of every daemon.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads;
+
+impl Machinery for Threads {
+    fn hands(&self, most: usize, inbox: Inbox<Input>) -> Box<dyn Hands> {
+        let (handle, results) = (tokio::runtime::Handle::current(), inbox.clone());
+        // A result wakes nobody by itself: the pool does that when few jobs are left.
+        let act = move |work: Work| results.put_quietly(handle.block_on(work));
+        let pool = Pool::new(most, act, {
+            let inbox = inbox.clone();
+            move || inbox.wake()
+        });
+        Box::new(PoolAndTasks { pool, inbox })
+    }
+
+    fn hub(&self, host: &Host, ear: Ear) -> Hub {
+        let sources = Sources {
+            lines: Some(Arc::new(HostLines(host.clone()))),
+            units: Some(Arc::new(HostUnits(host.clone()))),
+        };
+        Hub::with_sources(tokio::runtime::Handle::current(), sources, ear)
+    }
+
+    fn discard(&self, what: Box<dyn Any + Send>) {
+        // Where no thread can be started, this one drops it.
+        let thread = std::thread::Builder::new().name("discard".to_owned());
+        drop(thread.spawn(move || drop(what)));
+    }
+
+    fn wall(&self) -> Duration {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.unwrap_or_default()
+    }
+}
+
+/// What blocks goes to threads, all else are tasks.
+struct PoolAndTasks {
+    pool: Pool<Work>,
+    inbox: Inbox<Input>,
+}
+
+impl Hands for PoolAndTasks {
+    fn run(&self, seat: Seat, blocks: bool, work: Work) {
+        match seat {
+            Seat::Thread => self.pool.run(blocks, work),
+            Seat::Command => {
+                let inbox = self.inbox.clone();
+                drop(tokio::spawn(work.map(move |input| inbox.put(input))));
+            }
+        }
+    }
+
+    fn nudge(&self) {
+        self.pool.nudge();
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.pool.is_waiting()
+    }
+}

@@ -1,0 +1,151 @@
+//! What a load and the end of a run mean for values: who must send again, who has received something else than what there is, and what
+//! is kept of what is sent.
+
+use super::Parcel;
+use crate::config::Vertex;
+use crate::driver::Driver;
+use crate::store::{Entry, Hidden};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steadfast_engine::{Event, RunId, VertexId};
+use steadfast_resources::{Kept, Origin, Outcome, Repeat, Trouble, Verdict};
+
+impl Driver {
+    /// Those of the graph that waits from whom something is to be received that they have not sent.
+    pub(in crate::driver) fn silent_senders(&self) -> BTreeSet<VertexId> {
+        let mut silent = BTreeSet::new();
+        for recipe in self.table.waiting_receivers().filter_map(|(_, it)| it.recipe.as_ref()) {
+            for origin in &recipe.origins {
+                if let Origin::Sent { by, key } = origin
+                    && !self.values.has(by, key)
+                {
+                    silent.extend(self.table.number(by));
+                }
+            }
+        }
+        silent
+    }
+
+    /// Those of them that run already run once more, before their receivers do.
+    pub(in crate::driver) fn ask_to_send(&mut self, silent: BTreeSet<VertexId>) {
+        for id in silent {
+            let Some(entry) = self.table.get(id) else { continue };
+            let is_state = entry.resource.nature().repeat == Repeat::State;
+            self.turn(if is_state { Event::Suspect(id) } else { Event::Redo(id) });
+        }
+    }
+
+    /// those of the graph that waits whose last good run was made of something else than what there is now.
+    pub(in crate::driver) fn outdated_receivers(&self) -> Vec<VertexId> {
+        let is_outdated = |(_, entry): &(VertexId, &Vertex)| {
+            let recipe = entry.recipe.as_ref();
+            recipe.is_some_and(|recipe| self.values.is_outdated(&entry.identity, recipe))
+        };
+        let outdated = self.table.waiting_receivers().filter(is_outdated);
+        outdated.map(|(id, _)| id).collect()
+    }
+
+    /// What was kept in clear by a program of before is kept encrypted from now on (B-26).
+    pub(in crate::driver) fn encrypt_what_was_in_clear(&mut self) {
+        let in_clear = self.values.take_in_clear();
+        if in_clear.is_empty() {
+            return;
+        }
+        let wipe = |driver: &mut Self, now| {
+            if let Some(keeper) = &mut driver.keeper {
+                keeper.soon(Entry::Wipe { now });
+            }
+        };
+        // Owed first: who is killed in between leaves it to the next.
+        wipe(self, false);
+        for identity in in_clear {
+            let sent = self.sent_as_written(&identity);
+            if let Some((keeper, values)) = self.keeper.as_mut().zip(sent) {
+                keeper.soon(Entry::Sent { identity, values });
+            }
+        }
+        wipe(self, true);
+    }
+
+    /// What somebody has sent, as it is written now.
+    pub(in crate::driver) fn sent_as_written(&self, identity: &Arc<str>) -> Option<Hidden> {
+        match self.values.text(identity) {
+            Ok(text) => text.map(|text| Hidden(text.into())),
+            Err(trouble) => {
+                tracing::warn!(%identity, %trouble, "what it has sent is not kept anew");
+                None
+            }
+        }
+    }
+
+    /// What a run that has ended well sends is made ready to be kept: where that cannot be, it has failed, and sends nothing (B-26).
+    pub(in crate::driver) fn packed(
+        &self,
+        run: RunId,
+        outcome: Outcome,
+    ) -> (Outcome, Option<Parcel>) {
+        let touched = match outcome {
+            Outcome::Unchanged => false,
+            Outcome::Changed(_) => true,
+            Outcome::Failed { .. } | Outcome::Interrupted => return (outcome, None),
+        };
+        match self.pack(run) {
+            Ok(parcel) => (outcome, parcel),
+            Err(trouble) => (Outcome::Failed { trouble, touched }, None),
+        }
+    }
+
+    /// The same of what a check found as declared.
+    pub(in crate::driver) fn same(&mut self, run: RunId) -> Verdict {
+        match self.pack(run) {
+            Ok(parcel) => {
+                self.exchange(run, parcel);
+                Verdict::Same
+            }
+            Err(trouble) => Verdict::Unknown(trouble),
+        }
+    }
+
+    fn pack(&self, run: RunId) -> Result<Option<Parcel>, Trouble> {
+        let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
+        let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
+        // A stand-in is nobody's value.
+        if live.made.get().is_some_and(|made| made.blind) {
+            return Ok(None);
+        }
+        let is_kept = live.resource.with_sent(Kept::Sealed).is_some();
+        if !self.values.is_wanted(&entry.identity, is_kept) {
+            return Ok(None);
+        }
+        let sent = live.resource().sends();
+        if sent.is_empty() {
+            return Ok(None);
+        }
+        self.values.pack(&entry.identity, entry.definition, sent)
+    }
+
+    /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
+    /// it are marked before they may run.
+    pub(in crate::driver) fn exchange(&mut self, run: RunId, parcel: Option<Parcel>) {
+        let Some(live) = self.runs.0.get(&run) else { return };
+        let Some(entry) = self.table.get(live.vertex) else { return };
+        let identity = Arc::clone(&entry.identity);
+        let received = live.origins.clone().zip(live.made.get());
+        let copied = live.copied();
+        if received.is_some() || copied.is_some() {
+            let hashes = self.values.note_taken(&identity, received, copied);
+            if let (Some(keeper), Some(hashes)) = (&mut self.keeper, hashes) {
+                let identity = Arc::clone(&identity);
+                keeper.other(Entry::Taken { identity, hashes: hashes.into() });
+            }
+        }
+        let Some(parcel) = parcel else { return };
+        let (values, receivers) = self.values.note_sent(&identity, parcel, &self.table);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.other(Entry::Sent { identity, values: Hidden(values.into()) });
+        }
+        for id in receivers {
+            self.turn(Event::Received(id));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs that are made of something else than the last good one, and who has changed that.
+
+use crate::driver::Driver;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steadfast_engine::{Event, RunId, VertexId};
+use steadfast_resources::{Claim, Source};
+use tokio::time::Instant;
+
+/// The time for which an apply is remembered.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The number of applies that are remembered at most.
+const MOST: usize = 1024;
+
+/// The applies of the last minute.
+#[derive(Debug, Default)]
+pub(in crate::driver) struct RecentApplies {
+    /// The start of each, oldest first.
+    all: VecDeque<(Instant, VertexId)>,
+    /// The start of the last one that was forgotten because there were too many.
+    lost: Option<Instant>,
+}
+
+impl RecentApplies {
+    /// Notes that an apply starts.
+    pub(in crate::driver) fn note(&mut self, id: VertexId, now: Instant) {
+        while self.all.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
+            self.all.pop_front();
+        }
+        if self.all.len() >= MOST {
+            self.lost = self.all.pop_front().map(|(at, _)| at);
+        }
+        self.all.push_back((now, id));
+    }
+
+    /// Those that have started since the last apply of this vertex, or in the last minute; none where that is not known.
+    fn since_last_of(&self, id: VertexId, now: Instant) -> Option<Vec<VertexId>> {
+        let last = self.all.iter().rev().find(|(_, other)| *other == id).map(|(at, _)| *at);
+        let since = last.unwrap_or(now - MINUTE);
+        if self.lost.is_some_and(|lost| lost >= since) {
+            return None;
+        }
+        let later = self.all.iter().filter(|(at, other)| *at >= since && *other != id);
+        Some(later.map(|(_, other)| *other).collect())
+    }
+}
+
+impl Driver {
+    /// Tells the engine where a run is made of something else than the last good one: somebody has changed that, and nothing was
+    /// undone.
+    pub(in crate::driver) fn turn_remade(&mut self, run: RunId) {
+        let Some(live) = self.runs.0.get(&run) else { return };
+        let (id, of) = (live.vertex, &live.identity);
+        let is_remade = live.made.get().is_some_and(|made| self.values.is_remade(of, made));
+        let is_copied = live.copied().is_some_and(|it| self.values.is_copied_anew(of, it));
+        if is_remade || is_copied {
+            self.turn(Event::Remade(run));
+        }
+        if is_copied && !is_remade && self.is_supplied_by_others(id) {
+            self.turn(Event::Supplied(run));
+        }
+    }
+
+    /// Tells whether no run of ours since the last apply of a copy can have changed its source.
+    fn is_supplied_by_others(&self, id: VertexId) -> bool {
+        let Some(copy) = self.table.get(id) else { return false };
+        let claims = copy.resource.claims();
+        let sources = copy.resource.watch().into_iter().filter_map(|source| match source {
+            Source::Path { path, .. } | Source::Tree(path) => Some(path),
+            _ => None,
+        });
+        let sources: Vec<PathBuf> =
+            sources.filter(|path| !claims.contains(&Claim::Path(path.clone()))).collect();
+        if sources.is_empty() || sources.iter().any(|source| is_near_one(&claims, source)) {
+            return false;
+        }
+        let Some(others) = self.applies.since_last_of(id, Instant::now()) else { return false };
+        others.into_iter().all(|other| {
+            let Some(other) = self.table.get(other) else { return false };
+            let claims = other.resource.claims();
+            sources
+                .iter()
+                .all(|source| !other.resource.may_change(source) && !is_near_one(&claims, source))
+        })
+    }
+}
+
+/// Tells whether a path is claimed, or lies above or below a claimed one.
+fn is_near_one(claims: &[Claim], path: &Path) -> bool {
+    claims.iter().any(|claim| match claim {
+        Claim::Path(other) => path.starts_with(other) || other.starts_with(path),
+        _ => false,
+    })
+}

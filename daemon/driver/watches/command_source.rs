@@ -1,0 +1,46 @@
+//! Watch commands, started through the host's door.
+
+use crate::driver::watch::{LineSource, LineStream, Promise};
+use steadfast_resources::Host;
+use steadfast_resources::host::{Command, End, Lines};
+use tokio_util::sync::CancellationToken;
+
+/// The host as a source of lines.
+#[derive(Debug)]
+pub(in crate::driver) struct HostLines(pub(in crate::driver) Host);
+
+impl LineSource for HostLines {
+    fn open<'s>(
+        &'s self,
+        command: &'s Command,
+    ) -> Promise<'s, Result<Box<dyn LineStream>, String>> {
+        Box::pin(async {
+            // Dropping the stream ends the command; there is nothing else that would cancel it.
+            let cancel = CancellationToken::new();
+            let lines = self.0.lines(command, &cancel).await.map_err(|trouble| trouble.what)?;
+            Ok(Box::new(Stream(lines)) as Box<dyn LineStream>)
+        })
+    }
+}
+
+struct Stream(Lines);
+
+impl LineStream for Stream {
+    fn next(&mut self) -> Promise<'_, bool> {
+        Box::pin(async { self.0.next().await.is_some() })
+    }
+
+    fn ended(self: Box<Self>) -> Promise<'static, String> {
+        Box::pin(async move {
+            match self.0.ended().await {
+                Ok(finished) => match finished.end {
+                    End::Exited(code) => format!("exit code {code}"),
+                    End::Killed(signal) => format!("signal {signal}"),
+                    End::TimedOut => "its time was over".to_owned(),
+                    End::Cancelled { .. } => "cancelled".to_owned(),
+                },
+                Err(trouble) => trouble.what,
+            }
+        })
+    }
+}

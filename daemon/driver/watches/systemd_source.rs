@@ -1,0 +1,39 @@
+//! systemd, heard through the host's door.
+
+use crate::driver::watch::{Promise, UnitSource, UnitStream};
+use steadfast_resources::Host;
+use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
+
+/// The host as a source of what happens to units.
+#[derive(Debug)]
+pub(in crate::driver) struct HostUnits(pub(in crate::driver) Host);
+
+impl UnitSource for HostUnits {
+    fn subscribe(&self, bus: Bus, sink: Sink) -> Promise<'_, Result<Box<dyn UnitStream>, String>> {
+        Box::pin(async move {
+            let subscription = self.0.systemd().subscribe(bus, sink).await;
+            let subscription = subscription.map_err(|trouble| trouble.what)?;
+            Ok(Box::new(Stream(subscription)) as Box<dyn UnitStream>)
+        })
+    }
+
+    fn find<'s>(&'s self, bus: Bus, unit: &'s str) -> Promise<'s, Result<Option<String>, String>> {
+        Box::pin(
+            async move { self.0.systemd().find(bus, unit).await.map_err(|trouble| trouble.what) },
+        )
+    }
+
+    fn names<'s>(&'s self, bus: Bus, path: &'s str) -> Promise<'s, Result<Vec<String>, String>> {
+        Box::pin(
+            async move { self.0.systemd().names(bus, path).await.map_err(|trouble| trouble.what) },
+        )
+    }
+}
+
+struct Stream(Subscription);
+
+impl UnitStream for Stream {
+    fn lost(&mut self) -> Promise<'_, ()> {
+        Box::pin(self.0.lost())
+    }
+}
