@@ -7,11 +7,12 @@ pub mod control;
 pub mod driver;
 pub mod events;
 #[cfg(debug_assertions)]
-mod faults;
+mod fault_injection;
 pub mod history;
 pub mod lease;
 pub mod plan;
 pub mod signals;
 pub mod store;
 pub mod supervisor;
+pub mod watch;
 pub mod workers;

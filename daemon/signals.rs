@@ -288,7 +288,7 @@ impl Taker {
             let mut ready = [PollFd::new(&self.queue, PollFlags::IN)];
             let polled = poll(&mut ready, None);
             #[cfg(debug_assertions)]
-            if crate::faults::take("signals").is_some() {
+            if crate::fault_injection::take("signals").is_some() {
                 std::panic::panic_any("a fault was put into it");
             }
             let taken = match polled {

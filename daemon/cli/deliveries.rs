@@ -2,7 +2,7 @@
 
 use crate::config::Recorder as Declared;
 use crate::events::Stream;
-use crate::events::recorder::Recorder;
+use crate::events::export::Recorder;
 use crate::workers::sink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

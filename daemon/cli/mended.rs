@@ -9,7 +9,7 @@ use super::text::{count, error, out, plain};
 use super::{asking, state};
 use crate::driver::values::codec::without_secrets;
 use crate::events;
-use crate::store::{Hold, Mend, SqliteStore, document, inbox, mend, violations};
+use crate::store::{Hold, Mend, SqliteStore, export_format, inbox, mend, violations};
 use crate::workers::readers;
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -32,7 +32,7 @@ pub(super) fn export(args: &ExportKept) -> Result<Exit, Exit> {
         );
         return Err(Exit::Failed);
     }
-    let text = document::write(&exported, without_secrets);
+    let text = export_format::write(&exported, without_secrets);
     match &args.file {
         None => out(text),
         Some(path) => {
@@ -77,7 +77,7 @@ pub(super) fn import(args: &ImportKept) -> Result<Exit, Exit> {
         error(format!("cannot read {shown}: {why}"), None);
         Exit::Usage
     })?;
-    if let Err(wrong) = document::read(&text, &readers(|_, _| {})) {
+    if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
         for line in &wrong {
             out(plain(line));
         }

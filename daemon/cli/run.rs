@@ -11,7 +11,8 @@ use crate::events::{self, Teller};
 use crate::signals::Signals;
 use crate::store::StoreError;
 use crate::supervisor::Ended;
-use crate::workers::{self, FirstRefused, GraphSource, HostSettings, ReadSettings, Setup, systemd};
+use crate::workers;
+use crate::workers::{FirstRefused, GraphSource, HostSettings, ReadSettings, Setup, sd_notify};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::Slots;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         audience: Box::new(move || {
             Box::new(Crier {
                 journal: Journal::new(form),
-                notifier: systemd::Notifier::new(),
+                notifier: sd_notify::Notifier::new(),
                 converged: converged.clone(),
                 teller: teller.clone(),
             })
@@ -138,7 +139,7 @@ fn verdict(ended: &Ended) -> Exit {
 /// Who hears the news of a daemon: its log, systemd, and whoever waits for convergence.
 struct Crier {
     journal: Journal,
-    notifier: systemd::Notifier,
+    notifier: sd_notify::Notifier,
     converged: watch::Sender<bool>,
     teller: Teller,
 }

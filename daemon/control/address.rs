@@ -1,6 +1,6 @@
 //! Where the socket is: a path in a directory of ours, never an abstract name.
 
-use super::rights::Peer;
+use super::peer::Peer;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};

@@ -1,9 +1,10 @@
 //! The caller's end.
 
 use super::address::Address;
-use super::line::{self, NoLine};
+use super::framing;
+use super::framing::NoLine;
+use super::peer::Peer;
 use super::protocol::{Ask, PROTOCOL, Reply, Request};
-use super::rights::Peer;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -67,7 +68,7 @@ impl Client {
         let line = serde_json::to_vec(&request).map_err(|error| broken(&error))?;
         let (read, mut write) = stream.into_split();
         // Refused at once, the request may find nobody to read it, and the answer is there all the same.
-        let _unread = line::write(&mut write, line, Duration::from_secs(5)).await;
+        let _unread = framing::write(&mut write, line, Duration::from_secs(5)).await;
         Ok(Self { read: BufReader::new(read), listener: found.pid(), _write: write })
     }
 
@@ -82,7 +83,7 @@ impl Client {
         &mut self,
         within: Option<Duration>,
     ) -> Result<Option<serde_json::Value>, Unanswered> {
-        let line = line::read(&mut self.read, LONGEST, within).await.map_err(|why| {
+        let line = framing::read(&mut self.read, LONGEST, within).await.map_err(|why| {
             Unanswered::Broken(match why {
                 NoLine::End | NoLine::Half => "it closed the connection".to_owned(),
                 NoLine::Long => "its answer is too long".to_owned(),

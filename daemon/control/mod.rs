@@ -6,13 +6,13 @@
 
 mod address;
 mod client;
-mod line;
+mod framing;
+mod peer;
 mod protocol;
-mod rights;
 mod server;
 
 pub use address::{Address, Beside};
 pub use client::{Client, Unanswered};
+pub use peer::Peer;
 pub use protocol::{Ask, PROTOCOL, Reply};
-pub use rights::Peer;
 pub use server::{Deaf, Desk, Limits, Replies, Server};

@@ -1,9 +1,10 @@
 //! The daemon's end: takes connections, a bounded number of them, and passes on what is asked.
 
 use super::address::{Address, Beside, Place};
-use super::line::{self, NoLine};
+use super::framing;
+use super::framing::NoLine;
+use super::peer::Peer;
 use super::protocol::{Ask, PROTOCOL, Reply, Request};
-use super::rights::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -140,7 +141,7 @@ impl Replies {
     /// Sends one; false when nobody is there to take it.
     pub async fn send(&mut self, reply: &Reply) -> bool {
         let Ok(line) = serde_json::to_vec(reply) else { return false };
-        if !self.gone && line::write(&mut self.to, line, self.write).await.is_err() {
+        if !self.gone && framing::write(&mut self.to, line, self.write).await.is_err() {
             self.gone = true;
         }
         !self.gone
@@ -148,7 +149,7 @@ impl Replies {
 
     /// The same for lines that are made already, each with its end.
     pub async fn lines(&mut self, lines: &str) -> bool {
-        let written = line::write_all(&mut self.to, lines.as_bytes(), self.write);
+        let written = framing::write_all(&mut self.to, lines.as_bytes(), self.write);
         if !self.gone && !lines.is_empty() && written.await.is_err() {
             self.gone = true;
         }
@@ -316,9 +317,9 @@ impl Refuses {
 /// The loop stands still, or accepts nobody any more, where a test wants it to.
 #[cfg(debug_assertions)]
 async fn suffer(refuses: &mut Refuses) {
-    match crate::faults::take("accept") {
+    match crate::fault_injection::take("accept") {
         None => {}
-        Some(crate::faults::Fault::Hang) => std::future::pending().await,
+        Some(crate::fault_injection::Fault::Hang) => std::future::pending().await,
         Some(_) => refuses.for_ever = true,
     }
 }
@@ -393,7 +394,7 @@ async fn request(
     read: &mut BufReader<OwnedReadHalf>,
     limits: &Limits,
 ) -> Result<Ask, Option<String>> {
-    let line = line::read(read, limits.request, Some(limits.patience)).await;
+    let line = framing::read(read, limits.request, Some(limits.patience)).await;
     let line = line.map_err(|why| match why {
         NoLine::End | NoLine::Failed(_) => None,
         NoLine::Half => Some("the request ends in the middle of a line".to_owned()),

@@ -2,10 +2,10 @@
 
 use super::queries::statistics::Moment;
 use super::values::senders;
-use super::watch::{Hub, Signal};
 use super::{Driver, News};
 use crate::config::Vertex;
 use crate::store::{Ended, Entry, PauseRecord, Verb};
+use crate::watch::{Hub, Signal};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{

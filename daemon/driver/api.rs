@@ -1,11 +1,11 @@
 //! What goes into a driver and what comes out at its end.
 
-use super::watch::Signal;
 use super::{Audience, LocalMinute, Question, Right};
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Deed;
 use crate::store::{Journal, Recalled};
+use crate::watch::Signal;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_engine::{Counts, Mode, Slots, Standing, VertexId};

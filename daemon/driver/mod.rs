@@ -20,13 +20,13 @@ mod runtime;
 mod shutdown;
 mod temp_cleanup;
 pub mod values;
-pub mod watch;
 mod watches;
 
 mod inbox;
 pub mod status;
 
 pub use self::notify::notification::{Audience, News, Progress, Ran, Undoer};
+pub use crate::watch::Signal;
 pub use api::{
     Answer, Caveat, Finished, Guard, Input, Parts, Pulse, Settings, Stand, Tuning, UNKEPT,
 };
@@ -40,11 +40,11 @@ pub use queries::Question;
 pub use removal::plan::removals;
 pub use runtime::{Ear, Hands, Machinery, Work};
 use tokio::time::Instant;
-pub use watch::Signal;
 
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
+use crate::watch::Hub;
 use commands::resource_pause::Parking;
 use commands::undo::Undoing;
 use graph::registry::Table;
@@ -66,7 +66,6 @@ use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
 use values::Values;
 use values::secret_rotation::Rotated;
 use values::source_changes::RecentApplies;
-use watch::Hub;
 use watches::debounce::Settling;
 use watches::state::Watches;
 use watches::sweep::Sweep;

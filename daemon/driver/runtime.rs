@@ -4,10 +4,10 @@
 //! what happens when. [`Threads`] is the machinery of every daemon; the other one lives in `tests/simulation`.
 
 use super::runs::thread_pool::Pool;
-use super::watch::{Hub, Signal, Sources};
 use super::watches::command_source::HostLines;
 use super::watches::systemd_source::HostUnits;
 use super::{Inbox, Input};
+use crate::watch::{Hub, Signal, Sources};
 use futures_util::FutureExt as _;
 use std::any::Any;
 use std::pin::Pin;

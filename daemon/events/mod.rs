@@ -4,20 +4,18 @@
 //! ([`Scribe`], [`Stream`]). Whoever follows too slowly loses the oldest events and is told how many; nobody else notices.
 //! In reading order: `event`, `deeds`, `aside`, `stream`, `alike`, `log`, `scribe`, `recorder`.
 
-mod alike;
-mod aside;
-mod deeds;
+mod audit;
+mod bus;
 mod event;
+pub mod export;
 mod log;
-pub mod recorder;
-mod scribe;
-mod stream;
+mod repeat_filter;
 
-pub use aside::{Aside, Failing, PutAside};
-pub use deeds::{done, mended};
+pub use audit::{done, mended};
+pub use bus::{Follower, Next, Standing, Stream, Teller, stream};
 pub use event::{Event, Happening, Level, what};
+pub use export::dead_letter_file::{Aside, Failing, PutAside};
+pub use log::writer::Scribe;
 pub use log::{
     DATABASE, Log, Mark, Place, Reader, Retention, Unreadable, Unwritable, Wanted, path,
 };
-pub use scribe::Scribe;
-pub use stream::{Follower, Next, Standing, Stream, Teller, stream};

@@ -6,18 +6,18 @@
 //!
 //! [`Keeper`]: steadfast_resources::Keeper
 
-mod book;
-mod keeper;
-mod names;
-mod pack;
+mod compression;
+mod database;
+mod entry;
 mod reader;
-mod row;
+mod renames;
+mod run_capture;
 mod shared_limits;
-mod undoing;
+mod undo_log;
 mod writer;
 
-pub use names::{Alias, Names};
 pub use reader::{Entry, Listed, Reader, UNREADABLE, Undo, Undoable, unkept};
+pub use renames::{Alias, Names};
 pub use writer::{Clock, History};
 
 use crate::store::HISTORY;

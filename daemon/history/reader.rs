@@ -1,11 +1,11 @@
 //! The history for those who look: beside a writer too, without a lock.
 
-use super::book::SCHEMA;
-use super::row::{COLUMNS, Stored, content_seal};
-use super::undoing::Undoing;
-use super::{HistoryError, database, pack};
+use super::database::SCHEMA;
+use super::entry::{COLUMNS, Stored, content_seal};
+use super::undo_log::Undoing;
+use super::{HistoryError, compression, database};
 use crate::store::database::Fault;
-use crate::store::{SqliteStore, regular};
+use crate::store::{SqliteStore, regular_file};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Reader {
     pub fn open(state_directory: &Path) -> Result<Option<Self>, HistoryError> {
         let path = database(state_directory);
         let refuse = |why: String| HistoryError::Database { path: path.display().to_string(), why };
-        if !regular::is_there(&path).map_err(|fault| refuse(fault.to_string()))? {
+        if !regular_file::is_there(&path).map_err(|fault| refuse(fault.to_string()))? {
             return Ok(None);
         }
         let Some(key) = SqliteStore::peek_key(state_directory) else {
@@ -309,7 +309,7 @@ impl Reader {
             .query_row(sql, [seal.to_hex()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()
             .map_err(|error| self.refuse(&error))?;
-        let bytes = found.and_then(|(size, packed)| pack::unpack(&packed, size));
+        let bytes = found.and_then(|(size, packed)| compression::unpack(&packed, size));
         let bytes = bytes.filter(|bytes| content_seal(&self.key, bytes) == *seal);
         bytes.ok_or_else(|| self.refuse(&"a content is damaged; nothing is put back from it"))
     }

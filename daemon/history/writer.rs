@@ -1,8 +1,8 @@
 //! The one writer: runs hand in what they are about to change, a thread commits together what waits.
 
-use super::book::{Book, Job, Kept, Unwritten};
-use super::keeper::OfRun;
-use super::names::{Names, Said};
+use super::database::{Book, Job, Kept, Unwritten};
+use super::renames::{Names, Said};
+use super::run_capture::OfRun;
 use super::shared_limits::SharedLimits;
 use super::{HistoryError, Limits, Reader, database};
 use crate::store::database::with_suffix;
@@ -418,7 +418,7 @@ impl Writer {
             // All that was kept before it was said has been handed in, and is taken out below.
             let names = self.said.take();
             #[cfg(debug_assertions)]
-            if crate::faults::suffer("history").is_err() {
+            if crate::fault_injection::suffer("history").is_err() {
                 return false;
             }
             let (mut jobs, mut replies, mut flushed) = (Vec::new(), Vec::new(), Vec::new());

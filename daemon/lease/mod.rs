@@ -203,6 +203,6 @@ async fn beating<T, B: Future<Output = ()>>(
             () = beat() => {}
         }
         #[cfg(debug_assertions)]
-        crate::faults::stall("lease").await;
+        crate::fault_injection::stall("lease").await;
     }
 }

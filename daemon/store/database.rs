@@ -1,9 +1,9 @@
 //! What the databases of a state directory have in common: how one is opened and held to the disk, how damage is noticed, and
 //! how a damaged one is moved aside.
 
-pub(crate) use super::directory::{private, sync};
+pub(crate) use super::state_dir::{private, sync};
 
-use super::regular;
+use super::regular_file;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction};
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -147,7 +147,7 @@ pub(crate) fn read<T>(
 
 /// How long the file is; none where there is none. `SQLite` takes one of a few bytes for a new database: it is none.
 fn length_of(path: &Path) -> Result<Option<u64>, Fault> {
-    if !regular::is_there(path)? {
+    if !regular_file::is_there(path)? {
         return Ok(None);
     }
     match std::fs::metadata(path) {

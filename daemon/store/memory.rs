@@ -1,6 +1,6 @@
 //! A store in memory: for one-shot commands and tests. Clones share what is kept, so that a test can crash and come back.
 
-use super::fold::{Kept, fold, settle};
+use super::replay::{Kept, fold, settle};
 use super::{Entry, Recalled, Store, StoreError};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -5,32 +5,32 @@
 //! answers each ticket when its entry is durable.
 
 pub(crate) mod database;
-mod directory;
-pub mod document;
-mod faulty;
-mod fold;
-mod holder;
+pub mod export_format;
+mod fault_injection;
+mod integrity;
 mod journal;
+mod lock_owner;
+mod maintenance;
 mod memory;
-mod mend;
 mod modes;
-mod order;
-mod owned;
+mod ownership;
 mod placement;
-pub(crate) mod regular;
-mod rules;
+pub(crate) mod regular_file;
+mod replay;
 mod sqlite;
+mod state_command;
+mod state_dir;
 
-pub(crate) use directory::HISTORY;
-pub use directory::Hold;
-pub use faulty::{Call, Fault, Faulty};
+pub use fault_injection::{Call, Fault, Faulty};
+pub use integrity::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
 pub use journal::{Committed, Journal, Writer};
+pub use maintenance::{Mend, inbox, mend};
 pub use memory::MemoryStore;
-pub use mend::{Mend, inbox, mend};
-pub use order::{Deed, Judged, Order};
-pub use owned::{Origin, Owned};
-pub use rules::{LEFT_ALONE, REPAIRED, Readers, UNSOUND, Violation, violations};
+pub use ownership::{Origin, Owned};
 pub use sqlite::{Imported, Mended, Overview, SqliteStore, Verified};
+pub use state_command::{Deed, Judged, Order};
+pub(crate) use state_dir::HISTORY;
+pub use state_dir::Hold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

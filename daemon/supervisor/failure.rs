@@ -1,6 +1,6 @@
 //! Why a worker ended.
 
-use super::inputs::Missing;
+use super::outputs::Missing;
 use std::sync::Arc;
 
 /// What follows from a failure.

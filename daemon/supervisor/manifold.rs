@@ -2,8 +2,8 @@
 
 use super::Name;
 use super::failure::Failure;
-use super::inputs::{Inputs, Outputs};
-use super::pulse::Pulse;
+use super::heartbeat::Pulse;
+use super::outputs::{Inputs, Outputs};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,22 +8,22 @@
 //! `brain`, `stop`, `silence`, `runner`, `report`.
 
 mod backoff;
-mod brain;
+mod dependencies;
 mod failure;
-mod inputs;
+mod hang_detection;
+mod heartbeat;
 mod manifold;
-mod order;
-mod pulse;
+mod outputs;
 mod report;
 mod runner;
-mod silence;
-mod stop;
+mod shutdown;
+mod state_machine;
 
 pub use backoff::Delays;
+pub use dependencies::Refused;
 pub use failure::{Failure, Kind};
-pub use inputs::{Handle, Inputs, Missing, Outputs};
 pub use manifold::{Life, Manifold, Need};
-pub use order::Refused;
+pub use outputs::{Handle, Inputs, Missing, Outputs};
 pub use report::{Report, State, WorkerReport};
 pub use runner::{Ended, Supervisor};
 

@@ -2,13 +2,13 @@
 
 use super::Name;
 use super::backoff::Delays;
-use super::brain::{Action, Attempt, Brain, Declared, LATELY, Node, Phase};
+use super::dependencies::Refused;
 use super::failure::{Failure, Kind};
-use super::inputs::{Board, Outputs};
+use super::heartbeat::Pulse;
 use super::manifold::{Filter, Life, Manifold, Need, Says, Work};
-use super::order::Refused;
-use super::pulse::Pulse;
+use super::outputs::{Board, Outputs};
 use super::report::{Report, State, WorkerReport};
+use super::state_machine::{Action, Attempt, Brain, Declared, LATELY, Node, Phase};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;

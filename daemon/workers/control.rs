@@ -1,6 +1,6 @@
 //! The worker that answers at the control socket.
 
-use super::desk::Clerk;
+use super::request_handler::Clerk;
 use super::{ANSWERS, Shared, silence};
 use crate::control::{Address, Beside, Desk, Limits, Server};
 use crate::lease::Standing;

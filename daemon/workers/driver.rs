@@ -1,7 +1,7 @@
 //! The worker that drives: a thread of its own for the driver's loop, started anew where it breaks.
 
 use super::Shared;
-use super::ending::Ending;
+use super::shutdown::Ending;
 use super::store::Kept;
 use crate::driver::{Answer, Driver, Inbox, Input, Parts};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};

@@ -2,7 +2,7 @@
 
 use crate::config::Text;
 use crate::store::database::{private, sync};
-use crate::store::{SqliteStore, regular};
+use crate::store::{SqliteStore, regular_file};
 use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -43,7 +43,7 @@ pub fn last_good_settings(state_directory: &Path, file: &Path) -> Option<(Text, 
 }
 
 fn read(state_directory: &Path) -> Option<(Text, u64)> {
-    let bytes = regular::read(&state_directory.join(FILE)).ok()?;
+    let bytes = regular_file::read(&state_directory.join(FILE)).ok()?;
     let stored: Stored = serde_json::from_slice(&bytes).ok()?;
     let stored = Some(stored).filter(|stored| stored.version == VERSION)?;
     let key = SealKey::new(SqliteStore::peek_key(state_directory)?.0);

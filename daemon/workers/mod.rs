@@ -5,37 +5,37 @@
 //! all others are tasks on the thread that holds the daemon. In the order in which they need each other: `lease`, `store`, `driver`; needed by
 //! nobody, `graph`; stopped after those, `events`, the recorders and the lease; then `signals` and `watchdog`; and `control` last of all.
 
-mod accepted;
 mod control;
-mod desk;
 mod driver;
-mod ending;
-mod events;
+mod event_log;
+mod event_query;
 #[cfg(debug_assertions)]
-mod faults;
-mod graph;
+mod fault_injection;
+mod graph_loader;
 mod health;
-mod judging;
+mod host_limits;
+mod last_good_graph;
 mod last_good_settings;
 mod lease;
-mod mending;
+mod record_readers;
 mod recorders;
-mod requests;
+mod request_handler;
+mod request_queue;
+pub mod sd_notify;
 mod settings;
+mod shutdown;
 mod signals;
+mod state_maintenance;
 mod store;
-mod surroundings;
-pub mod systemd;
-mod telling;
-mod told;
 mod watchdog;
+mod worker_events;
 
-pub use accepted::{Generation, generation};
-pub use desk::SetLog;
-pub use graph::{FirstRefused, GraphSource};
-pub use judging::readers;
+pub use graph_loader::{FirstRefused, GraphSource};
+pub use last_good_graph::{Generation, generation};
 pub use last_good_settings::last_good_settings;
+pub use record_readers::readers;
 pub(crate) use recorders::sink;
+pub use request_handler::SetLog;
 pub use settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
 pub(crate) use store::tell_orphans;
 
@@ -47,9 +47,9 @@ use crate::lease::{Local, Standing};
 use crate::signals::Signals;
 use crate::store::Hold;
 use crate::supervisor::{Delays, Ended, Failure, Inputs, Life, Manifold, Supervisor};
-use ending::Ending;
-use graph::{Reloader, SettingsFile};
-use requests::Requests;
+use graph_loader::{Reloader, SettingsFile};
+use request_queue::Requests;
+use shutdown::Ending;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -126,7 +126,7 @@ struct Shared {
     teller: Teller,
     stream: Stream,
     log_trouble: fn() -> Option<String>,
-    press: Arc<events::Press>,
+    press: Arc<event_log::Press>,
     /// Held while a reload replaces recorders.
     exchange: tokio::sync::Mutex<()>,
     /// How the lease stands, and what is held by it.
@@ -135,9 +135,9 @@ struct Shared {
     /// The last driver and all that it has started, as long as any of that lives.
     presence: Mutex<Weak<()>>,
     /// What an operator wants done to the state as a whole.
-    mending: mending::Mender,
+    mending: state_maintenance::Mender,
     #[cfg(debug_assertions)]
-    faults: faults::Faults,
+    faults: fault_injection::Faults,
 }
 
 impl Shared {
@@ -162,14 +162,14 @@ impl Shared {
     {
         #[cfg(debug_assertions)]
         let start = self.faults.put_into(name, start);
-        Manifold::new(name, told::told(&self.teller, name, start)).proves_life(silence())
+        Manifold::new(name, worker_events::told(&self.teller, name, start)).proves_life(silence())
     }
 }
 
 /// How long a worker may do nothing. Where the program was built for tests, they need not wait that long.
 fn silence() -> Duration {
     #[cfg(debug_assertions)]
-    if let Some(silence) = faults::silence() {
+    if let Some(silence) = fault_injection::silence() {
         return silence;
     }
     SILENCE
@@ -219,34 +219,34 @@ pub async fn hold(setup: Setup) -> Result<Arc<Ended>, &'static str> {
         teller,
         stream,
         log_trouble: setup.log_trouble,
-        press: Arc::new(events::Press::new(scribe)),
+        press: Arc::new(event_log::Press::new(scribe)),
         exchange: tokio::sync::Mutex::default(),
         lease: watch::Sender::default(),
         held: local.held(),
         presence: Mutex::default(),
-        mending: mending::Mender::default(),
+        mending: state_maintenance::Mender::default(),
         #[cfg(debug_assertions)]
-        faults: faults::Faults::default(),
+        faults: fault_injection::Faults::default(),
     });
     // No worker: whoever follows hears of those that break.
     let beaten = shared.stream.clone();
-    tokio::spawn(async move { beaten.beat(telling::TOGETHER).await });
+    tokio::spawn(async move { beaten.beat(event_query::TOGETHER).await });
     #[cfg(debug_assertions)]
     let local = shared.faults.losable(local);
-    let clerk = desk::Clerk { shared: Arc::clone(&shared) };
+    let clerk = request_handler::Clerk { shared: Arc::clone(&shared) };
     let stops = setup.signals.stops();
     let mut workers = vec![
         signals::signals(&shared, setup.signals),
-        events::events(&shared),
+        event_log::events(&shared),
         control::control(&shared, clerk, setup.socket),
         lease::lease(&shared, local),
         store::store(&shared),
         driver::driver(&shared),
-        graph::graph(&shared, stops),
+        graph_loader::graph(&shared, stops),
         watchdog::watchdog(&shared),
     ];
     workers.extend(declared.into_iter().map(|each| recorders::recorder(&shared, each)));
-    workers.extend(setup.until_converged.map(|until| ending::when_converged(&shared, until)));
+    workers.extend(setup.until_converged.map(|until| shutdown::when_converged(&shared, until)));
     if let Err(refused) = supervisor.install(workers).await {
         // They do not name each other wrongly: a test holds that.
         tracing::error!(error = %refused, "the daemon's own workers are not installed");

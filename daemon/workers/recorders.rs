@@ -1,10 +1,10 @@
 //! The workers that take what is recorded elsewhere. None of them holds up anybody; what one has not sent it sends later.
 
-use super::events::TAIL;
+use super::event_log::TAIL;
 use super::{Shared, TELLS, silence};
 use crate::config::Recorder as Declared;
 use crate::events::Stream;
-use crate::events::recorder::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
+use crate::events::export::{Recorder, Sink, ToFile, ToJournald, ToWebhook};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The worker that obeys signals, in the order in which they were sent.
 
-use super::graph::Asker;
+use super::graph_loader::Asker;
 use super::{HEARS, Shared};
 use crate::driver::Input;
 use crate::signals::{Signal, Signals};

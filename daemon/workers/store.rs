@@ -4,12 +4,13 @@
 //! time, and when the operator has it repaired.
 
 use super::Shared;
-use super::judging::readers;
-use super::mending::{Asked, Carried, NOT_PAUSED};
+use super::record_readers::readers;
+use super::state_maintenance::{Asked, Carried, NOT_PAUSED};
 use crate::driver::{Input, Signal};
 use crate::events::{self, Happening, Level};
 use crate::store::{
-    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
+    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
+    mend,
 };
 use crate::supervisor::{Failure, Kind, Life, Manifold, Outputs};
 use std::convert::Infallible;

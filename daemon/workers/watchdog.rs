@@ -1,6 +1,6 @@
 //! The worker that feeds the watchdog of systemd, each time after a round trip through the driver and its engine.
 
-use super::{HEARS, Shared, systemd};
+use super::{HEARS, Shared, sd_notify};
 use crate::driver::{Answer, Input, Pulse};
 use crate::supervisor::{Life, Manifold, Outputs};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) fn watchdog(shared: &Arc<Shared>) -> Manifold {
         let shared = Arc::clone(&own);
         async move {
             life.ready(Outputs::none());
-            let Some(limit) = sd_notify::watchdog_enabled() else {
+            let Some(limit) = ::sd_notify::watchdog_enabled() else {
                 life.say("systemd has none for this process");
                 life.during(life.stopping().cancelled()).await;
                 return Ok(());
@@ -46,12 +46,12 @@ async fn feed(shared: &Shared) {
     // Nobody waits for it any more: the process is ending.
     let ping = Answer(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
     if shared.requests.put_now(Input::Ping(ping)).is_err() {
-        systemd::alive("no driver runs; it is started again (`steadfast report`)");
+        sd_notify::alive("no driver runs; it is started again (`steadfast report`)");
         return;
     }
     match answer.await {
-        Ok(pulse) => systemd::alive(&systemd::status(&pulse)),
+        Ok(pulse) => sd_notify::alive(&sd_notify::status(&pulse)),
         // It broke before it could answer.
-        Err(_) => systemd::alive("the driver is started again"),
+        Err(_) => sd_notify::alive("the driver is started again"),
     }
 }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use steadfast::driver::watch::{Backend, DirectoryId, Failure, Foothold, Found, Ground, Identity};
+use steadfast::watch::{Backend, DirectoryId, Failure, Foothold, Found, Ground, Identity};
 use steadfast_resources::host::twin::{Ino, What};
 
 const DEVICE: u64 = 77;

@@ -6,9 +6,9 @@ use crate::stage::{Event, Shared, lock};
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::driver::watch::{Hand, Hub, Sources};
 use steadfast::driver::{Ear, Hands, Inbox, Input, Machinery, Work};
 use steadfast::store::{Committed, Writer};
+use steadfast::watch::{Hand, Hub, Sources};
 use steadfast_resources::{Host, Seat};
 
 /// What one life of the daemon runs on.
@@ -26,7 +26,7 @@ pub(crate) struct Works {
     /// A batch that is kept, or not, and not answered.
     pub(crate) committed: Option<Committed>,
     pub(crate) hand: Option<Hand>,
-    pub(crate) sink: Option<Arc<steadfast::driver::watch::Sink>>,
+    pub(crate) sink: Option<Arc<steadfast::watch::Sink>>,
     /// A turn of theirs is on the agenda.
     pub(crate) writing: bool,
     pub(crate) walking: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use steadfast::driver::watch::DirectoryId;
+use steadfast::watch::DirectoryId;
 use steadfast_resources::host::twin::{Changed, Ino, Machine, What};
 
 /// Who changes something.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{
     Ended, Entry, Hidden, Hold, Imported, LEFT_ALONE, Origin, Owned, REPAIRED, Readers, Recalled,
-    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, Verb, document, violations,
+    Remembered, SqliteStore, Store as _, StoreError, UNSOUND, Verb, export_format, violations,
 };
 
 type Told = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -432,8 +432,8 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
     {
         let directory = tempfile::tempdir().expect("a directory");
         let hold = Hold::take(directory.path()).expect("held");
-        let text = document::write(&made_here(on), |sent| Some(sent.clone()));
-        let read = document::read(&text, &Readers::default()).expect("sound");
+        let text = export_format::write(&made_here(on), |sent| Some(sent.clone()));
+        let read = export_format::read(&text, &Readers::default()).expect("sound");
         assert_eq!(read, made_here(on));
         let here = Some("here".to_owned());
         let mended = SqliteStore::import_on(&hold, read, &Readers::default(), here);
@@ -445,10 +445,10 @@ fn what_another_machine_has_made_is_taken_in_as_adopted() {
         assert_eq!(exported.machine.as_deref(), Some("here"));
     }
     // Documents of before.
-    let text = document::write(&made_here(None), |sent| Some(sent.clone()));
+    let text = export_format::write(&made_here(None), |sent| Some(sent.clone()));
     let before = text.replace("  \"machine\": null,\n", "");
     assert_ne!(before, text);
-    assert_eq!(document::read(&before, &Readers::default()).expect("sound"), made_here(None));
+    assert_eq!(export_format::read(&before, &Readers::default()).expect("sound"), made_here(None));
 }
 
 /// A repair of a damaged clone is no way around that; nor is one where the name of the machine is lost.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::driver::watch::{Hub, Signal, Sources};
+use steadfast::watch::{Hub, Signal, Sources};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use crate::ears::Ears;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use steadfast::driver::watch::{LineSource, LineStream, Promise, Sources};
+use steadfast::watch::{LineSource, LineStream, Promise, Sources};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::Command;

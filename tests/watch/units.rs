@@ -4,7 +4,7 @@ use crate::ears::{Ears, LONG};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use steadfast::driver::watch::{Promise, Sources, UnitSource, UnitStream};
+use steadfast::watch::{Promise, Sources, UnitSource, UnitStream};
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;
 use steadfast_resources::host::systemd::{Activity, Bus, Happening, Sink};

@@ -1,6 +1,6 @@
 //! Watch commands, started through the host's door.
 
-use crate::driver::watch::{LineSource, LineStream, Promise};
+use crate::watch::{LineSource, LineStream, Promise};
 use steadfast_resources::Host;
 use steadfast_resources::host::{Command, End, Lines};
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 //! systemd, heard through the host's door.
 
-use crate::driver::watch::{Promise, UnitSource, UnitStream};
+use crate::watch::{Promise, UnitSource, UnitStream};
 use steadfast_resources::Host;
 use steadfast_resources::host::systemd::{Bus, Sink, Subscription};
 

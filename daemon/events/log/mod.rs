@@ -3,6 +3,7 @@
 
 mod reader;
 pub(in super::super) mod rows;
+pub(super) mod writer;
 
 pub use reader::{Place, Reader, Unreadable, Wanted};
 

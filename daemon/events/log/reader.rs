@@ -3,7 +3,7 @@
 use super::super::event::{Event, Happening, Level, what};
 use super::{DATABASE, rows};
 use crate::store::database::{Fault, unused};
-use crate::store::regular;
+use crate::store::regular_file;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Reader {
     /// Opens the log of a state directory; none where there is none.
     pub fn open(state_directory: &Path) -> Result<Option<Self>, Unreadable> {
         let path = state_directory.join(DATABASE);
-        if !regular::is_there(&path)? {
+        if !regular_file::is_there(&path)? {
             return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

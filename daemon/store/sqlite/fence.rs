@@ -4,10 +4,10 @@
 //! what the first still commits is refused in the same transaction.
 
 use super::super::database::Fault;
-use super::super::directory::Hold;
-use super::later::Seen;
+use super::checksums::sum_of_number;
+use super::deferred_open::Seen;
 use super::manifest::Manifest;
-use super::sums::sum_of_number;
+use crate::store::state_dir::Hold;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 /// The table of the one row.

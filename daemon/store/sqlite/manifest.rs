@@ -1,8 +1,8 @@
 //! What a database says of itself: which program wrote it last, on which machine, and what in it is not as it must be.
 
 use super::super::database::Fault;
-use super::older;
-use super::sums::sum_of_texts;
+use super::checksums::sum_of_texts;
+use super::migrations;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -64,7 +64,7 @@ impl Manifest {
 
     /// The time of writing, in seconds since 1970; none where an older program wrote it.
     pub(super) fn written_at(connection: &Connection) -> Result<Option<u64>, Fault> {
-        if older::version(connection)? < HAS_TIME {
+        if migrations::version(connection)? < HAS_TIME {
             return Ok(None);
         }
         let sql = "SELECT written_at FROM manifest";

@@ -4,35 +4,37 @@
 //! another state (B-11); it stays as it is until the operator has it repaired. What is whole and breaks a rule is put right when it is
 //! loaded, and a copy is kept beside.
 
-mod anew;
+mod checksums;
+mod deferred_open;
 mod fence;
-mod generation;
-mod later;
-mod layout;
-mod look;
 mod manifest;
-mod mend;
-mod older;
-mod owned;
+mod migrations;
+mod ownership;
+mod read_only;
+mod read_snapshot;
+mod repair;
+mod replace;
 mod rows;
-mod sums;
-mod wipe;
+mod schema;
+mod secure_erase;
 
-pub use look::{Overview, Verified};
-pub use mend::{Imported, Mended};
+pub use read_only::{Overview, Verified};
+pub use repair::{Imported, Mended};
 
 use super::database::{self, Fault};
-use super::directory::{self, Hold};
-use super::fold::{Kept, fold, settle};
-use super::regular;
-use super::rules::{self, Readers};
+use super::integrity;
+use super::integrity::Readers;
+use super::regular_file;
+use super::replay::{Kept, fold, settle};
+use super::state_dir;
+use super::state_dir::Hold;
 use super::{Entry, Key, Recalled, Store, StoreError};
-use generation::Generation;
-use later::Seen;
-use layout::LAYOUT;
+use deferred_open::Seen;
 use manifest::Manifest;
+use read_snapshot::Generation;
 use rows::Batch;
 use rusqlite::{Connection, TransactionBehavior};
+use schema::LAYOUT;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,7 +67,7 @@ impl SqliteStore {
 
     /// The same of one that is held already. What breaks a rule is put right, and the one who reads is told.
     pub fn open_held(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
-        Self::open_on(hold, readers, directory::machine())
+        Self::open_on(hold, readers, state_dir::machine())
     }
 
     /// The same on a machine of this name.
@@ -74,18 +76,18 @@ impl SqliteStore {
         readers: Readers,
         machine: Option<String>,
     ) -> Result<Self, StoreError> {
-        let path = hold.directory().join(directory::DATABASE);
+        let path = hold.directory().join(state_dir::DATABASE);
         hold.placement().forget_database();
         hold.check_place()?;
         let opened = connect(&path).and_then(|mut opened| {
-            let mended = mend::at_load(&mut opened, &path, (&hold, &readers), machine)?;
+            let mended = repair::at_load(&mut opened, &path, (&hold, &readers), machine)?;
             Ok((opened, mended))
         });
         let (opened, mended) = opened.map_err(|fault| refusal(&path, fault))?;
-        anew::forget(&path);
+        replace::forget(&path);
         hold.placement().note_database(&path);
         for line in mended.lines() {
-            (readers.told)(rules::REPAIRED, line);
+            (readers.told)(integrity::REPAIRED, line);
         }
         let Opened { connection, kept, manifest } = opened;
         tell_strangers(&kept, &readers);
@@ -96,20 +98,20 @@ impl SqliteStore {
     /// Whether something is kept in this state directory.
     #[must_use]
     pub fn is_there(state_directory: &Path) -> bool {
-        state_directory.join(directory::DATABASE).exists() || directory::has_key(state_directory)
+        state_directory.join(state_dir::DATABASE).exists() || state_dir::has_key(state_directory)
     }
 
     /// The key of the hashes of this state directory: made where there is none and nothing is kept yet. What is kept without its key
     /// is damaged: another one would make all that was hashed count as changed.
     pub fn key(state_directory: &Path) -> Result<Key, StoreError> {
-        let key = look::key_of(state_directory, || look::holds_rows(state_directory))?;
-        key.map_or_else(|| directory::make_key(state_directory), Ok)
+        let key = read_only::key_of(state_directory, || read_only::holds_rows(state_directory))?;
+        key.map_or_else(|| state_dir::make_key(state_directory), Ok)
     }
 
     /// The same, for one who only looks: none where there is none.
     #[must_use]
     pub fn peek_key(state_directory: &Path) -> Option<Key> {
-        directory::peek_key(state_directory)
+        state_dir::peek_key(state_directory)
     }
 
     /// What was put right when it was opened.
@@ -122,7 +124,7 @@ impl SqliteStore {
         work: impl FnOnce(&mut Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         if let Some(seen) = self.seen {
-            let taken = later::take_over(&self.path, &self.hold, seen);
+            let taken = deferred_open::take_over(&self.path, &self.hold, seen);
             self.connection = Some(taken.map_err(|fault| refusal(&self.path, fault))?);
             self.seen = None;
         }
@@ -175,7 +177,7 @@ impl Store for SqliteStore {
             let found = look_at(&rows, &readers, &mut manifest);
             rows.write()?;
             if batch.iter().any(|entry| matches!(entry, Entry::Wipe { .. })) {
-                wipe::owe(&transaction)?;
+                secure_erase::owe(&transaction)?;
             }
             if let Some(found) = &found {
                 // In the same transaction: no reader takes this generation for a good one (B-20).
@@ -184,13 +186,13 @@ impl Store for SqliteStore {
             }
             transaction.commit()?;
             if batch.contains(&Entry::Wipe { now: true }) {
-                wipe::wipe(connection);
+                secure_erase::wipe(connection);
             }
             Ok(found)
         })?;
         self.manifest = manifest;
         for line in found.unwrap_or_default() {
-            (self.readers.told)(rules::UNSOUND, &line);
+            (self.readers.told)(integrity::UNSOUND, &line);
         }
         Ok(())
     }
@@ -220,7 +222,7 @@ impl Store for SqliteStore {
 fn tell_strangers(kept: &Kept, readers: &Readers) {
     for why in kept.records.keys().filter_map(|name| Some((name, (readers.kind)(name)?))) {
         let line = format!("{}: {}; what is kept of it is left alone", why.0, why.1);
-        (readers.told)(rules::LEFT_ALONE, &line);
+        (readers.told)(integrity::LEFT_ALONE, &line);
     }
 }
 
@@ -230,10 +232,10 @@ fn look_at(rows: &Batch<'_>, readers: &Readers, manifest: &mut Manifest) -> Opti
     let (touched, newest) = rows.touched();
     let (mut told, mut changed) = (Vec::new(), false);
     for (identity, record) in touched {
-        let found = if *record == super::fold::Record::default() {
+        let found = if *record == super::replay::Record::default() {
             Vec::new()
         } else {
-            rules::judge(identity, record, newest, readers)
+            integrity::judge(identity, record, newest, readers)
         };
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
         if manifest.unsound.get(identity).map_or(lines.is_empty(), |before| *before == lines) {
@@ -281,7 +283,7 @@ fn begin_anew(path: &Path) -> Result<Opened, Fault> {
 /// Opens the database, makes its tables where it is new, and verifies everything in it. The key beside it is made after it: where
 /// there is one, there was a state.
 fn connect(path: &Path) -> Result<Opened, Fault> {
-    let was_there = path.parent().is_some_and(directory::has_key);
+    let was_there = path.parent().is_some_and(state_dir::has_key);
     if was_there && let Some(gone) = gone(path)? {
         // Not even opened: the log of an empty database would be deleted.
         return Err(gone);
@@ -291,14 +293,14 @@ fn connect(path: &Path) -> Result<Opened, Fault> {
 
 /// Why there is nothing to read, if so: it is missing, or empty.
 fn gone(path: &Path) -> Result<Option<Fault>, Fault> {
-    regular::is_there(path)?;
+    regular_file::is_there(path)?;
     let what = match std::fs::metadata(path) {
         Ok(found) if found.len() > 0 => return Ok(None),
         Ok(_) => "it is empty",
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "it is missing",
         Err(error) => return Err(Fault::Refused(error.to_string())),
     };
-    Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", directory::KEY))))
+    Ok(Some(Fault::Damaged(format!("{what}, and {} beside it is not", state_dir::KEY))))
 }
 
 /// One without a version beside a key: what was in it is lost.
@@ -321,11 +323,11 @@ fn connect_to(path: &Path, was_there: bool) -> Result<Opened, Fault> {
         database::check(&connection)?;
         rows::read_all(&connection)?;
         database::copy_aside(&connection, path, &format!("schema-{version}"))?;
-        older::upgrade(&mut connection, version, SCHEMA)?;
+        migrations::upgrade(&mut connection, version, SCHEMA)?;
     }
     let Generation { kept, manifest } = Generation::held(&connection, path)?;
-    if wipe::is_owed(&connection)? {
-        wipe::wipe(&connection);
+    if secure_erase::is_owed(&connection)? {
+        secure_erase::wipe(&connection);
     }
     Ok(Opened { connection, kept, manifest })
 }
@@ -339,7 +341,7 @@ fn hold(connection: &Connection) -> Result<(), Fault> {
 
 /// What is kept without its key is damaged.
 fn keyless(state_directory: &Path, why: String) -> StoreError {
-    let path = state_directory.join(directory::KEY).display().to_string();
+    let path = state_directory.join(state_dir::KEY).display().to_string();
     StoreError::Damaged { path, why }
 }
 

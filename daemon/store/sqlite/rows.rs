@@ -2,11 +2,11 @@
 
 use super::super::StoreError;
 use super::super::database::{self, Fault};
-use super::super::fold::{Flight, Kept, Record, Rows, Whole};
+use super::checksums::{cut, sum_of, sum_of_whole};
 use super::manifest::{self, Manifest};
-use super::older::Columns;
-use super::sums::{cut, sum_of, sum_of_whole};
-use super::{SCHEMA, fence, older, owned};
+use super::migrations::Columns;
+use super::{SCHEMA, fence, migrations, ownership};
+use crate::store::replay::{Flight, Kept, Record, Rows, Whole};
 
 use crate::store::{Hidden, PauseRecord, Verb};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
@@ -248,7 +248,7 @@ impl<'t> Batch<'t> {
                 record.taken.as_deref(),
                 record.parked.as_ref().map(|pause| &pause.reason),
                 record.parked.as_ref().map(|pause| pause.until_unix.cast_signed()),
-                owned.map(owned::marks),
+                owned.map(ownership::marks),
                 owned.map(|owned| owned.graph.as_ref()),
                 owned.map(|owned| owned.thing.cast_signed()),
                 owned.and_then(|owned| owned.removal.as_deref()),
@@ -269,7 +269,7 @@ impl Rows for Batch<'_> {
             return Ok(touched.record.clone());
         }
         let read = self.read(identity).map_err(|fault| StoreError::Database {
-            path: super::directory::DATABASE.to_owned(),
+            path: super::super::state_dir::DATABASE.to_owned(),
             why: fault.to_string(),
         })?;
         let record = read.record.clone();
@@ -313,12 +313,12 @@ struct Few {
 impl<'c> Reading<'c> {
     /// Of this schema.
     fn new(connection: &'c Connection) -> Self {
-        Self { connection, columns: older::columns_of(SCHEMA) }
+        Self { connection, columns: migrations::columns_of(SCHEMA) }
     }
 
     /// Of the schema that is there.
     fn of(connection: &'c Connection) -> Result<Self, Fault> {
-        Ok(Self { connection, columns: older::columns_of(older::version(connection)?) })
+        Ok(Self { connection, columns: migrations::columns_of(migrations::version(connection)?) })
     }
 
     fn record(&self, row: &Row<'_>) -> Result<(String, Record, u64), Fault> {
@@ -329,7 +329,7 @@ impl<'c> Reading<'c> {
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => return Err(damaged("half of what is owed")),
         };
-        let whose = owned::read(row, 5).map_err(|fault| match fault {
+        let whose = ownership::read(row, 5).map_err(|fault| match fault {
             Fault::Damaged(what) => damaged(&what),
             Fault::Refused(_) | Fault::Newer { .. } => fault,
         })?;

@@ -1,0 +1,148 @@
+//! What an undo was asked, until it is over: one that is cut off is completed by the next.
+
+use super::database::Job;
+use super::{History, HistoryError, Reader, UNDO, Undo};
+use crate::store::database::Fault;
+use rusqlite::{OptionalExtension as _, Transaction, params};
+
+/// An undo that is under way, or was cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Undoing {
+    pub(super) resource: String,
+    /// It goes back to before this change.
+    pub(super) first: u64,
+    /// The last one that there was when it began.
+    last: u64,
+    /// How many there were from the first to the last.
+    entries: u64,
+    pub(super) partial: bool,
+}
+
+impl Undoing {
+    /// Notes it; durable with the rest of the transaction.
+    pub(super) fn note(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let sql = "DELETE FROM undoing
+            WHERE NOT EXISTS (SELECT 1 FROM entry WHERE entry.resource = undoing.resource)";
+        transaction.prepare_cached(sql)?.execute(())?;
+        let sql = "INSERT OR REPLACE INTO undoing VALUES (?1, ?2, ?3, ?4, ?5)";
+        let Self { resource, first, last, entries, partial } = self;
+        transaction
+            .prepare_cached(sql)?
+            .execute(params![resource, first, last, entries, partial])?;
+        Ok(())
+    }
+
+    /// It is over.
+    pub(super) fn end(transaction: &Transaction<'_>, resource: &str) -> Result<(), Fault> {
+        let sql = "DELETE FROM undoing WHERE resource = ?1";
+        transaction.prepare_cached(sql)?.execute([resource])?;
+        Ok(())
+    }
+
+    /// It is called otherwise now.
+    pub(super) fn rename(transaction: &Transaction<'_>, names: (&str, &str)) -> Result<(), Fault> {
+        let sql = "UPDATE OR REPLACE undoing SET resource = ?2 WHERE resource = ?1";
+        transaction.prepare_cached(sql)?.execute(names)?;
+        Ok(())
+    }
+}
+
+impl Reader {
+    /// Whether the last undo of a resource was cut off, and nothing but undos has changed it since: the next one completes it.
+    #[must_use]
+    pub fn was_cut_off(&self, resource: &str) -> bool {
+        self.cut_off(resource).is_ok_and(|undoing| undoing.is_some())
+    }
+
+    /// What an undo was asked that was cut off. It does nothing else if it is done once more, as long as all is kept that it was asked for.
+    pub(super) fn cut_off(&self, resource: &str) -> Result<Option<Undoing>, HistoryError> {
+        if !self.knows_undoing {
+            return Ok(None);
+        }
+        let read = || -> rusqlite::Result<Option<Undoing>> {
+            let sql = "SELECT first, last, entries, partial FROM undoing WHERE resource = ?1
+                AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.resource = ?1
+                    AND number > last AND cause <> ?2)";
+            let found = self.connection.query_row(sql, [resource, UNDO], |row| {
+                Ok(Undoing {
+                    resource: resource.to_owned(),
+                    first: row.get(0)?,
+                    last: row.get(1)?,
+                    entries: row.get(2)?,
+                    partial: row.get(3)?,
+                })
+            });
+            found.optional()
+        };
+        read().map_err(|error| self.refuse(&error))
+    }
+
+    /// From which change on is undone, and whether only what can be put back; whether that is one that was cut off.
+    pub(super) fn asked(&self, undo: &Undo) -> Result<(u64, bool, bool), HistoryError> {
+        let resource = undo.resource.as_str();
+        if let Some(number) = undo.to {
+            return Ok((self.entry(resource, number)?.number, undo.partial, false));
+        }
+        let Some(before) = self.cut_off(resource)? else {
+            return Ok((self.last(resource)?.run, undo.partial, false));
+        };
+        let (_, left) = self.span(resource, before.first, before.last)?;
+        if left < before.entries && !undo.partial {
+            return Err(HistoryError::Unknown(format!(
+                "the last undo of {resource} was cut off, and not all that it was to put back is kept any more; \
+                 --to N: before that change"
+            )));
+        }
+        Ok((before.first, before.partial || undo.partial, true))
+    }
+
+    /// The last change from a number on, up to another, and how many there are.
+    fn span(&self, resource: &str, first: u64, last: u64) -> Result<(u64, u64), HistoryError> {
+        let sql = "SELECT coalesce(max(number), 0), count(*) FROM entry
+            WHERE resource = ?1 AND number BETWEEN ?2 AND ?3";
+        let found = self
+            .connection
+            .query_row(sql, params![resource, first, last], |row| Ok((row.get(0)?, row.get(1)?)));
+        found.map_err(|error| self.refuse(&error))
+    }
+
+    /// The run of one that was cut off; 0 where it has changed nothing.
+    pub(super) fn half(&self, undoing: &Undoing) -> Result<u64, HistoryError> {
+        let sql = "SELECT coalesce(min(run), 0) FROM entry WHERE resource = ?1 AND number > ?2";
+        let params = params![undoing.resource, undoing.last];
+        let found = self.connection.query_row(sql, params, |row| row.get(0));
+        found.map_err(|error| self.refuse(&error))
+    }
+
+    /// What is to be noted of an undo that goes back to before this change. Of one that was cut off what was noted stays.
+    pub(super) fn undoing(
+        &self,
+        undo: &Undo,
+        (first, partial): (u64, bool),
+    ) -> Result<Undoing, HistoryError> {
+        let before = if undo.to.is_none() { self.cut_off(&undo.resource)? } else { None };
+        if let Some(before) = before {
+            return Ok(Undoing { partial, ..before });
+        }
+        let (last, entries) = self.span(&undo.resource, first, i64::MAX.unsigned_abs())?;
+        Ok(Undoing { resource: undo.resource.clone(), first, last, entries, partial })
+    }
+}
+
+impl History {
+    /// Notes what an undo is asked before its first step. That it cannot be noted is no reason to put nothing back.
+    pub(crate) fn begin_undo(&self, undoing: Undoing) {
+        if self.limits.get().total > 0
+            && let Err(why) = self.hand_in_and_wait(Job::Undoing(undoing))
+        {
+            self.warn(&why);
+        }
+    }
+
+    /// It is over: the next one is another.
+    pub(crate) fn end_undo(&self, resource: &str) {
+        if let Err(why) = self.hand_in_and_wait(Job::Undone(resource.to_owned())) {
+            self.warn(&why);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! All that is kept, as a document that people and other programs read (B-24). Secrets are in it only as keyed hashes.
+//!
+//! Definitions, and what a thing is, are hashes of 64 bits, written as 16 hexadecimal digits; times are seconds since 1970.
+
+use super::integrity::{Readers, violations};
+use super::{Hidden, Imported, Origin, Owned, PauseRecord, Recalled, Remembered, Verb};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the first line of every document says.
+const FORMAT: &str = "steadfast state";
+
+/// No state comes to a larger stamp, and the next ones must have room.
+const LARGEST_STAMP: u64 = 1 << 60;
+
+/// The version of its shape.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: String,
+    version: u32,
+    /// On which it was kept; documents of before say nothing of it.
+    machine: Option<String>,
+    stamp: u64,
+    pause: Option<Pause>,
+    resources: BTreeMap<String, One>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pause {
+    reason: String,
+    until: u64,
+    /// In seconds; documents of before do not say it.
+    lasts: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct One {
+    done: Option<String>,
+    interrupted: Option<String>,
+    /// What was cut off; documents of before do not say it.
+    cut: Option<String>,
+    owed: Option<Owed>,
+    sent: Option<String>,
+    received: Option<String>,
+    pause: Option<Pause>,
+    owned: Option<Whose>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Owed {
+    stamp: u64,
+    by: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whose {
+    origin: Option<Maker>,
+    graph: String,
+    delete: bool,
+    protected_by_graph: bool,
+    protected_by_operator: bool,
+    thing: String,
+    removal: Option<String>,
+    after: Vec<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Maker {
+    Created,
+    Adopted,
+}
+
+/// What is kept, and on which machine, written down; `hide` gives what was sent without its secrets.
+#[must_use]
+pub fn write(exported: &Imported, hide: impl Fn(&Hidden) -> Option<Hidden>) -> String {
+    let Imported { recalled, machine } = exported;
+    let one = |kept: &Remembered| One {
+        done: kept.done.map(hex),
+        interrupted: kept.interrupted.map(hex),
+        cut: kept.cut.map(|verb| verb.word().to_owned()),
+        owed: kept.owed.clone().map(|(stamp, by)| Owed { stamp, by }),
+        sent: kept.sent.as_ref().and_then(&hide).map(|Hidden(text)| text.to_string()),
+        received: kept.taken.as_ref().map(ToString::to_string),
+        pause: kept.parked.as_ref().map(pause),
+        owned: kept.owned.as_deref().map(whose),
+    };
+    let each = recalled.resources.iter();
+    let document = Document {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        machine: machine.clone(),
+        stamp: recalled.stamp,
+        pause: recalled.pause.as_ref().map(pause),
+        resources: each.map(|(name, kept)| (name.clone(), one(kept))).collect(),
+    };
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
+/// Reads one that was written so; or all that is wrong with it.
+pub fn read(text: &str, readers: &Readers) -> Result<Imported, Vec<String>> {
+    let wrong = |why: String| vec![why];
+    let document: Document = serde_json::from_str(text)
+        .map_err(|error| wrong(format!("it is no exported state: {error}")))?;
+    if document.format != FORMAT {
+        return Err(wrong(format!("expected the format `{FORMAT}`, found `{}`", document.format)));
+    }
+    if document.version != VERSION {
+        let found = document.version;
+        return Err(wrong(format!("expected version {VERSION} of the format, found {found}")));
+    }
+    let (mut found, mut resources) = (Vec::new(), BTreeMap::new());
+    for (identity, one) in document.resources {
+        match remembered(one) {
+            Ok(kept) => drop(resources.insert(identity, kept)),
+            Err(why) => found.push(format!("{identity}: {why}")),
+        }
+    }
+    let (stamp, pause) = (document.stamp, document.pause.map(pause_record));
+    if stamp > LARGEST_STAMP {
+        found.push(format!("stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
+    }
+    let recalled = Recalled { resources, pause, stamp, key: None };
+    found.extend(violations(&recalled, readers).iter().map(ToString::to_string));
+    let imported = Imported { recalled, machine: document.machine };
+    if found.is_empty() { Ok(imported) } else { Err(found) }
+}
+
+fn remembered(one: One) -> Result<Remembered, String> {
+    let owned = one.owned.map(owned).transpose()?;
+    if let Some(Owed { stamp, .. }) = one.owed.as_ref().filter(|it| it.stamp > LARGEST_STAMP) {
+        return Err(format!("owed.stamp: expected at most {LARGEST_STAMP}, found {stamp}"));
+    }
+    Ok(Remembered {
+        done: one.done.as_deref().map(number).transpose()?,
+        owed: one.owed.map(|owed| (owed.stamp, owed.by)),
+        interrupted: one.interrupted.as_deref().map(number).transpose()?,
+        cut: one.cut.as_deref().filter(|_| one.interrupted.is_some()).map(verb).transpose()?,
+        sent: one.sent.map(|text| Hidden(text.into())),
+        taken: one.received.map(Into::into),
+        parked: one.pause.map(pause_record),
+        owned: owned.map(Into::into),
+    })
+}
+
+fn whose(owned: &Owned) -> Whose {
+    Whose {
+        origin: owned.origin.map(|origin| match origin {
+            Origin::Created => Maker::Created,
+            Origin::Adopted => Maker::Adopted,
+        }),
+        graph: owned.graph.to_string(),
+        delete: owned.delete,
+        protected_by_graph: owned.protect,
+        protected_by_operator: owned.pinned,
+        thing: hex(owned.thing),
+        removal: owned.removal.as_ref().map(ToString::to_string),
+        after: owned.after.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn owned(whose: Whose) -> Result<Owned, String> {
+    Ok(Owned {
+        origin: whose.origin.map(|origin| match origin {
+            Maker::Created => Origin::Created,
+            Maker::Adopted => Origin::Adopted,
+        }),
+        graph: whose.graph.into(),
+        delete: whose.delete,
+        protect: whose.protected_by_graph,
+        pinned: whose.protected_by_operator,
+        thing: number(&whose.thing)?,
+        removal: whose.removal.map(Into::into),
+        after: whose.after.into_iter().map(Into::into).collect(),
+    })
+}
+
+fn pause(pause: &PauseRecord) -> Pause {
+    Pause { reason: pause.reason.clone(), until: pause.until_unix, lasts: pause.lasts }
+}
+
+fn pause_record(pause: Pause) -> PauseRecord {
+    PauseRecord { reason: pause.reason, until_unix: pause.until, lasts: pause.lasts }
+}
+
+fn verb(word: &str) -> Result<Verb, String> {
+    Verb::of(word)
+        .ok_or_else(|| format!("expected create, update, delete, refresh or run, found `{word}`"))
+}
+
+fn hex(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let number = u64::from_str_radix(text, 16).ok();
+    number.ok_or_else(|| format!("expected 16 hexadecimal digits, found `{text}`"))
+}

@@ -1,0 +1,114 @@
+//! The checksums of rows: how damage is noticed. Rows of older schemas keep theirs, for what they do not have is left out.
+
+use super::ownership;
+use crate::store::replay::{Record, Whole};
+use crate::store::{Hidden, Verb};
+
+/// What was cut off: where nothing was, there is no such thing, and it is not read.
+pub(super) fn cut(record: &Record) -> Option<Verb> {
+    record.cut.filter(|_| record.interrupted.is_some())
+}
+
+/// Of a row.
+pub(super) fn sum_of(identity: &str, record: &Record) -> u64 {
+    let mut sum = Sum::default();
+    sum.text(Some(identity));
+    sum.number(record.done);
+    sum.number(record.owed.as_ref().map(|(stamp, _)| *stamp));
+    sum.text(record.owed.as_ref().map(|(_, cause)| cause.as_str()));
+    sum.number(record.interrupted);
+    sum.number(record.flight.as_ref().map(|flight| flight.stamp));
+    sum.number(record.flight.as_ref().map(|flight| flight.definition));
+    for owes in record.flight.iter().flat_map(|flight| &flight.owes) {
+        sum.text(Some(owes));
+    }
+    // Rows of the first schema have neither, and the same sum.
+    if record.sent.is_some() || record.taken.is_some() {
+        sum.text(record.sent.as_ref().map(|Hidden(values)| values.as_ref()));
+        sum.text(record.taken.as_deref());
+    }
+    if let Some(pause) = &record.parked {
+        sum.text(Some("parked"));
+        sum.text(Some(&pause.reason));
+        sum.number(Some(pause.until_unix));
+        if pause.lasts.is_some() {
+            sum.number(pause.lasts);
+        }
+    }
+    // Rows of schemas before the seventh have neither.
+    if let Some(verb) = record.flight.as_ref().and_then(|flight| flight.verb) {
+        sum.text(Some(verb.word()));
+        sum.number(record.flight.as_ref().map(|flight| flight.epoch));
+    }
+    if let Some(cut) = cut(record) {
+        sum.text(Some("cut"));
+        sum.text(Some(cut.word()));
+    }
+    if let Some(owned) = &record.owned {
+        sum.text(Some("owned"));
+        sum.number(Some(ownership::marks(owned).cast_unsigned()));
+        sum.text(Some(&owned.graph));
+        sum.number(Some(owned.thing));
+        sum.text(owned.removal.as_deref());
+        owned.after.iter().for_each(|name| sum.text(Some(name)));
+    }
+    sum.0
+}
+
+/// Of a manifest.
+pub(super) fn sum_of_texts(texts: &[Option<&str>]) -> u64 {
+    let mut sum = Sum::default();
+    for text in texts {
+        sum.text(*text);
+    }
+    sum.0
+}
+
+/// Of a number alone.
+pub(super) fn sum_of_number(number: u64) -> u64 {
+    let mut sum = Sum::default();
+    sum.number(Some(number));
+    sum.0
+}
+
+/// Of the row of the whole.
+pub(super) fn sum_of_whole(whole: &Whole, (rows, digest): (u64, u64)) -> u64 {
+    let mut sum = Sum::default();
+    sum.number(Some(whole.stamp));
+    sum.text(whole.pause.as_ref().map(|pause| pause.reason.as_str()));
+    sum.number(whole.pause.as_ref().map(|pause| pause.until_unix));
+    sum.number(Some(rows));
+    sum.number(Some(digest));
+    if let Some(lasts) = whole.pause.as_ref().and_then(|pause| pause.lasts) {
+        sum.number(Some(lasts));
+    }
+    sum.0
+}
+
+/// FNV-1a over 64 bits: every step is a bijection, so that a single changed byte always shows. It guards against damage, not
+/// against somebody who can write the file.
+struct Sum(u64);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Sum {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn number(&mut self, number: Option<u64>) {
+        self.bytes(&[u8::from(number.is_some())]);
+        self.bytes(&number.unwrap_or_default().to_le_bytes());
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        self.number(text.map(|text| text.len() as u64));
+        self.bytes(text.unwrap_or_default().as_bytes());
+    }
+}

@@ -1,0 +1,104 @@
+//! A state that is only read until there is something to keep: for one who may find nothing to do, and then writes nothing to disk (B-5).
+
+use super::manifest::Manifest;
+use super::read_snapshot::Generation;
+use super::repair::Mended;
+use super::{
+    LAYOUT, SCHEMA, SqliteStore, fence, gone, replace, rows, secure_erase, tell_strangers,
+};
+use crate::store::StoreError;
+use crate::store::database;
+use crate::store::database::{Fault, with_suffix};
+use crate::store::integrity;
+use crate::store::integrity::Readers;
+use crate::store::replay::Kept;
+use crate::store::state_dir;
+use crate::store::state_dir::Hold;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What stood there when it was read. Where something else stands when it is taken over, another one has written in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    epoch: u64,
+    /// The sum over the whole.
+    sum: u64,
+}
+
+impl Seen {
+    /// What stands there under this epoch.
+    pub(super) fn of(connection: &Connection, epoch: u64) -> Result<Self, Fault> {
+        Ok(Self { epoch, sum: rows::sum(connection)? })
+    }
+}
+
+/// What was read, and would be left as it is by one who opens it.
+struct Sound {
+    kept: Kept,
+    manifest: Manifest,
+    seen: Seen,
+}
+
+impl SqliteStore {
+    /// Opens the store of a state directory whose holder may find nothing to write: while all in it is as it must be it is only read. The
+    /// first commit takes it over, and is refused where anything else stands there by then.
+    pub fn open_later(hold: Arc<Hold>, readers: Readers) -> Result<Self, StoreError> {
+        let path = hold.directory().join(state_dir::DATABASE);
+        // Who opens it puts right what must be, or says why it cannot be opened.
+        let Some(Sound { kept, manifest, seen }) = sound(&path, &readers) else {
+            return Self::open_held(hold, readers);
+        };
+        tell_strangers(&kept, &readers);
+        let (verified, mended) = (Some(kept), Mended::default());
+        let seen = Some(seen);
+        Ok(Self { connection: None, seen, verified, manifest, path, readers, mended, hold })
+    }
+}
+
+/// What is kept, where opening it would change nothing but who has it.
+fn sound(path: &Path, readers: &Readers) -> Option<Sound> {
+    let is_ours_alone = std::fs::metadata(path).is_ok_and(|found| state_dir::is_private(&found));
+    let is_left = with_suffix(path, "-journal").exists() || replace::is_whole(path);
+    // What a run that was killed has left is put right first.
+    if !is_ours_alone || is_left || database::unused(path).is_none() {
+        return None;
+    }
+    let read = |connection: &Connection| {
+        if LAYOUT.version(connection)? != SCHEMA {
+            return Ok(None);
+        }
+        let Generation { kept, manifest } = Generation::of(connection)?;
+        if secure_erase::is_owed(connection)? {
+            return Ok(None);
+        }
+        let seen = Seen::of(connection, fence::standing(connection)?)?;
+        Ok(Some(Sound { kept, manifest, seen }))
+    };
+    let found = match database::read(path, read) {
+        Ok(found) => found?,
+        Err(fault) => {
+            tracing::debug!(%fault, "the state cannot be had by reading alone");
+            return None;
+        }
+    };
+    let machine = state_dir::machine().or_else(|| found.manifest.machine.clone());
+    let stays = found.manifest == Manifest::on(machine)
+        && found.kept.in_flight().is_empty()
+        && integrity::of_kept(&found.kept, readers).is_empty();
+    (stays && path.parent().is_some_and(state_dir::has_key)).then_some(found)
+}
+
+/// Opens for writing what was only read. What is gone is not made anew.
+pub(super) fn take_over(path: &Path, hold: &Hold, seen: Seen) -> Result<Connection, Fault> {
+    if let Some(gone) = gone(path)? {
+        return Err(gone);
+    }
+    let (mut connection, version) = database::open(path, &LAYOUT)?;
+    if version != SCHEMA {
+        return Err(Fault::Refused("it is another one than was read a moment ago".to_owned()));
+    }
+    super::hold(&connection)?;
+    fence::take(&mut connection, hold, Some(seen))?;
+    Ok(connection)
+}

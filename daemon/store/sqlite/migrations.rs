@@ -1,0 +1,125 @@
+//! Tables of older schemas: how their rows are read, and how they are brought to this one.
+
+use super::manifest;
+use super::manifest::Manifest;
+use super::{SCHEMA, fence};
+use crate::store::database::Fault;
+use rusqlite::Connection;
+
+/// The columns of one schema, in the order in which they are read.
+#[derive(Clone, Copy)]
+pub(super) struct Columns {
+    /// Those that most rows have something in. The last says whether there is anything in the others.
+    pub(super) most: &'static str,
+    /// Those that few rows have anything in: read for those alone.
+    pub(super) few: &'static str,
+    /// Of the row of the whole.
+    pub(super) whole: &'static str,
+}
+
+/// The first schema knew nothing of values, the second nothing of single pauses, the third not whose a thing is, and those before the
+/// seventh not what a run is about to do, nor how long a pause lasts.
+const COLUMNS: [Columns; 5] = [
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+        whole: UNTIMED,
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes, sent, taken) IS NOT NULL",
+        few: "interrupted, begun, definition, owes, sent, taken, NULL, NULL, NULL, NULL, NULL, NULL",
+        whole: UNTIMED,
+    },
+    Columns {
+        most: "identity, done, owed, cause, sum, NULL, NULL, NULL, NULL, NULL, \
+               coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL",
+        few: VERBLESS,
+        whole: UNTIMED,
+    },
+    Columns { most: OWNED, few: VERBLESS, whole: UNTIMED },
+    Columns {
+        most: OWNED,
+        few: "interrupted, begun, definition, owes, sent, taken, parked, parked_until, verb, epoch, cut, parked_for",
+        whole: "stamp, reason, until, rows, digest, sum, lasts",
+    },
+];
+
+/// Since it is kept whose a thing is.
+const OWNED: &str = "identity, done, owed, cause, sum, owned, graph, thing, removal, needs, \
+     coalesce(interrupted, begun, definition, owes, sent, taken, parked, parked_until) IS NOT NULL";
+
+/// Before it was kept what a run is about to do.
+const VERBLESS: &str = "interrupted, begun, definition, owes, sent, taken, parked, parked_until, NULL, NULL, NULL, NULL";
+
+/// Before it was kept how long a pause lasts.
+const UNTIMED: &str = "stamp, reason, until, rows, digest, sum, NULL";
+
+/// The columns of this schema. One that has lost its number is read as what it most likely is.
+pub(super) fn columns_of(version: i64) -> Columns {
+    let [first, values, pauses, owners, newest] = COLUMNS;
+    match version {
+        1 => first,
+        2 => values,
+        3 => pauses,
+        4..=6 => owners,
+        _ => newest,
+    }
+}
+
+/// The first schema that says who has taken it last.
+pub(super) const HAS_LEASE: i64 = 6;
+
+/// Brings the tables of an older schema to this one. Rows stay as they are, with their sums.
+pub(super) fn upgrade(connection: &mut Connection, from: i64, schema: i64) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    if from < 2 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN sent TEXT; ALTER TABLE resource ADD COLUMN taken TEXT",
+        )?;
+    }
+    if from < 3 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN parked TEXT;
+             ALTER TABLE resource ADD COLUMN parked_until INTEGER",
+        )?;
+    }
+    if from < 4 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN owned INTEGER; ALTER TABLE resource ADD COLUMN graph TEXT;
+             ALTER TABLE resource ADD COLUMN thing INTEGER; ALTER TABLE resource ADD COLUMN removal TEXT;
+             ALTER TABLE resource ADD COLUMN needs TEXT",
+        )?;
+    }
+    if from < 5 {
+        transaction.execute_batch(manifest::TABLE)?;
+        Manifest::default().write(&transaction)?;
+    }
+    if from < HAS_LEASE {
+        transaction.execute_batch(fence::TABLE)?;
+        fence::write(&transaction, 0)?;
+    }
+    if from < 7 {
+        transaction.execute_batch(
+            "ALTER TABLE resource ADD COLUMN verb TEXT; ALTER TABLE resource ADD COLUMN epoch INTEGER;
+             ALTER TABLE resource ADD COLUMN cut TEXT; ALTER TABLE resource ADD COLUMN parked_for INTEGER;
+             ALTER TABLE whole ADD COLUMN lasts INTEGER",
+        )?;
+    }
+    // A manifest of before the fifth was made a moment ago, with its time.
+    if (5..manifest::HAS_TIME).contains(&from) {
+        transaction.execute_batch("ALTER TABLE manifest ADD COLUMN written_at INTEGER")?;
+    }
+    transaction.pragma_update(None, "user_version", schema)?;
+    Ok(transaction.commit()?)
+}
+
+/// The schema of the tables that are there.
+pub(super) fn version(connection: &Connection) -> Result<i64, Fault> {
+    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    if version > SCHEMA {
+        return Err(Fault::Newer { version, known: SCHEMA });
+    }
+    Ok(version)
+}

@@ -1,0 +1,51 @@
+//! Whose a thing is, as columns.
+
+use super::rows::split;
+use crate::store::database::Fault;
+use crate::store::{Origin, Owned};
+use rusqlite::Row;
+use std::sync::Arc;
+
+const CREATED: i64 = 1;
+const ADOPTED: i64 = 2;
+const DELETE: i64 = 4;
+const PROTECT: i64 = 8;
+const PINNED: i64 = 16;
+
+/// All that is yes or no, as one number.
+pub(super) fn marks(owned: &Owned) -> i64 {
+    let origin = match owned.origin {
+        None => 0,
+        Some(Origin::Created) => CREATED,
+        Some(Origin::Adopted) => ADOPTED,
+    };
+    let marks = [(owned.delete, DELETE), (owned.protect, PROTECT), (owned.pinned, PINNED)];
+    marks.iter().filter(|(is, _)| *is).fold(origin, |sum, (_, mark)| sum | mark)
+}
+
+/// The columns from this one on.
+pub(super) fn read(row: &Row<'_>, first: usize) -> Result<Option<Arc<Owned>>, Fault> {
+    let damaged = || Fault::Damaged("half of whose it is".to_owned());
+    let text = |index: usize| row.get::<_, Option<String>>(first + index);
+    let Some(marks) = row.get::<_, Option<i64>>(first)? else { return Ok(None) };
+    let thing = row.get::<_, Option<i64>>(first + 2)?.ok_or_else(damaged)?;
+    let after = match text(4)? {
+        None => Vec::new(),
+        Some(list) => split(&list).ok_or_else(damaged)?,
+    };
+    let has = |mark: i64| marks & mark != 0;
+    Ok(Some(Arc::new(Owned {
+        origin: match (has(CREATED), has(ADOPTED)) {
+            (true, _) => Some(Origin::Created),
+            (false, true) => Some(Origin::Adopted),
+            (false, false) => None,
+        },
+        graph: text(1)?.ok_or_else(damaged)?.into(),
+        delete: has(DELETE),
+        protect: has(PROTECT),
+        pinned: has(PINNED),
+        thing: thing.cast_unsigned(),
+        removal: text(3)?.map(Into::into),
+        after: after.into_iter().map(Into::into).collect(),
+    })))
+}

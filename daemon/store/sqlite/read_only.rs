@@ -1,0 +1,205 @@
+//! The store for one who only looks: no lock, nothing opened for writing, beside a daemon too.
+
+use super::manifest::Manifest;
+use super::read_snapshot::Generation;
+use super::{Imported, LAYOUT, SqliteStore, fence, gone, keyless, no_tables, refusal, repair};
+use crate::store::database;
+use crate::store::database::Fault;
+use crate::store::integrity;
+use crate::store::integrity::Readers;
+use crate::store::replay::{Kept, settle};
+use crate::store::{Key, Recalled, StoreError, state_dir};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::SystemTime;
+
+impl SqliteStore {
+    /// All that is kept, for one who only looks: takes no lock and changes nothing, beside a daemon too. Nothing is kept where
+    /// there is no state yet. The key is not asked for: without it the rows can be shown all the same.
+    pub fn peek(state_directory: &Path) -> Result<Recalled, StoreError> {
+        let found = generation(state_directory)?;
+        found.map_or_else(|| Ok(Recalled::default()), |found| settled(found.kept))
+    }
+
+    /// All that [`Self::peek`] tells, with which runs are in progress now, and which program wrote the state last and when.
+    pub fn overview(state_directory: &Path) -> Result<Overview, StoreError> {
+        let path = state_directory.join(state_dir::DATABASE);
+        let found = look(&path, |connection| {
+            let found = Generation::of(connection)?;
+            Ok((
+                found,
+                fence::standing(connection).unwrap_or_default(),
+                Manifest::written_at(connection)?,
+            ))
+        });
+        let found = found.map_err(|fault| refusal(&path, fault))?;
+        let Some((Generation { kept, manifest }, epoch, written_at)) = found else {
+            return Ok(Overview::default());
+        };
+        let in_progress = match state_dir::holder(state_directory) {
+            Some(_) => kept.begun_under(epoch),
+            None => BTreeSet::new(),
+        };
+        let program = Some(manifest.program).filter(|program| !program.is_empty());
+        Ok(Overview { recalled: settled(kept)?, in_progress, program, written_at })
+    }
+
+    /// What a load would tell back, or its refusal, with nothing changed: what breaks a rule is put right in what is told only.
+    pub fn foresee(state_directory: &Path, readers: &Readers) -> Result<Recalled, StoreError> {
+        let path = state_directory.join(state_dir::DATABASE);
+        let Some(Generation { mut kept, manifest }) = generation(state_directory)? else {
+            return Ok(Recalled::default());
+        };
+        let wrong = integrity::of_kept(&kept, readers);
+        repair::repair_all(&mut kept, wrong, readers).map_err(|fault| refusal(&path, fault))?;
+        repair::adopt(&mut kept, &manifest, state_dir::machine().as_deref());
+        let key = key_of(state_directory, || Ok(!kept.records.is_empty()))?;
+        Ok(Recalled { key, ..readers.only_known(settled(kept)?) })
+    }
+
+    /// Whether what is kept is not for this process to read.
+    #[must_use]
+    pub fn is_denied(state_directory: &Path) -> bool {
+        let path = state_directory.join(state_dir::DATABASE);
+        let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+        match path.metadata() {
+            Ok(found) => found.is_file() && std::fs::File::open(path).is_err_and(denied),
+            Err(error) => denied(error),
+        }
+    }
+
+    /// Whether a pause of all holds, and nothing is under way: as long as nobody writes, nothing begins.
+    pub fn rests(state_directory: &Path) -> Result<bool, StoreError> {
+        let found = generation(state_directory)?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Ok(found.is_some_and(|Generation { kept, .. }| {
+            let pause = kept.whole.pause.as_ref();
+            pause.is_some_and(|pause| pause.until_unix > now.as_secs())
+                && kept.in_flight().is_empty()
+        }))
+    }
+
+    /// The epoch of who took it last, where that can be read.
+    pub(in crate::store) fn standing(state_directory: &Path) -> Option<u64> {
+        look(&state_directory.join(state_dir::DATABASE), fence::standing).ok()?
+    }
+
+    /// The same as [`Self::peek`], with the machine on which it is kept. What is kept without its key is refused, as who writes has it.
+    pub fn export(state_directory: &Path) -> Result<Imported, StoreError> {
+        let Some(Generation { kept, manifest }) = generation(state_directory)? else {
+            return Ok(Imported::default());
+        };
+        key_of(state_directory, || Ok(!kept.records.is_empty()))?;
+        Ok(Imported { recalled: settled(kept)?, machine: manifest.machine })
+    }
+
+    /// The same as [`Self::peek`], with all that the database finds wrong with itself: its own check, that of every row and the whole, and
+    /// that its key is there.
+    pub fn verify(state_directory: &Path) -> Result<Verified, StoreError> {
+        let path = state_directory.join(state_dir::DATABASE);
+        let found = look(&path, |connection| {
+            let mut check = connection.prepare("PRAGMA integrity_check")?;
+            let lines = check.query_map((), |row| row.get::<_, String>(0))?;
+            let mut damage = lines.collect::<Result<Vec<_>, _>>()?;
+            damage.retain(|line| line != "ok");
+            match Generation::unchecked(connection) {
+                Ok(found) => Ok((damage, Some(found))),
+                Err(Fault::Damaged(why)) => {
+                    damage.push(why);
+                    Ok((damage, None))
+                }
+                Err(refused) => Err(refused),
+            }
+        });
+        let (mut damage, found) = match found {
+            Ok(found) => found.unwrap_or_default(),
+            Err(Fault::Damaged(why)) => (vec![why], None),
+            Err(refused) => return Err(refusal(&path, refused)),
+        };
+        let Some(Generation { kept, manifest }) = found else {
+            return Ok(Verified { damage, ..Verified::default() });
+        };
+        match key_of(state_directory, || Ok(!kept.records.is_empty())) {
+            Ok(_) => {}
+            Err(lost @ StoreError::Damaged { .. }) => damage.push(lost.to_string()),
+            Err(refused) => return Err(refused),
+        }
+        Ok(Verified { damage, unsound: manifest.lines(), recalled: settled(kept)? })
+    }
+}
+
+/// The answer of [`SqliteStore::overview`].
+#[derive(Debug, Default)]
+pub struct Overview {
+    /// All that is stored.
+    pub recalled: Recalled,
+    /// The identities with a run that a living process has begun.
+    pub in_progress: BTreeSet<String>,
+    /// The version of the program that wrote the state last.
+    pub program: Option<String>,
+    /// The time of that, in seconds since 1970.
+    pub written_at: Option<u64>,
+}
+
+/// What was found by [`SqliteStore::verify`].
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// All damage, in words.
+    pub damage: Vec<String>,
+    /// What a write has left that is not as it must be, as far as no load has put it right (B-20).
+    pub unsound: Vec<String>,
+    /// What could be read; nothing where rows are damaged.
+    pub recalled: Recalled,
+}
+
+/// Whether anything is kept of a resource.
+pub(super) fn holds_rows(state_directory: &Path) -> Result<bool, StoreError> {
+    Ok(generation(state_directory)?.is_some_and(|found| !found.kept.records.is_empty()))
+}
+
+/// The key of what is kept; none where there is none, and nothing that was hashed with it.
+pub(super) fn key_of(
+    state_directory: &Path,
+    holds_rows: impl FnOnce() -> Result<bool, StoreError>,
+) -> Result<Option<Key>, StoreError> {
+    match state_dir::found_key(state_directory)? {
+        Ok(key) => Ok(Some(key)),
+        Err(why) if holds_rows()? => Err(keyless(state_directory, why)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What is kept in a state directory; nothing where there is no state yet.
+fn generation(state_directory: &Path) -> Result<Option<Generation>, StoreError> {
+    let path = state_directory.join(state_dir::DATABASE);
+    look(&path, Generation::of).map_err(|fault| refusal(&path, fault))
+}
+
+fn settled(mut kept: Kept) -> Result<Recalled, StoreError> {
+    for identity in kept.in_flight() {
+        settle(&identity, &mut kept)?;
+    }
+    Ok(kept.recalled())
+}
+
+/// Reads a database without a lock of ours, at one moment; nothing where there is none.
+fn look<T>(
+    path: &Path,
+    work: impl Fn(&Connection) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    // Asked first: the key is made after the tables, also by one who makes both meanwhile.
+    let was_there = path.parent().is_some_and(state_dir::has_key);
+    match gone(path)? {
+        Some(gone) if was_there => return Err(gone),
+        // Nothing is kept yet.
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    database::read(path, |connection| match LAYOUT.version(connection)? {
+        0 if was_there => Err(no_tables()),
+        // Its tables are being made this moment.
+        0 => Ok(None),
+        _ => work(connection).map(Some),
+    })
+}

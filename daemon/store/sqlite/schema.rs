@@ -1,0 +1,26 @@
+//! How the database of a state is laid out, in each schema that there has been.
+
+use super::migrations;
+use super::migrations::Columns;
+use super::{SCHEMA, manifest};
+use crate::store::database::Layout;
+
+/// By this a database of ours is known.
+pub(super) const LAYOUT: Layout = Layout { schema: SCHEMA, asks };
+
+/// What can be asked of a database of this schema.
+fn asks(version: i64) -> Vec<String> {
+    let Columns { most, few, whole } = migrations::columns_of(version);
+    let mut asks = vec![
+        format!("SELECT {most}, {few} FROM resource"),
+        format!("SELECT id, {whole} FROM whole"),
+    ];
+    let later = [
+        (5, "SELECT id, program, machine, unsound, sum FROM manifest"),
+        (migrations::HAS_LEASE, "SELECT id, epoch, sum FROM lease"),
+        (manifest::HAS_TIME, "SELECT written_at FROM manifest"),
+    ];
+    let there = later.iter().filter(|(since, _)| version >= *since);
+    asks.extend(there.map(|(_, ask)| (*ask).to_owned()));
+    asks
+}

@@ -1,0 +1,53 @@
+//! Workers that hang: those that do not prove any more that they live are cut off, and tried again as after a failure.
+
+use super::Name;
+use super::heartbeat::TIMES;
+use super::state_machine::{Action, Attempt, Brain, Phase, Then};
+use std::time::Duration;
+
+impl Brain {
+    /// A worker proved that it lives.
+    pub(super) fn heard(&mut self, name: &str, attempt: Attempt, at: Duration) {
+        let node = self.nodes.get_mut(name).filter(|node| node.attempt() == Some(attempt));
+        if let Some(node) = node
+            && at > node.heard
+        {
+            (node.heard, node.doubted) = (at, None);
+        }
+    }
+
+    /// Cuts off those that have done nothing for too long.
+    pub(super) fn cut_off_silent(&mut self) {
+        let (now, wait) = (self.now, self.delays.cut_off);
+        for (name, node) in &mut self.nodes {
+            let (&Phase::Running { attempt, since }, Some(limit)) =
+                (&node.phase, node.declared.silence)
+            else {
+                continue;
+            };
+            if now < node.heard + limit {
+                continue;
+            }
+            // Perhaps nobody could do anything: a stopped process, a machine that slept. So each gets a chance to be heard first.
+            if now < *node.doubted.get_or_insert(now) + limit / TIMES {
+                continue;
+            }
+            node.forgive(node.heard.saturating_sub(since), &self.delays);
+            node.hangs = Some(node.heard);
+            node.phase = Phase::Stopping {
+                attempt,
+                published: true,
+                until: now + wait,
+                cut_off: true,
+                then: Then::Retry,
+            };
+            let silent = now.saturating_sub(node.heard);
+            self.out.push(Action::Hangs(Name::clone(name), attempt, silent));
+        }
+    }
+}
+
+/// Why one failed that was cut off for its silence.
+pub(super) fn hangs(silent: Duration) -> String {
+    format!("it hung: it did nothing for {} s, and was cut off", silent.as_secs())
+}

@@ -1,0 +1,313 @@
+//! Walking a route: entry by entry through descriptors, each directory watched *before* anything in it is looked at.
+//!
+//! So whatever changes after a look is reported, and the route is walked again: there is no moment between.
+
+use super::backend::{Backend, DirectoryId, Failure};
+use super::filesystem::{Foothold, Found, Ground, Identity};
+use super::index::{Directory, Name, Reason, RouteId, Walked};
+use super::{Shared, Table};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+
+/// The kernel follows as many links.
+const LINKS: usize = 40;
+
+/// How often a walk begins again because something moved under it; what moves is reported, and it is walked again then.
+const ATTEMPTS: usize = 5;
+
+/// One walk of one route.
+pub(super) struct Walk<'w> {
+    pub(super) shared: &'w Shared,
+    pub(super) backend: &'w dyn Backend,
+    pub(super) ground: &'w dyn Ground,
+    /// The number of the thread that walks.
+    pub(super) thread: u64,
+    pub(super) route: RouteId,
+}
+
+/// Where a walk stands.
+struct Place {
+    held: Foothold,
+    /// Its path without links.
+    path: PathBuf,
+    /// None where it cannot be watched.
+    directory: Option<DirectoryId>,
+    /// Changes in it are made behind the kernel's back.
+    is_silent: bool,
+}
+
+/// Why an attempt ends early.
+enum Stop {
+    /// Something moved under it.
+    Moved,
+    /// Its thread was given up: another one is at work, and the table is not ours to change.
+    GivenUp,
+}
+
+impl Walk<'_> {
+    /// What was found; none where the thread was given up meanwhile.
+    pub(super) fn run(self, path: &Path) -> Option<Walked> {
+        // What an attempt used that did not succeed is kept until the next walk: its entries are noted in the directories.
+        let mut walked = Walked::default();
+        for _ in 0..ATTEMPTS {
+            walked.failed = None;
+            match self.attempt(path, &mut walked) {
+                Ok(()) => return Some(walked),
+                Err(Stop::Moved) => {}
+                Err(Stop::GivenUp) => return None,
+            }
+        }
+        fail(&mut walked, path, "its directories are being moved about");
+        Some(walked)
+    }
+
+    /// The table, as long as it is ours to change.
+    fn lock(&self) -> Result<MutexGuard<'_, Table>, Stop> {
+        let state = self.shared.lock();
+        if state.turn.thread == self.thread { Ok(state) } else { Err(Stop::GivenUp) }
+    }
+
+    fn attempt(&self, path: &Path, walked: &mut Walked) -> Result<(), Stop> {
+        let mut place = self.root(walked)?;
+        let mut links = 0;
+        let mut todo = Vec::new();
+        push(&mut todo, path);
+        while let Some(name) = todo.pop() {
+            if !self.step(&place, &name, walked)? {
+                fail(walked, &place.path.join(&name), "it does not answer");
+                return Ok(());
+            }
+            let found = match self.ground.look(&place.held, &name) {
+                Ok(found) => found,
+                Err(error) => {
+                    if !matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
+                        fail(walked, &place.path.join(&name), &error.to_string());
+                    }
+                    return Ok(());
+                }
+            };
+            match found.kind {
+                FileType::Directory => {
+                    let path = if name == ".." {
+                        place.path.parent().unwrap_or(&place.path).to_owned()
+                    } else {
+                        place.path.join(&name)
+                    };
+                    place = self.enter(found, path, walked)?;
+                    if place.is_silent {
+                        // What is further down could be watched at best where something else is mounted there.
+                        return Ok(());
+                    }
+                }
+                FileType::Symlink => {
+                    links += 1;
+                    let Ok(target) = self.ground.target(&found.at) else { return Ok(()) };
+                    if links > LINKS {
+                        return Ok(());
+                    }
+                    push(&mut todo, &target);
+                    if target.is_absolute() {
+                        place = self.root(walked)?;
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+        walked.end = place.directory;
+        if let Some(end) = place.directory {
+            self.note_end(end)?;
+        }
+        Ok(())
+    }
+
+    fn root(&self, walked: &mut Walked) -> Result<Place, Stop> {
+        match self.ground.root() {
+            Ok(root) => self.enter(root, PathBuf::from("/"), walked),
+            Err(error) => {
+                fail(walked, Path::new("/"), &error.to_string());
+                Err(Stop::Moved)
+            }
+        }
+    }
+
+    /// Goes into a directory, watching it first.
+    fn enter(
+        &self,
+        Found { at, identity, .. }: Found,
+        path: PathBuf,
+        walked: &mut Walked,
+    ) -> Result<Place, Stop> {
+        let known = self.lock()?.recognise(identity, &path);
+        let mut is_silent = false;
+        let directory = if let Some(known) = known {
+            self.renew(known, &path, &at, walked)?
+        } else if let Some(silent) = self.ground.silent(&at) {
+            fail(walked, &path, &format!("a {silent} file system reports no changes"));
+            is_silent = true;
+            None
+        } else {
+            self.watch(identity, &path, &at, walked)?
+        };
+        if let Some(directory) = directory
+            && !walked.used.contains(&directory)
+        {
+            walked.used.push(directory);
+        }
+        Ok(Place { held: at, path, directory, is_silent })
+    }
+
+    fn watch(
+        &self,
+        identity: Identity,
+        path: &Path,
+        at: &Foothold,
+        walked: &mut Walked,
+    ) -> Result<Option<DirectoryId>, Stop> {
+        let directory = self.lock()?.add_directory(identity, path);
+        let watched = self.backend.watch(directory, path, at);
+        let Ok(mut state) = self.lock() else {
+            self.backend.unwatch(directory);
+            return Err(Stop::GivenUp);
+        };
+        match watched {
+            Ok(()) => {}
+            Err(Failure::Gone) => {
+                state.remove_directory(directory);
+                return Err(Stop::Moved);
+            }
+            Err(error @ (Failure::Limit(_) | Failure::Other(_))) => {
+                state.remove_directory(directory);
+                fail(walked, path, &error.to_string());
+                return Ok(None);
+            }
+        }
+        if let Some(renewed) = &mut state.turn.renewed {
+            renewed.insert(directory);
+        }
+        drop(state);
+        // The watch may have gone by path: only now is it known what it is on.
+        if self.ground.identity(path) == Some(identity) {
+            return Ok(Some(directory));
+        }
+        let mut state = self.lock()?;
+        state.remove_directory(directory);
+        drop(state);
+        self.backend.unwatch(directory);
+        Err(Stop::Moved)
+    }
+
+    /// After an overflow a watch may have died without a word. None where it cannot be had any more.
+    fn renew(
+        &self,
+        directory: DirectoryId,
+        path: &Path,
+        at: &Foothold,
+        walked: &mut Walked,
+    ) -> Result<Option<DirectoryId>, Stop> {
+        let is_due =
+            self.lock()?.turn.renewed.as_mut().is_some_and(|renewed| renewed.insert(directory));
+        let Some(error) = is_due.then(|| self.backend.watch(directory, path, at).err()).flatten()
+        else {
+            return Ok(Some(directory));
+        };
+        // Nobody may take it for watched: whoever went through it before has to see for himself.
+        let mut state = self.lock()?;
+        if let Some(lost) = state.remove_directory(directory) {
+            let others = lost.steps.values().flatten().chain(&lost.ends);
+            for route in others.filter(|route| **route != self.route) {
+                state.turn.work.walk(*route, Reason::Lost);
+            }
+        }
+        drop(state);
+        self.backend.unwatch(directory);
+        match error {
+            Failure::Gone => Err(Stop::Moved),
+            error @ (Failure::Limit(_) | Failure::Other(_)) => {
+                fail(walked, path, &error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Before an entry is looked at: it is known, so that no change of it passes unseen. False where it is to be left alone.
+    fn step(&self, place: &Place, name: &OsStr, walked: &mut Walked) -> Result<bool, Stop> {
+        let mut state = self.lock()?;
+        let known = place.directory.filter(|_| name != "..");
+        let Some((directory, known)) =
+            known.and_then(|id| Some((id, state.directories.get_mut(&id)?)))
+        else {
+            return Ok(state.look_at(place.path.join(name), self.route));
+        };
+        let name: Name = match known.steps.get_key_value(name.as_bytes()) {
+            Some((name, _)) => Arc::clone(name),
+            None => name.as_bytes().into(),
+        };
+        known.steps.entry(Arc::clone(&name)).or_default().insert(self.route);
+        if !walked.steps.iter().any(|(at, step)| *at == directory && *step == name) {
+            walked.steps.push((directory, Arc::clone(&name)));
+        }
+        Ok(state.look_in(directory, name, self.route))
+    }
+
+    fn note_end(&self, end: DirectoryId) -> Result<(), Stop> {
+        let mut state = self.lock()?;
+        if let Some(known) = state.directories.get_mut(&end)
+            && !known.ends.contains(&self.route)
+        {
+            known.ends.push(self.route);
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// A directory that is watched already, under whichever name.
+    fn recognise(&mut self, identity: Identity, path: &Path) -> Option<DirectoryId> {
+        let directory = *self.identities.get(&identity)?;
+        let known = self.directories.get_mut(&directory)?;
+        if known.path != path {
+            path.clone_into(&mut known.path);
+        }
+        Some(directory)
+    }
+
+    fn add_directory(&mut self, identity: Identity, path: &Path) -> DirectoryId {
+        let id = self.next_directory();
+        let path = path.to_owned();
+        let (steps, ends) = (HashMap::new(), Vec::new());
+        self.directories.insert(id, Directory { path, identity, routes: 0, steps, ends });
+        self.identities.insert(identity, id);
+        id
+    }
+
+    /// Forgets a directory; the caller ends its watch.
+    pub(super) fn remove_directory(&mut self, id: DirectoryId) -> Option<Directory> {
+        let directory = self.directories.remove(&id)?;
+        if self.identities.get(&directory.identity) == Some(&id) {
+            self.identities.remove(&directory.identity);
+        }
+        Some(directory)
+    }
+}
+
+/// Puts the parts of a path on the stack, the first on top.
+fn push(todo: &mut Vec<OsString>, path: &Path) {
+    for part in path.components().rev() {
+        match part {
+            Component::Normal(name) => todo.push(name.to_owned()),
+            Component::ParentDir => todo.push("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+}
+
+fn fail(walked: &mut Walked, path: &Path, why: &str) {
+    if walked.failed.is_none() {
+        walked.failed = Some(format!("cannot watch {}: {why}", path.display()).into());
+    }
+}

@@ -1,0 +1,92 @@
+//! How it stands with a vertex: all its sources in place, or some of them not to be had.
+
+use super::Signal;
+use super::index::{LINKS, Leaf, Placed, RouteId, Running, Table, Told};
+use std::collections::BTreeSet;
+use steadfast_engine::VertexId;
+
+impl Table {
+    /// Those whose standing depends on a route, whether they are told of events just now or not.
+    pub(super) fn concern(&self, route: RouteId, vertices: &mut BTreeSet<VertexId>) {
+        let Some(route) = self.routes.get(&route) else { return };
+        for leaf in route.leaves.values() {
+            self.concern_leaf(leaf, vertices, LINKS);
+        }
+        vertices.extend(&route.below);
+    }
+
+    /// The same for a path, also through links that lead to it.
+    pub(super) fn concern_leaf(
+        &self,
+        leaf: &Leaf,
+        vertices: &mut BTreeSet<VertexId>,
+        links: usize,
+    ) {
+        vertices.extend(leaf.waiters.iter().map(|waiter| waiter.vertex));
+        if links == 0 {
+            return;
+        }
+        for (route, name) in &leaf.links {
+            if let Some(leaf) = self.routes.get(route).and_then(|route| route.leaves.get(name)) {
+                self.concern_leaf(leaf, vertices, links - 1);
+            }
+        }
+    }
+
+    /// Says how it stands with a vertex, where that is new.
+    pub(super) fn judge(&mut self, vertex: VertexId, signals: &mut Vec<Signal>) {
+        let Some(armed) = self.vertices.get(&vertex) else { return };
+        if armed.told == Told::Never {
+            return;
+        }
+        let mut why = armed.placed.iter().find_map(|placed| self.failure(placed));
+        why = why.or_else(|| self.failure_in_tree(vertex));
+        let mut starting = false;
+        let units = armed.placed.iter().filter_map(|placed| match placed {
+            Placed::Unit(bus, unit) => Some(self.units.standing(*bus, unit)),
+            Placed::Leaf(..) | Placed::Below(_) => None,
+        });
+        for running in self.running.get(&vertex).into_iter().flatten().cloned().chain(units) {
+            match running {
+                Running::Starting => starting = true,
+                Running::Failed(error) => why = why.or(Some(error)),
+                Running::Yes => {}
+            }
+        }
+        let (before, now) = match (&why, starting) {
+            (Some(_), _) => (armed.told, Told::Absent),
+            (None, true) => return,
+            (None, false) => (armed.told, Told::Established),
+        };
+        if before == now {
+            return;
+        }
+        if let Some(armed) = self.vertices.get_mut(&vertex) {
+            armed.told = now;
+        }
+        match why {
+            Some(why) => signals.push(Signal::Absent(vertex, why)),
+            None => signals.push(Signal::Established(vertex)),
+        }
+        if before != Told::Nothing {
+            signals.push(Signal::Suspect(vertex));
+        }
+    }
+
+    fn failure(&self, placed: &Placed) -> Option<String> {
+        let (mut id, mut name) = match placed {
+            Placed::Leaf(route, name) => (*route, Some(name)),
+            Placed::Below(route) => (*route, None),
+            Placed::Unit(..) => return None,
+        };
+        for _ in 0..LINKS {
+            let route = self.routes.get(&id)?;
+            if let Some(failed) = &route.walked.failed {
+                return Some(failed.to_string());
+            }
+            let (next, target) = route.leaves.get(name?)?.follows.as_deref()?;
+            (id, name) = (*next, Some(target));
+        }
+        None
+    }
+}

@@ -1,0 +1,291 @@
+//! A hub moved step by step, over a kernel of the test's own: what must hold in one order of happenings, however rare it is.
+
+use super::backend::{Backend, DirectoryId, Failure, Happening, Sink};
+use super::filesystem::{Foothold, Machine};
+use super::{Hand, Hub, Signal, Sources};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A kernel without events but those that the test makes.
+#[derive(Clone, Default)]
+struct Kernel(Arc<Mutex<Watches>>);
+
+#[derive(Default)]
+struct Watches {
+    watched: BTreeMap<DirectoryId, PathBuf>,
+    /// At most so many.
+    most: Option<usize>,
+    sink: Option<Sink>,
+}
+
+impl Kernel {
+    fn with<T>(&self, work: impl FnOnce(&mut Watches) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Backend for Kernel {
+    fn watch(&self, directory: DirectoryId, path: &Path, _at: &Foothold) -> Result<(), Failure> {
+        self.with(|kernel| {
+            let is_new = !kernel.watched.contains_key(&directory);
+            if is_new && kernel.most.is_some_and(|most| kernel.watched.len() >= most) {
+                return Err(Failure::Limit("fs.inotify.max_user_watches"));
+            }
+            kernel.watched.insert(directory, path.to_owned());
+            Ok(())
+        })
+    }
+
+    fn unwatch(&self, directory: DirectoryId) {
+        self.with(|kernel| kernel.watched.remove(&directory));
+    }
+}
+
+/// All of it.
+struct Stage {
+    hub: Hub,
+    hand: Hand,
+    kernel: Kernel,
+    told: Arc<Mutex<Vec<Signal>>>,
+    directory: TempDir,
+    runtime: Runtime,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+        let (kernel, told) = (Kernel::default(), Arc::<Mutex<Vec<Signal>>>::default());
+        let heard = Arc::clone(&told);
+        let tell = move |signals| heard.lock().expect("whole").extend(signals);
+        let made = kernel.clone();
+        let backend = |sink| -> Box<dyn Backend> {
+            made.with(|kernel| kernel.sink = Some(sink));
+            Box::new(made.clone())
+        };
+        let handle = runtime.handle().clone();
+        let parts = (Arc::new(Machine) as Arc<_>, backend);
+        let (hub, hand) = Hub::by_hand(handle, Sources::default(), Box::new(tell), parts);
+        let directory = tempfile::tempdir().expect("a directory");
+        Self { hub, hand, kernel, told, directory, runtime }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.directory.path().join(below)
+    }
+
+    fn make(&self, below: &str) -> PathBuf {
+        fs::create_dir_all(self.path(below)).expect("made");
+        self.path(below)
+    }
+
+    fn arm(&self, vertex: u32, below: &str) {
+        let source = Source::Path { path: self.path(below), below: false };
+        self.hub.arm(VertexId(vertex), vec![source]);
+    }
+
+    fn walk(&self) {
+        while self.hand.step() {}
+    }
+
+    /// Lets time pass, as far as the hub's own tasks are concerned.
+    fn wait(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
+        self.walk();
+    }
+
+    fn told(&self) -> Vec<Signal> {
+        std::mem::take(&mut *self.told.lock().expect("whole"))
+    }
+
+    fn limit(&self, most: Option<usize>) {
+        self.kernel.with(|kernel| kernel.most = most);
+    }
+
+    fn number_of(&self, path: &Path) -> Option<DirectoryId> {
+        self.kernel.with(|kernel| {
+            kernel.watched.iter().find(|(_, known)| *known == path).map(|(id, _)| *id)
+        })
+    }
+
+    /// The kernel reports something.
+    fn happens(&self, happening: Happening<'_>) {
+        self.kernel.with(|kernel| {
+            let sink = kernel.sink.as_ref().expect("made");
+            sink(&[happening]);
+        });
+    }
+
+    /// An entry of a directory that is watched has come, gone or was replaced.
+    fn moves(&self, directory: &Path, name: &str) {
+        let directory = self.number_of(directory).expect("watched");
+        self.happens(Happening::Entry { directory, name: name.as_bytes(), structural: true });
+    }
+
+    /// Edits a file, and whether this vertex hears of it.
+    fn hears(&self, vertex: u32, below: &str) -> bool {
+        let path = self.path(below);
+        let Some(directory) = self.number_of(path.parent().expect("a parent")) else {
+            return false;
+        };
+        self.told();
+        let name = path.file_name().expect("a name").as_encoded_bytes();
+        self.happens(Happening::Entry { directory, name, structural: false });
+        self.told().contains(&Signal::Changed(VertexId(vertex)))
+    }
+}
+
+/// R-9, E-4: a part of the way moves, and in the same moment its only user is armed anew, as by a graph that declares it
+/// otherwise: the way is walked all the same. Seed 4443 of the simulation.
+#[test]
+fn who_is_armed_anew_while_its_way_moves_is_watched_where_it_is_now() {
+    let stage = Stage::new();
+    stage.make("a/b");
+    stage.arm(1, "a/b/file");
+    stage.walk();
+    let before = stage.number_of(&stage.path("a/b"));
+    fs::rename(stage.path("a/b"), stage.path("a/old")).expect("moved");
+    stage.make("a/b");
+    stage.moves(&stage.path("a"), "b");
+    stage.hub.disarm(VertexId(1));
+    stage.arm(1, "a/b/file");
+    stage.walk();
+    assert_eq!(stage.told().last(), Some(&Signal::Established(VertexId(1))));
+    assert_ne!(stage.number_of(&stage.path("a/b")), before, "it is another directory by now");
+    assert!(stage.hears(1, "a/b/file"));
+}
+
+/// The same before the way was ever walked: nothing of it was known.
+#[test]
+fn who_is_armed_twice_before_the_first_walk_is_watched() {
+    let stage = Stage::new();
+    stage.make("a/b");
+    stage.arm(1, "a/b/file");
+    stage.hand.step();
+    stage.hub.disarm(VertexId(1));
+    stage.arm(1, "a/b/file");
+    stage.walk();
+    assert_eq!(stage.told(), [Signal::Established(VertexId(1))]);
+    assert!(stage.hears(1, "a/b/file"));
+}
+
+/// F-6: what could not be watched is tried again by itself, and then there is a suspicion; all the others with it.
+#[test]
+fn f6_what_could_not_be_watched_is_tried_again_in_time() {
+    let stage = Stage::new();
+    for number in 0..300 {
+        stage.make(&format!("d{number}"));
+        stage.arm(number, &format!("d{number}/file"));
+    }
+    stage.limit(Some(0));
+    stage.walk();
+    let told = stage.told();
+    assert_eq!(told.len(), 300);
+    assert!(told.iter().all(|signal| matches!(signal, Signal::Absent(..))), "{told:?}");
+    stage.wait(Duration::from_mins(10));
+    assert_eq!(stage.told(), [], "nothing is new");
+    stage.limit(None);
+    stage.wait(Duration::from_secs(61));
+    let told = stage.told();
+    for number in 0..300 {
+        let established = Signal::Established(VertexId(number));
+        let suspect = Signal::Suspect(VertexId(number));
+        assert!(told.contains(&established) && told.contains(&suspect), "{number}");
+    }
+    assert!(stage.hears(299, "d299/file"));
+}
+
+/// F-6: a watch that is given back is given to who lacks one, at once.
+#[test]
+fn f6_a_watch_that_is_free_is_used() {
+    let stage = Stage::new();
+    stage.make("one");
+    stage.make("other");
+    stage.arm(1, "one/file");
+    stage.walk();
+    stage.limit(Some(stage.kernel.with(|kernel| kernel.watched.len())));
+    stage.arm(2, "other/file");
+    stage.walk();
+    assert!(!stage.hears(2, "other/file"));
+    stage.hub.disarm(VertexId(1));
+    stage.walk();
+    assert!(stage.hears(2, "other/file"));
+}
+
+/// F-5: after an overflow a watch turns out to be gone, and cannot be had again: nobody takes it for one that stands, and it is
+/// tried until it does.
+#[test]
+fn f5_a_watch_that_cannot_be_renewed_is_no_watch() {
+    let stage = Stage::new();
+    stage.make("a/b");
+    for (vertex, below) in [(1, "a/b/one"), (2, "a/b/other"), (3, "a/file")] {
+        stage.arm(vertex, below);
+    }
+    stage.walk();
+    stage.told();
+    let b = stage.number_of(&stage.path("a/b")).expect("watched");
+    stage.kernel.with(|kernel| {
+        kernel.watched.remove(&b);
+        kernel.most = Some(kernel.watched.len());
+    });
+    stage.happens(Happening::Overflow);
+    stage.walk();
+    let told = stage.told();
+    let is_absent = |vertex: u32| {
+        told.iter().any(|signal| matches!(signal, Signal::Absent(id, _) if id.0 == vertex))
+    };
+    assert_eq!([1, 2, 3].map(is_absent), [true, true, false], "{told:?}");
+    stage.hub.walk_all();
+    stage.walk();
+    assert!(!stage.told().contains(&Signal::Established(VertexId(1))));
+    stage.limit(None);
+    stage.wait(Duration::from_secs(61));
+    for (vertex, below) in [(1, "a/b/one"), (2, "a/b/other"), (3, "a/file")] {
+        assert!(stage.hears(vertex, below), "{vertex}");
+    }
+}
+
+/// F-6: a link led to what cannot be watched, and is a directory by now: there are events again, and that is said. Seed 8437.
+#[test]
+fn f6_who_is_led_elsewhere_is_judged_anew() {
+    let stage = Stage::new();
+    stage.make("here");
+    stage.arm(1, "here/file");
+    stage.walk();
+    stage.limit(Some(stage.kernel.with(|kernel| kernel.watched.len())));
+    stage.make("there");
+    let link = stage.path("here/file");
+    std::os::unix::fs::symlink(stage.path("there/file"), &link).expect("linked");
+    stage.moves(&stage.path("here"), "file");
+    stage.walk();
+    assert!(stage.told().iter().any(|signal| matches!(signal, Signal::Absent(..))));
+    fs::remove_file(&link).expect("removed");
+    stage.moves(&stage.path("here"), "file");
+    stage.walk();
+    assert!(stage.told().contains(&Signal::Established(VertexId(1))));
+}
+
+/// F-6: a watch is lost while its vertex is told of nothing, since it will be checked anyway: it is told all the same.
+#[test]
+fn f6_who_is_deaf_hears_that_there_are_no_events() {
+    let stage = Stage::new();
+    stage.make("a/b");
+    stage.arm(1, "a/b/file");
+    stage.walk();
+    stage.told();
+    stage.hub.deafen(VertexId(1));
+    stage.limit(Some(0));
+    let b = stage.number_of(&stage.path("a/b")).expect("watched");
+    stage.happens(Happening::Lost(b));
+    stage.walk();
+    stage.hub.listen(VertexId(1));
+    let told = stage.told();
+    assert!(told.iter().any(|signal| matches!(signal, Signal::Absent(..))), "{told:?}");
+}

@@ -1,0 +1,411 @@
+//! The hub's own thread: arms, walks, follows links, gives up, and then says how it stands.
+
+use super::Signal;
+use super::arm::discard_unused;
+use super::backend::{Backend, DirectoryId};
+use super::filesystem::Ground;
+use super::hub::Shared;
+use super::index::{Again, LINKS, Name, Placed, Reason, RouteId, Running, Table, Told, Waiter};
+use super::path_walk::Walk;
+use super::retry::try_again;
+use super::systemd::follow;
+use super::timer_and_command_sources::{Owner, listen, tick};
+use super::work_state::{Step, Turn};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
+use steadfast_resources::host::systemd::Bus;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// How often a thread that works is looked after.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
+
+/// The hub's own thread.
+#[derive(Clone)]
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    backend: Arc<dyn Backend>,
+    ground: Arc<dyn Ground>,
+    number: u64,
+}
+
+impl Worker {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        backend: Arc<dyn Backend>,
+        ground: Arc<dyn Ground>,
+    ) -> Self {
+        Self { shared, backend, ground, number: 0 }
+    }
+
+    pub(super) fn spawn(self) -> std::io::Result<JoinHandle<()>> {
+        std::thread::Builder::new().name("watch".to_owned()).spawn(move || self.run())
+    }
+
+    /// Works until the hub is closed, or until another one works in its place.
+    fn run(self) {
+        let _ends = Ends(&self);
+        while let Some(step) = self.next() {
+            #[cfg(debug_assertions)]
+            if crate::fault_injection::suffer("watch").is_err() {
+                return;
+            }
+            self.act(step);
+        }
+    }
+
+    fn act(&self, step: Step) {
+        match step {
+            Step::Begin => self.begin(),
+            Step::Walk(route, reason) => self.walk(route, reason),
+            Step::Look(route, name) => self.look(&(route, name)),
+            Step::Grow(vertex, route) => self.grow(vertex, route),
+            Step::End => self.finish(),
+        }
+        self.shared.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes one step on the thread of the caller, who looks after himself; false where there is nothing to do.
+    pub(super) fn step(&self) -> bool {
+        let mut state = self.shared.lock();
+        let step = if state.work.closed { None } else { state.next_step() };
+        drop(state);
+        let is_one = step.is_some();
+        if let Some(step) = step {
+            self.act(step);
+        }
+        is_one
+    }
+
+    /// Whether there is something to do.
+    pub(super) fn is_wanted(&self) -> bool {
+        let state = self.shared.lock();
+        !state.work.closed && !state.is_idle()
+    }
+
+    /// Waits for something to do.
+    fn next(&self) -> Option<Step> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.turn.thread != self.number {
+                state.came_back(self.number);
+                self.shared.wake.notify_all();
+                return None;
+            }
+            if state.work.closed {
+                return None;
+            }
+            if let Some(step) = state.next_step() {
+                if !std::mem::replace(&mut state.turn.guarded, true) {
+                    self.shared.spawn(self.clone().look_after());
+                }
+                return Some(step);
+            }
+            state = self.shared.wait(state);
+        }
+    }
+
+    /// Looks, as long as there is work, whether it goes on; else lets another thread go on with it.
+    async fn look_after(mut self) {
+        loop {
+            tokio::time::sleep(LOOK_AFTER).await;
+            let mut state = self.shared.lock();
+            if state.work.closed || state.is_idle() {
+                state.turn.guarded = false;
+                return;
+            }
+            let Some((number, path, unused)) = state.give_up_step(Instant::now()) else { continue };
+            drop(state);
+            tracing::warn!(path = %path.display(), "it does not answer, and cannot be watched");
+            for directory in unused {
+                self.backend.unwatch(directory);
+            }
+            self.number = number;
+            match self.clone().spawn() {
+                Ok(thread) => self.shared.set_thread(thread),
+                Err(error) => self.shared.breaks(&format!("no thread to walk paths: {error}")),
+            }
+        }
+    }
+
+    /// Changes the table and what is in hand; none where another one works in its place.
+    fn with<T>(&self, change: impl FnOnce(&mut Table, &mut Turn) -> T) -> Option<T> {
+        let mut state = self.shared.lock();
+        if state.turn.thread != self.number {
+            return None;
+        }
+        let mut turn = std::mem::take(&mut state.turn);
+        let answer = change(&mut state, &mut turn);
+        state.turn = turn;
+        Some(answer)
+    }
+
+    fn begin(&self) {
+        let arms = self.with(|state, turn| {
+            let work = &mut turn.work;
+            if work.overflow || work.again == Again::All {
+                let reason = if work.overflow { Reason::Lost } else { Reason::Verify };
+                for route in state.routes.keys() {
+                    work.walk(*route, reason);
+                }
+                state.grow_all(work);
+            } else if work.again == Again::Failed {
+                for route in state.retry.begin() {
+                    work.walk(route, Reason::Verify);
+                }
+            }
+            let lost = std::mem::take(&mut work.lost);
+            for directory in lost.iter().filter_map(|id| state.remove_directory(*id)) {
+                // Every way through it is walked again.
+                for route in directory.steps.values().flatten().chain(&directory.ends) {
+                    work.walk(*route, Reason::Lost);
+                }
+            }
+            (lost, std::mem::take(&mut work.arms))
+        });
+        let Some((lost, arms)) = arms else { return };
+        for directory in lost {
+            self.backend.unwatch(directory);
+        }
+        for (vertex, serial, sources) in arms {
+            self.arm(Owner { vertex, serial }, sources);
+        }
+        // First what is given back: a limit may have been reached.
+        self.give_up();
+    }
+
+    fn give_up(&self) {
+        let used = self.with(|state, turn| {
+            let emptied = std::mem::take(&mut turn.work.emptied);
+            let mut used = Vec::new();
+            for route in emptied {
+                // Somebody may wait there again: then it still has to be walked.
+                if let Some(directories) = state.give_up(route) {
+                    turn.work.dirty.remove(&route);
+                    used.extend(directories);
+                }
+            }
+            used
+        });
+        self.discard(&used.unwrap_or_default());
+    }
+
+    fn discard(&self, directories: &[DirectoryId]) {
+        discard_unused(&self.shared, &*self.backend, (self.number, directories));
+    }
+
+    /// Says how it stands with those concerned, and tells everything that came up in this turn.
+    fn finish(&self) {
+        self.give_up();
+        self.with(|state, turn| {
+            for vertex in std::mem::take(&mut turn.work.judge) {
+                state.judge(vertex, &mut turn.signals);
+            }
+            let mut signals = std::mem::take(&mut turn.signals);
+            // Disarmed during the turn.
+            signals.retain(|signal| match signal {
+                Signal::Established(vertex)
+                | Signal::Absent(vertex, _)
+                | Signal::Changed(vertex)
+                | Signal::Supplied(vertex)
+                | Signal::Suspect(vertex) => {
+                    state.vertices.get(vertex).is_some_and(|armed| armed.told > Told::Nothing)
+                }
+                Signal::Broken(_) => true,
+            });
+            self.shared.tell(state, signals);
+            if state.retry.is_to_be_awaited() {
+                let task = self.shared.spawn(try_again(Arc::clone(&self.shared)));
+                self.shared.keep_following(task);
+            }
+        });
+    }
+
+    fn arm(&self, owner: Owner, sources: Vec<Source>) {
+        let vertex = owner.vertex;
+        let mut guard = self.shared.lock();
+        if !guard.is_armed(owner) {
+            return;
+        }
+        let mut turn = std::mem::take(&mut guard.turn);
+        let (state, work) = (&mut *guard, &mut turn.work);
+        let own = Waiter { vertex, is_supplied: false };
+        let supplied = Waiter { vertex, is_supplied: true };
+        let mut all = Vec::new();
+        let mut tasks = Vec::new();
+        let mut running = Vec::new();
+        for source in sources {
+            match source {
+                Source::Unit { bus, unit } => {
+                    if state.units.place(vertex, bus, &unit) {
+                        self.begin_following(bus, state);
+                    }
+                    all.push(Placed::Unit(bus, unit));
+                }
+                Source::Path { path, below } => all.extend(state.place(own, &path, below, work)),
+                Source::Supply(path) => all.extend(state.place(supplied, &path, false, work)),
+                Source::Tree(path) => {
+                    all.extend(state.place(own, &path, true, work));
+                    state.plant(vertex, &path, work);
+                }
+                Source::Every(interval) => {
+                    let task = tick(Arc::clone(&self.shared), owner, interval);
+                    tasks.push(self.shared.spawn(task));
+                }
+                Source::Lines(command) => {
+                    let Some(lines) = self.shared.sources.lines.clone() else {
+                        running.push(Running::Failed("watch commands cannot be run".to_owned()));
+                        continue;
+                    };
+                    let shared = Arc::clone(&self.shared);
+                    let task = listen(shared, owner, running.len(), (lines, command));
+                    running.push(Running::Starting);
+                    tasks.push(self.shared.spawn(task));
+                }
+            }
+        }
+        if !running.is_empty() {
+            state.running.insert(vertex, running);
+        }
+        if let Some(armed) = state.vertices.get_mut(&vertex) {
+            armed.placed = all.into();
+            armed.told = Told::Nothing;
+        }
+        work.judge.insert(vertex);
+        guard.turn = turn;
+        drop(guard);
+        if !tasks.is_empty() {
+            self.keep(owner, tasks);
+        }
+    }
+
+    /// The first vertex that waits for a unit on this bus.
+    fn begin_following(&self, bus: Bus, state: &mut Table) {
+        let Some(units) = self.shared.sources.units.clone() else {
+            state.units.refuse(bus, "systemd cannot be listened to");
+            return;
+        };
+        let task = follow(Arc::clone(&self.shared), units, bus);
+        let task = self.shared.spawn(task);
+        self.shared.keep_following(task);
+    }
+
+    /// Keeps the tasks of a vertex, or ends them where it was disarmed meanwhile.
+    fn keep(&self, owner: Owner, tasks: Vec<AbortHandle>) {
+        let mut kept = self.shared.tasks();
+        let state = self.shared.lock();
+        if state.is_armed(owner) {
+            kept.insert(owner.vertex, tasks);
+        } else {
+            for task in tasks {
+                task.abort();
+            }
+        }
+    }
+
+    fn walk(&self, id: RouteId, reason: Reason) {
+        let Some(path) = self.shared.lock().routes.get(&id).map(|route| Arc::clone(&route.path))
+        else {
+            return;
+        };
+        let (shared, backend, ground) = (&*self.shared, &*self.backend, &*self.ground);
+        let walk = Walk { shared, backend, ground, thread: self.number, route: id };
+        let Some(walked) = walk.run(&path) else { return };
+        let used = self.with(|state, turn| {
+            let failed = state.routes.get(&id).and_then(|route| route.walked.failed.clone());
+            let flipped = failed.is_some() != walked.failed.is_some();
+            if state.retry.note(id, walked.failed.is_some()) {
+                for other in state.retry.go_on() {
+                    turn.work.walk(other, Reason::Verify);
+                }
+            }
+            let (used, differs) = state.settle(id, walked);
+            if differs || reason > Reason::Verify {
+                let signal =
+                    if reason == Reason::Changed { Signal::Changed } else { Signal::Suspect };
+                state.tell_route(id, signal, &mut turn.signals);
+                let route = state.routes.get(&id);
+                let leaves = route.into_iter().flat_map(|route| route.leaves.keys());
+                turn.work.looks.extend(leaves.map(|name| (id, Arc::clone(name))));
+                if let Some(route) = route {
+                    state.grow(id, route, &mut turn.work);
+                }
+            }
+            if flipped {
+                state.concern(id, &mut turn.work.judge);
+            }
+            used
+        });
+        self.discard(&used.unwrap_or_default());
+    }
+
+    /// Follows what a path links to, so that changes there are seen as well.
+    fn look(&self, leaf: &(RouteId, Name)) {
+        let directory = {
+            let mut state = self.shared.lock();
+            let end = state.routes.get(&leaf.0).and_then(|route| route.walked.end);
+            let directory = end.and_then(|end| state.directories.get(&end));
+            let directory = directory.map(|end| end.path.clone());
+            let path = directory.as_ref().map(|at| at.join(OsStr::from_bytes(&leaf.1)));
+            if path.is_some_and(|path| !state.look_through(path, leaf)) {
+                return;
+            }
+            directory
+        };
+        let target = directory.and_then(|directory| {
+            let target = self.ground.link(&directory.join(OsStr::from_bytes(&leaf.1)))?;
+            Some(super::arm::normal(&directory.join(target)))
+        });
+        self.with(|state, turn| {
+            if !state.follow(leaf, target.as_deref(), &mut turn.work) {
+                return;
+            }
+            let known = state.routes.get(&leaf.0).and_then(|route| route.leaves.get(&leaf.1));
+            if let Some(known) = known {
+                state.tell_leaf(known, Signal::Suspect, &mut turn.signals, LINKS);
+                // Where it led before may have been what could not be watched.
+                state.concern_leaf(known, &mut turn.work.judge, LINKS);
+            }
+        });
+    }
+
+    /// Looks which directories there are in one of a tree.
+    fn grow(&self, vertex: VertexId, route: RouteId) {
+        let end = {
+            let mut state = self.shared.lock();
+            let end = state.end_of(route);
+            if end.as_ref().is_some_and(|(path, _)| !state.look_at(path.clone(), route)) {
+                return;
+            }
+            end
+        };
+        let found = end.map(|(path, identity)| self.ground.directories_in(&path, identity));
+        self.with(|state, turn| {
+            if state.branch(vertex, route, &found.unwrap_or_default(), &mut turn.work) {
+                // Something may have come into it before it was watched.
+                state.tell(vertex, Signal::Suspect, &mut turn.signals);
+            }
+        });
+    }
+}
+
+/// However the thread ends, it is known. One that was given up, or whose hub is closed, is not missed.
+struct Ends<'w>(&'w Worker);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let state = self.0.shared.lock();
+        let is_at_work = state.turn.thread == self.0.number && !state.work.closed;
+        let is_missed = is_at_work || std::thread::panicking();
+        drop(state);
+        if is_missed {
+            self.0.shared.breaks("the thread that walks paths has ended");
+        }
+    }
+}

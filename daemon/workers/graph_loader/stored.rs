@@ -1,0 +1,102 @@
+//! The stored last-good graph: written when a graph is taken, run where the graph that is there is rejected.
+
+use super::{Asked, Latest, lock};
+use crate::config::{self, Loaded, Options, Text};
+use crate::driver::{Answer, Input, Pulse};
+use crate::events::{Happening, Level};
+use crate::workers::last_good_graph;
+use crate::workers::last_good_graph::Generation;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+
+impl Asked {
+    /// A graph was refused by the driver. One that has none yet runs the one that was taken last: a host is not left alone because
+    /// something protected would leave it.
+    pub(super) async fn hold(&self, why: &str) {
+        let (to, pulse) = oneshot::channel();
+        let tell = move |pulse: Pulse| to.send(pulse.counts.total).unwrap_or_default();
+        self.requests.put(Input::Ping(Answer(Box::new(tell))));
+        if pulse.await != Ok(0) {
+            return;
+        }
+        let graph = match self.latest().await {
+            Some(graph) => Some(graph),
+            None => self.accepted(why).await,
+        };
+        if let Some(graph) = graph {
+            self.requests.put(Input::Again(graph));
+        }
+    }
+
+    /// This one was taken.
+    pub(super) fn take(&self, number: u64, texts: Arc<[Text]>) {
+        let mut latest = self.taken();
+        if !matches!(&*latest, Latest::Here(other, _) if *other > number) {
+            *latest = Latest::Here(number, texts);
+        }
+    }
+
+    /// Removes what a daemon left that was killed while it kept a graph.
+    pub(super) async fn clear(self: &Arc<Self>, directory: &Path) {
+        let (this, directory) = (Arc::clone(self), directory.to_owned());
+        let cleared = tokio::task::spawn_blocking(move || {
+            let _alone = this.kept();
+            last_good_graph::clear(&directory)
+        });
+        if let Ok(Err(error)) = cleared.await {
+            tracing::warn!(event = "warning", "what was left of a graph stays: {error}");
+        }
+    }
+
+    /// Keeps what was taken, unless what came after it is kept already.
+    pub(super) fn keep(&self, directory: &Path, number: u64, given: (&Generation, &[Text])) {
+        let mut last = self.kept();
+        if *last >= number {
+            return;
+        }
+        *last = number;
+        match last_good_graph::write(directory, &self.graph().paths, given) {
+            Ok(false) => {}
+            Ok(true) => {
+                let mut latest = self.taken();
+                if matches!(&*latest, Latest::Here(here, _) if *here == number) {
+                    *latest = Latest::Kept;
+                }
+            }
+            Err(error) => tracing::warn!(event = "warning", "the graph is not kept: {error}"),
+        }
+    }
+
+    /// The graph that was accepted last, where it is to be run instead of one that is refused.
+    pub(super) async fn accepted(&self, why: &str) -> Option<Box<Loaded>> {
+        let graph = self.graph();
+        let directory = graph.kept_in.clone()?;
+        let read = tokio::task::spawn_blocking(move || {
+            let kept = last_good_graph::read(&directory, graph.named())?;
+            let options = Options { refuse_empty: false, ..graph.options };
+            let loaded = config::load_texts(kept.texts, &options);
+            let loaded = loaded.inspect_err(|rejected| {
+                tracing::warn!(event = "warning", "nor can the graph be run that was: {rejected}");
+            });
+            Some((kept.at, loaded.ok()?))
+        });
+        // Its texts are kept already.
+        let (at, loaded) = read.await.ok()??;
+        let loaded = Loaded { texts: Vec::new(), ..loaded };
+        let time = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
+        let time = time.map(|time| time.to_string()).unwrap_or_default();
+        let says = format!(
+            "running the graph `{}` that was accepted at {time}, because the one that is there is refused:\n{}",
+            loaded.name,
+            why.trim_end()
+        );
+        tracing::error!(event = "kept_graph", "{says}");
+        self.teller.tell(Happening::new("kept_graph", says.as_str(), Level::Error));
+        *lock(&self.instead) = Some(says);
+        *self.taken() = Latest::Kept;
+        self.is_empty.store(loaded.vertices.is_empty(), Ordering::SeqCst);
+        Some(Box::new(loaded))
+    }
+}

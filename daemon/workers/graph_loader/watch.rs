@@ -1,0 +1,130 @@
+//! The watch of the graph files and of the settings file: a change of them asks for a reload.
+
+use super::{Asker, GraphSource, LONGEST_WAIT, Reloader};
+use crate::watch::{Hub, Signal};
+use futures_util::FutureExt as _;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use steadfast_engine::VertexId;
+use steadfast_resources::{Source, printable};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+/// The mounts of this process: the kernel marks the file when one comes or goes.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// The paths may change between file and folder while the watch is set up: so often it is set up again.
+const MOST_TURNS: usize = 5;
+
+/// A watch that asks for a reload when one of its paths changes, or an entry of a folder among them.
+pub(super) struct GraphWatch {
+    hub: Hub,
+    armed: Option<Vec<Source>>,
+    answered: Arc<Notify>,
+    mounts: Option<AsyncFd<File>>,
+}
+
+impl GraphWatch {
+    /// A watch of nothing yet. `broken` is notified when it can bring no events any more.
+    pub(super) fn open(reloader: Reloader, broken: Arc<Notify>) -> Self {
+        let answered = Arc::new(Notify::new());
+        let answers = Arc::clone(&answered);
+        let hub = Hub::through_notify(tokio::runtime::Handle::current(), move |signals| {
+            let moves = |s: &Signal| {
+                matches!(s, Signal::Changed(_) | Signal::Supplied(_) | Signal::Suspect(_))
+            };
+            if signals.iter().any(moves) {
+                reloader.reload(Asker::Nobody);
+            }
+            for signal in &signals {
+                match signal {
+                    Signal::Absent(_, why) => {
+                        tracing::warn!(event = "unwatched", "the graph: {}", printable(why));
+                    }
+                    Signal::Broken(_) => broken.notify_one(),
+                    Signal::Established(_)
+                    | Signal::Changed(_)
+                    | Signal::Supplied(_)
+                    | Signal::Suspect(_) => {}
+                }
+            }
+            if signals.iter().any(|s| matches!(s, Signal::Established(_) | Signal::Absent(..))) {
+                answers.notify_one();
+            }
+        });
+        let mounts = File::open(MOUNTS).ok();
+        #[expect(
+            deprecated,
+            reason = "its replacement is unsafe; an owned descriptor is sound in both"
+        )]
+        let mounts = mounts.and_then(|it| AsyncFd::with_interest(it, Interest::PRIORITY).ok());
+        Self { hub, armed: None, answered, mounts }
+    }
+
+    /// Watches these paths as they are now: a folder that was missing, or a file in its place, is watched with its entries. Returns
+    /// when the watch stands.
+    pub(super) async fn follow(&mut self, paths: &[PathBuf]) {
+        for _ in 0..MOST_TURNS {
+            let (given, limit) = (paths.to_vec(), LONGEST_WAIT);
+            let looked = tokio::task::spawn_blocking(move || sources(&given));
+            let Ok(Ok(sources)) = tokio::time::timeout(limit, looked).await else {
+                tracing::warn!(event = "unwatched", "the graph: its paths do not answer");
+                return;
+            };
+            if self.armed.as_ref() == Some(&sources) {
+                return;
+            }
+            // An answer to an earlier call that came late.
+            let _late = self.answered.notified().now_or_never();
+            self.hub.arm(VertexId(0), sources.clone());
+            self.armed = Some(sources);
+            if tokio::time::timeout(limit, self.answered.notified()).await.is_err() {
+                tracing::warn!(event = "unwatched", "the graph: its watch does not answer");
+            }
+        }
+    }
+
+    /// Waits until something is mounted or unmounted, which makes no events in folders, and has all paths looked at. Never returns
+    /// where nothing is watched.
+    pub(super) async fn mounts(watch: Option<&Self>) {
+        let Some((hub, mounts)) = watch.and_then(|it| Some((&it.hub, it.mounts.as_ref()?))) else {
+            return std::future::pending().await;
+        };
+        match mounts.ready(Interest::PRIORITY).await {
+            Ok(mut ready) => ready.clear_ready(),
+            Err(_) => return std::future::pending().await,
+        }
+        hub.walk_all();
+    }
+}
+
+/// The sources for these paths, without the standard input.
+fn sources(paths: &[PathBuf]) -> Vec<Source> {
+    let named = paths.iter().filter(|path| path.as_os_str() != "-");
+    let sources = named.filter_map(|path| {
+        let path = std::path::absolute(path).ok()?;
+        Some(Source::Path { below: path.is_dir(), path })
+    });
+    sources.collect()
+}
+
+impl Reloader {
+    /// Watches the files of this graph and of the settings, where the settings ask for that.
+    pub(super) async fn follow(
+        &self,
+        graph: &GraphSource,
+        watch: &mut Option<GraphWatch>,
+        broken: &Arc<Notify>,
+    ) {
+        if !graph.watch {
+            *watch = None;
+            return;
+        }
+        let mut paths = graph.paths.clone();
+        paths.extend(self.0.settings.path.clone());
+        let open = || GraphWatch::open(self.clone(), Arc::clone(broken));
+        watch.get_or_insert_with(open).follow(&paths).await;
+    }
+}

@@ -1,0 +1,448 @@
+//! Answers what is asked over the control socket: passes it to the driver, the events, the graph's reader or the log.
+
+use super::event_query::Telling;
+use super::graph_loader::Asker;
+use super::settings::Reloaded;
+use super::state_maintenance::NOT_PAUSED;
+use super::{Shared, health, host_limits};
+use crate::config::with_nearest;
+use crate::control::{Ask, Desk, Peer, Replies, Reply};
+use crate::driver::commands::state_commands::Declined;
+use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
+use crate::driver::{Input, Question};
+use crate::events::Wanted;
+use crate::history::Undo;
+use crate::store::{Mend, Order};
+use crate::supervisor::State;
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_resources::{LONGEST_SPAN, printable};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// How long the driver may take to answer: its turns are short, but the graph may still be on its way.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a reload may take until it is known whether it was taken.
+const RELOAD: Duration = Duration::from_mins(1);
+
+/// How long it may take to look at what is to be changed.
+const LOOKS: Duration = Duration::from_mins(2);
+
+/// How often it is asked whether a resource rests.
+const REST: Duration = Duration::from_millis(20);
+
+/// Among so many names it is looked for the one that may be meant.
+const KNOWN: usize = 100_000;
+
+/// How far `why` goes.
+const STEPS: usize = 100;
+
+/// Changes how much is logged, or says why not.
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// How long a pause lasts that is asked for.
+fn span(seconds: u64) -> Result<Duration, Reply> {
+    let most = LONGEST_SPAN.as_secs();
+    if (1..=most).contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    Err(Reply::Refused(format!("seconds: expected 1 to {most} (a year), found {seconds}")))
+}
+
+/// All who know answers.
+pub(super) struct Clerk {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The most rows that one answer has, however many are asked for: answers are made in memory, and many may ask at once. A list says
+/// how many there are in all, and goes on from any of them.
+const ROWS: usize = 1000;
+
+impl Desk for Clerk {
+    fn answer<'a>(
+        &'a self,
+        ask: Ask,
+        peer: Peer,
+        replies: &'a mut Replies,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            let answered = match self.check_directory(&ask).await {
+                Ok(()) => self.attend(ask, peer, replies).await,
+                lost => lost,
+            };
+            if let Err(other) = answered {
+                replies.send(&other).await;
+            }
+        })
+    }
+}
+
+impl Clerk {
+    async fn attend(&self, ask: Ask, peer: Peer, replies: &mut Replies) -> Result<(), Reply> {
+        if ask.changes() {
+            let command = printable(&ask.command()).into_owned();
+            tracing::info!(event = "asked", uid = peer.uid, "command `{command}` received");
+        }
+        match ask {
+            Ask::Status { most } => {
+                replies.data(&self.status(most.min(ROWS)).await?).await;
+            }
+            Ask::Show { resource } => {
+                replies.data(&self.details(&resource).await?).await;
+            }
+            Ask::List { filter, order, from, most } => {
+                let order = serde_json::from_value(order.into());
+                let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
+                let most = most.min(ROWS);
+                let wanted = status::Wanted { filter, order, from, most };
+                replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
+            }
+            Ask::Diff { resources } => {
+                let found = self.of_driver_in(LOOKS, |to| Question::Inspect(resources, to)).await?;
+                replies.data(&found.map_err(Reply::Unknown)?).await;
+            }
+            Ask::Names { prefix, most } => {
+                let names = |to| Question::Names(prefix, most.min(ROWS), to);
+                replies.data(&self.of_driver(names).await?).await;
+            }
+            Ask::Why { resource } => {
+                replies.data(&self.why(resource).await?).await;
+            }
+            Ask::Events { follow, resource, from, since, most, debug } => {
+                let wanted = Wanted { from, since, resource, most };
+                let telling = Telling { events: &self.shared.stream, wanted, debug };
+                telling.tell(&self.shared.state_directory, follow, replies).await?;
+            }
+            Ask::Report => {
+                replies.data(&self.shared.ending.supervisor.report()).await;
+            }
+            Ask::Pause { seconds, reason, resources, drain } => {
+                self.pause((seconds, reason, drain), resources).await?;
+            }
+            Ask::Resume { resources } if resources.is_empty() => {
+                self.of_next_driver(Input::Resume)?;
+            }
+            Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
+            Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
+            Ask::Undo { resource, to, seconds, partial } => {
+                span(seconds)?;
+                let what = Undo { resource, to, partial };
+                replies.data(&self.undo(what, seconds).await?).await;
+            }
+            Ask::Mend { what } => {
+                replies.data(&self.mend(what).await?).await;
+            }
+            Ask::Order { order, resources } => {
+                replies.data(&self.of_state(order, resources).await?).await;
+            }
+            Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
+            Ask::Check { resources } => self.order(resources, Question::Look).await?,
+            Ask::Stop { now: true } => self.shared.ending.now(),
+            Ask::Stop { now: false } => self.shared.ending.begin(),
+            Ask::LogLevel { filter } => (self.shared.set_log)(&filter).map_err(Reply::Refused)?,
+            #[cfg(debug_assertions)]
+            Ask::Fault { worker, how } => {
+                self.shared.inject(&worker, &how).map_err(Reply::Refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A command that changes the state is refused where the directory is not ours any more: the next start could not know of it.
+    async fn check_directory(&self, ask: &Ask) -> Result<(), Reply> {
+        if !matches!(
+            ask,
+            Ask::Pause { .. }
+                | Ask::Resume { .. }
+                | Ask::Undo { .. }
+                | Ask::Mend { .. }
+                | Ask::Order { .. }
+        ) {
+            return Ok(());
+        }
+        let Some(hold) = self.shared.held.borrow().clone() else { return Ok(()) };
+        let looked = tokio::task::spawn_blocking(move || hold.check_place());
+        match timeout(PATIENCE, looked).await {
+            Ok(Ok(Err(lost))) => Err(Reply::Refused(format!("{lost}; restart steadfast"))),
+            // A disk that does not answer is told by who writes.
+            Ok(Ok(Ok(())) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// How the host stands, and with it the daemon.
+    async fn status(&self, most: usize) -> Result<Status, Reply> {
+        let mut found = match self.of_driver(|to| Question::Status(most, to)).await {
+            Err(_) if self.is_starting() => Status::starting(),
+            found => found?,
+        };
+        let graph = self.shared.graph.first_path();
+        found.instead = self.shared.graph.instead();
+        (found.reboot, found.checkout) = host_limits::look(graph).await;
+        found.daemon = health::look(&self.shared);
+        Ok(found)
+    }
+
+    /// Tells whether the first driver of this daemon is still to come, and nothing has failed that it needs.
+    fn is_starting(&self) -> bool {
+        let report = self.shared.ending.supervisor.report();
+        let is_well = |name: &&str| report.workers.get(*name).is_none_or(|one| one.failures == 0);
+        *self.shared.requests.drivers().borrow() == 0
+            && report.state != State::Stopping
+            && ["lease", "store", "driver"].iter().all(is_well)
+    }
+
+    /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
+    async fn mend(&self, what: Mend) -> Result<Vec<String>, Reply> {
+        let status = self.of_driver(|to| Question::Status(0, to)).await?;
+        if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
+            return Err(Reply::Refused(NOT_PAUSED.to_owned()));
+        }
+        let busy = || Reply::Unavailable("the state is being worked on already".to_owned());
+        let mut drivers = self.shared.requests.drivers();
+        drivers.mark_unchanged();
+        let answer = self.shared.mending.ask(what).ok_or_else(busy)?;
+        match timeout(LOOKS, answer).await {
+            Ok(Ok(Ok(lines))) => {
+                // What is asked next is asked the driver that has read it. Where that takes long, it is done all the same.
+                drop(timeout(PATIENCE, drivers.changed()).await);
+                Ok(lines)
+            }
+            Ok(Ok(Err(why))) => Err(Reply::Refused(why)),
+            Ok(Err(_)) | Err(_) => {
+                Err(Reply::Unavailable("the worker that keeps state has not answered".to_owned()))
+            }
+        }
+    }
+
+    async fn of_driver<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, Reply> {
+        self.of_driver_in(PATIENCE, question).await
+    }
+
+    /// The same for what takes its time.
+    async fn of_driver_in<T>(
+        &self,
+        within: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, Reply> {
+        let (to, answer) = oneshot::channel();
+        if self.shared.requests.put_now(Input::Ask(question(to))).is_err() {
+            return Err(self.no_driver());
+        }
+        match timeout(within, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(self.no_driver()),
+            Err(_) => Err(Reply::Unavailable(self.busy())),
+        }
+    }
+
+    async fn pause(
+        &self,
+        (seconds, reason, drain): (Option<u64>, String, bool),
+        resources: Vec<String>,
+    ) -> Result<(), Reply> {
+        let limit = seconds.map(span).transpose()?;
+        if resources.is_empty() {
+            return self.of_next_driver(Input::Pause { reason, limit, drain });
+        }
+        if drain {
+            let why = "only the whole graph is drained; single resources rest when what runs of them ends";
+            return Err(Reply::Refused(why.to_owned()));
+        }
+        let park = |names, to| Question::Park { names, limit, reason, to };
+        self.order(resources, park).await
+    }
+
+    /// Asks the driver, or the one that follows where none runs: unless none will.
+    fn of_next_driver(&self, request: Input) -> Result<(), Reply> {
+        if self.shared.ending.is_begun() {
+            return Err(self.no_driver());
+        }
+        self.shared.requests.put(request);
+        Ok(())
+    }
+
+    /// Why a driver that runs has not answered.
+    fn busy(&self) -> String {
+        let report = self.shared.ending.supervisor.report();
+        let hangs = report.workers.get("driver").and_then(|worker| worker.hangs_for);
+        let busy = "the driver is busy and has not answered";
+        match hangs {
+            Some(long) => format!(
+                "{busy} for {} s: it hangs; the watchdog of systemd replaces the daemon, or kill it",
+                long / 1000
+            ),
+            None => format!("{busy}; try again in a few seconds"),
+        }
+    }
+
+    /// Why nobody drives, and when that will change.
+    fn no_driver(&self) -> Reply {
+        let report = self.shared.ending.supervisor.report();
+        if report.state == State::Stopping {
+            return Reply::Unavailable(health::ending(&report));
+        }
+        let driver = report.workers.get("driver");
+        let why = driver.and_then(|worker| worker.last_error.clone());
+        // The driver cannot run without the state.
+        let why = why.or_else(|| report.workers.get("store")?.last_error.clone());
+        let next = driver.and_then(|worker| worker.next_attempt_in);
+        let next = next
+            .map(|ms| format!("; next try in {:.1} s", Duration::from_millis(ms).as_secs_f64()));
+        Reply::Unavailable(match why {
+            Some(why) => format!("the driver does not run: {why}{}", next.unwrap_or_default()),
+            None => "the driver is being started; try again in a moment".to_owned(),
+        })
+    }
+
+    async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
+        let found = self.of_driver(|to| Question::Show(resource.to_owned(), to)).await?;
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.unknown(&[resource.to_owned()]).await),
+        }
+    }
+
+    /// There are no such resources; which may be meant instead.
+    async fn unknown(&self, resources: &[String]) -> Reply {
+        let known = self.of_driver(|to| Question::Names(String::new(), KNOWN, to)).await;
+        let known = known.unwrap_or_default();
+        let near = |word: &String| {
+            // Said without its kind.
+            let bare = format!("[{word}]");
+            let named = known.iter().filter(|name| name.ends_with(&bare)).take(1);
+            match named.map(String::as_str).next() {
+                Some(name) => format!("{word} (did you mean {name}?)"),
+                None => with_nearest(word, known.iter().map(String::as_str)),
+            }
+        };
+        Reply::Unknown(resources.iter().map(near).collect())
+    }
+
+    /// From a resource, through those it waits for, to the one that waits for nobody.
+    async fn why(&self, resource: String) -> Result<Vec<ResourceStatus>, Reply> {
+        let mut path = vec![self.details(&resource).await?.status];
+        let mut seen = BTreeSet::from([resource]);
+        while path.len() < STEPS {
+            let waits_for = path.last().map_or(&[][..], |last| &last.waits_for);
+            let Some(next) = waits_for.iter().find(|name| !seen.contains(*name)).cloned() else {
+                break;
+            };
+            path.push(self.details(&next).await?.status);
+            seen.insert(next);
+        }
+        Ok(path)
+    }
+
+    /// Puts back what a resource was, at rest. Where its graph would undo that, it is paused.
+    async fn undo(&self, what: Undo, seconds: u64) -> Result<Undone, Reply> {
+        let (history, asked) = (Arc::clone(&self.shared.history), what.clone());
+        let resource = what.resource.clone();
+        // Refused before anything is paused.
+        let look = tokio::task::spawn_blocking(move || match history.read() {
+            Ok(Some(reader)) => reader.undo(&asked).map(drop).map_err(|why| why.to_string()),
+            Ok(None) => Err(format!("nothing is kept of {}", asked.resource)),
+            Err(why) => Err(why.to_string()),
+        });
+        look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
+        let question = |to| Question::Show(resource.clone(), to);
+        let before = self.of_driver(question).await?;
+        if before.is_some() {
+            let reason = "undone by command".to_owned();
+            let limit = Some(Duration::from_secs(seconds));
+            let names = vec![resource.clone()];
+            let park = |names, to| Question::Park { names, limit, reason, to };
+            if let Err(late) = self.order(names, park).await {
+                // It may hold, and nothing was undone for it.
+                self.unpark(resource, before.as_ref()).await;
+                return Err(late);
+            }
+        }
+        let put_back = async {
+            if before.is_some() {
+                self.rests(&resource).await?;
+            }
+            let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(what, answer));
+            undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
+        };
+        match put_back.await {
+            Ok(lines) => Ok(Undone { lines, paused: before.is_some() }),
+            Err(refused) => {
+                self.unpark(resource, before.as_ref()).await;
+                Err(refused)
+            }
+        }
+    }
+
+    /// What was paused for an undo that was none goes on, unless it was paused by somebody before.
+    async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
+        if before.is_some_and(|before| before.status.pause.is_none())
+            && let Err(why) = self.order(vec![resource], Question::Unpark).await
+        {
+            tracing::warn!(?why, "what was paused for an undo stays so");
+        }
+    }
+
+    /// Waits until nothing of it runs.
+    async fn rests(&self, resource: &str) -> Result<(), Reply> {
+        let rests = async {
+            loop {
+                let pause = self.details(resource).await?.status.pause;
+                if pause.is_some_and(|pause| pause.at_rest) {
+                    return Ok(());
+                }
+                tokio::time::sleep(REST).await;
+            }
+        };
+        let late =
+            |_| Err(Reply::Unavailable("its run takes too long; try again later".to_owned()));
+        timeout(RELOAD, rests).await.unwrap_or_else(late)
+    }
+
+    async fn order(
+        &self,
+        resources: Vec<String>,
+        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
+    ) -> Result<(), Reply> {
+        let strangers = self.of_driver(|to| question(resources, to)).await?;
+        if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
+    }
+
+    /// Orders something about what is kept: answered when it is durable.
+    async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
+        let ordered = self.of_driver(|to| Question::Order(order, resources, to)).await?;
+        ordered.map_err(|declined| match declined {
+            Declined::Unknown { names, known } => {
+                let all = || known.iter().map(String::as_str);
+                Reply::Unknown(names.iter().map(|name| with_nearest(name, all())).collect())
+            }
+            Declined::Later(why) => Reply::Unavailable(why),
+            Declined::Refused(why) => Reply::Refused(why),
+        })
+    }
+
+    /// Reads the graph again, and answers what became of just that.
+    async fn reload(&self, allow_empty: bool, replies: &mut Replies) -> Result<(), Reply> {
+        let (to, answer) = oneshot::channel();
+        let asker = if allow_empty { Asker::Emptying } else { Asker::Operator };
+        self.shared.graph.ask(asker, Some(to));
+        match timeout(RELOAD, answer).await {
+            Ok(Ok(Ok(taken))) => {
+                let settings = self.shared.graph.settings_change();
+                replies.data(&Reloaded { taken, settings }).await;
+                Ok(())
+            }
+            Ok(Ok(Err(why))) => {
+                Err(Reply::Rejected(format!("the graph that runs goes on\n{}", why.trim_end())))
+            }
+            Ok(Err(_)) | Err(_) => {
+                Err(Reply::Unavailable("it is not known yet what became of it".to_owned()))
+            }
+        }
+    }
+}

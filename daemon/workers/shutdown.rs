@@ -1,0 +1,106 @@
+//! How a daemon ends: asked once, in order; asked twice, at once.
+
+use super::request_queue::Requests;
+use super::{Shared, sd_notify};
+use crate::driver::Input;
+use crate::events::Stream;
+use crate::supervisor::{Life, Manifold, Outputs, State, Supervisor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long what is told at the end waits to be recorded with what is told after it.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Ends the daemon.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) supervisor: Supervisor,
+    requests: Requests,
+    stream: Stream,
+    asked: AtomicU32,
+    at_once: CancellationToken,
+}
+
+impl Ending {
+    pub(super) fn new(supervisor: Supervisor, requests: Requests, stream: Stream) -> Self {
+        let at_once = CancellationToken::new();
+        Self { supervisor, requests, stream, asked: AtomicU32::new(0), at_once }
+    }
+
+    /// It was asked for: in order the first time, at once after that.
+    pub(super) fn ask(&self) {
+        if self.asked.load(Ordering::SeqCst) == 0 { self.begin() } else { self.now() }
+    }
+
+    /// In order.
+    pub(super) fn begin(&self) {
+        if self.asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            sd_notify::stopping();
+            self.stream.gather(GATHER);
+        }
+        self.supervisor.stop(None);
+    }
+
+    /// At once: what runs is cut off.
+    pub(super) fn now(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.at_once.cancel();
+        self.begin();
+        // No driver runs: there is nothing to cut off.
+        let _none = self.requests.put_now(Input::Stop(Duration::ZERO));
+    }
+
+    /// It has been asked for.
+    pub(super) fn is_begun(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0
+    }
+
+    /// Tells whether the daemon is ending, for whatever reason.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_begun() || self.supervisor.report().state == State::Stopping
+    }
+
+    pub(super) fn is_now(&self) -> bool {
+        self.at_once.is_cancelled()
+    }
+
+    /// Waits until it is to end at once.
+    pub(super) async fn at_once(&self) {
+        self.at_once.cancelled().await;
+    }
+}
+
+/// Ends the daemon when all has been as declared for long enough (`--converged-timeout`).
+pub(super) fn when_converged(
+    shared: &Arc<Shared>,
+    (seen, long): (watch::Receiver<bool>, Duration),
+) -> Manifold {
+    let own = Arc::clone(shared);
+    shared.worker("until-converged", move |_, life: Life| {
+        let (shared, seen) = (Arc::clone(&own), seen.clone());
+        async move {
+            life.ready(Outputs::none());
+            tokio::select! {
+                () = life.during(wait(seen, long)) => shared.ending.begin(),
+                () = life.stopping().cancelled() => {}
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Waits until all has been as declared for so long.
+async fn wait(mut seen: watch::Receiver<bool>, long: Duration) {
+    loop {
+        if seen.wait_for(|converged| *converged).await.is_err() {
+            return std::future::pending().await;
+        }
+        let broken = seen.wait_for(|converged| !*converged);
+        if tokio::time::timeout(long, broken).await.is_err() {
+            return;
+        }
+    }
+}
