@@ -2,8 +2,8 @@
 
 use super::args::Check;
 use super::exit::Exit;
-use super::read::options;
-use super::text::{count, out, out_json, plain, say_rejected, say_warnings};
+use super::load_graph::options;
+use super::output::{count, out, out_json, plain, say_rejected, say_warnings};
 use crate::config;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub(super) fn check(args: &Check) -> Exit {
     let resources: Option<Vec<String>> =
         named.map(|text| text.filter(|t| is_resource(t)).map(str::to_owned)).collect();
     if let Some(resources) = resources {
-        return super::asking::check(&args.socket, resources);
+        return super::client::check(&args.socket, resources);
     }
     match config::load(&args.graph.graphs, &options(&args.graph)) {
         Ok(loaded) => {

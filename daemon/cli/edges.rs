@@ -1,6 +1,6 @@
 //! Edges with their reasons, for `graph` and `plan --explain-edges`.
 
-use super::text::{out, plain};
+use super::output::{out, plain};
 use crate::config::{Loaded, Origin};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Edges {
 
     /// For people: one line for each.
     pub(super) fn show(&self) {
-        out(super::text::count(self.0.len(), "edge"));
+        out(super::output::count(self.0.len(), "edge"));
         for edge in &self.0 {
             let arrow = if edge.notify { "=>" } else { "->" };
             out(format!("  {} {arrow} {}: {}", plain(&edge.from), plain(&edge.to), edge.because()));

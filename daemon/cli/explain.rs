@@ -2,7 +2,7 @@
 
 use super::args::Explain;
 use super::exit::Exit;
-use super::text::{error, out};
+use super::output::{error, out};
 use crate::config::{Code, metaparams, recorders, settings};
 use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, registry};
 
@@ -32,7 +32,7 @@ pub(super) fn explain(args: &Explain) -> Exit {
         }
     } else {
         let known = topics().collect::<Vec<_>>().join(", ");
-        error(format!("nothing is known of `{}`", super::text::plain(topic)), Some(&known));
+        error(format!("nothing is known of `{}`", super::output::plain(topic)), Some(&known));
         return Exit::Usage;
     }
     Exit::Well

@@ -3,8 +3,8 @@
 use super::args::{Format, ShowGraph};
 use super::edges::Edges;
 use super::exit::Exit;
-use super::text::{count, out, out_json, plain};
-use super::{read, state, text};
+use super::output::{count, out, out_json, plain};
+use super::{load_graph, output, state_dir};
 use crate::config::{Loaded, Options};
 use crate::driver;
 use crate::store::SqliteStore;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// Shows a graph.
 pub(super) fn graph(args: &ShowGraph) -> Exit {
-    let options = Options { origins: true, ..read::options(&args.graph) };
-    let loaded = match read::read(&args.graph, &options, args.format == Format::Json) {
+    let options = Options { origins: true, ..load_graph::options(&args.graph) };
+    let loaded = match load_graph::read(&args.graph, &options, args.format == Format::Json) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -50,11 +50,11 @@ fn removals(args: &ShowGraph, loaded: &Loaded) -> Vec<Arc<str>> {
     if !args.graph.only.is_empty() || !args.graph.skip.is_empty() {
         return Vec::new();
     }
-    let directory = state::directory(args.state.state_dir.as_deref());
+    let directory = state_dir::directory(args.state.state_dir.as_deref());
     match SqliteStore::peek(&directory) {
         Ok(recalled) => driver::removals(loaded.clone(), &readers(|_, _| {}).only_known(recalled)),
         Err(error) => {
-            text::say(format!("warning: {error}; shown without what has left the graph"));
+            output::say(format!("warning: {error}; shown without what has left the graph"));
             Vec::new()
         }
     }

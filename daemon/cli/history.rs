@@ -2,8 +2,8 @@
 
 use super::args;
 use super::exit::Exit;
-use super::text::{count, error, note_output, out, out_json, plain};
-use super::{asking, settings, state};
+use super::output::{count, error, note_output, out, out_json, plain};
+use super::{client, settings, state_dir};
 use crate::history::{Entry, HistoryError, Listed, Reader, UNREADABLE, unkept};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
@@ -18,7 +18,7 @@ const COMPARED: usize = 10 << 20;
 /// The history that is meant: where it was said, or where the settings of this host say.
 fn open(said: Option<&Path>) -> Result<Option<Reader>, Exit> {
     let directory = said.map(Path::to_owned).or_else(|| settings::of_daemon().1);
-    Reader::open(&state::directory(directory.as_deref())).map_err(|why| refuse(&why))
+    Reader::open(&state_dir::directory(directory.as_deref())).map_err(|why| refuse(&why))
 }
 
 /// Says why the history cannot tell, and how the program ends for it.
@@ -90,10 +90,10 @@ pub(super) fn history(args: &args::History) -> Exit {
 
 /// Nothing is kept; of a resource that is none nothing ever was.
 fn nothing(args: &args::History) -> Exit {
-    asking::asking(async {
+    client::asking(async {
         let socket = args::Socket { socket: None, state_dir: args.state.state_dir.clone() };
         if let Some(resource) = &args.resource
-            && let Some(why) = asking::stranger(&socket, resource).await
+            && let Some(why) = client::stranger(&socket, resource).await
         {
             error(why, Some("nothing is kept of it; `steadfast history` lists all that is kept"));
             return Err(Exit::Failed);

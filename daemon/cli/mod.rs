@@ -1,38 +1,25 @@
 //! The command line: one file for each command, and what they share.
 
 pub mod args;
+mod client;
 pub mod exit;
+mod load_graph;
+mod offline;
+mod one_shot;
+mod output;
+mod since;
+mod state;
+mod state_dir;
 
-mod alone;
-mod apply;
-mod asking;
 mod check;
-mod deliveries;
 mod doctor;
-mod drift;
 mod edges;
 mod explain;
 mod graph;
 mod history;
-mod kept;
-mod log;
-mod log_journal;
-mod log_queue;
-mod mended;
-mod ordered;
-mod pass;
-mod past;
-mod plan;
-mod read;
-mod recording;
 mod run;
 mod settings;
 mod shell;
-mod sinks;
-mod state;
-mod steps;
-mod text;
-mod times;
 mod top;
 mod undo;
 
@@ -48,9 +35,9 @@ use tokio::runtime::Runtime;
 /// Does what the command line says. Called once, from `main`, before any thread is started.
 #[must_use]
 pub fn main() -> Exit {
-    let _finish_log = log_queue::FinishLog;
+    let _finish_log = output::log_queue::FinishLog;
     match run_command() {
-        Exit::Well | Exit::Changes if text::has_failed_output() => Exit::Failed,
+        Exit::Well | Exit::Changes if output::has_failed_output() => Exit::Failed,
         exit => exit,
     }
 }
@@ -62,7 +49,7 @@ fn run_command() -> Exit {
     let Some(key) = MintKey::take() else { return Exit::Failed };
     let prepared = [host::close_inherited(), host::leave_no_core()];
     for trouble in prepared.into_iter().filter_map(Result::err) {
-        text::say(format!("warning: {trouble}"));
+        output::say(format!("warning: {trouble}"));
     }
     let mut command = shell::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
@@ -75,7 +62,7 @@ fn run_command() -> Exit {
             let asked = !error.use_stderr();
             let printed = error.print();
             if asked {
-                text::note_output(&printed);
+                output::note_output(&printed);
             }
             return if asked { Exit::Well } else { Exit::Usage };
         }
@@ -85,39 +72,41 @@ fn run_command() -> Exit {
     }
     match cli.command {
         Command::Check(args) => check::check(&args),
-        Command::Status(args) => asking::status(&args),
+        Command::Status(args) => client::status(&args),
         Command::Show(args) => match args.at {
             Some(number) => history::show(&args, number),
-            None => asking::show(&args.of),
+            None => client::show(&args.of),
         },
         Command::History(args) => history::history(&args),
         Command::Diff(args) => history::diff(&args),
         Command::Undo(args) => with_signals(|_| undo::undo_command(&args, &key)),
-        Command::Why(args) => asking::why(&args),
-        Command::Events(args) => asking::events(&args),
-        Command::Report(args) => asking::report(&args),
-        Command::Pause(args) => asking::pause(&args),
-        Command::Resume(args) => asking::resume(&args),
-        Command::Reload(args) => asking::reload(&args),
-        Command::Retry(args) => asking::retry(&args),
-        Command::Protect(args) => with_signals(|_| ordered::order(Order::Protect, &args)),
-        Command::Unprotect(args) => with_signals(|_| ordered::order(Order::Unprotect, &args)),
-        Command::Forget(args) => with_signals(|_| ordered::order(Order::Forget, &args)),
-        Command::Redo(args) => with_signals(|_| ordered::order(Order::Redo, &args)),
-        Command::State(args) => with_signals(|_| kept::of_kept(&args)),
-        Command::Wait(args) => asking::wait(&args),
-        Command::Stop(args) => asking::stop(&args),
-        Command::LogLevel(args) => asking::log_level(&args),
+        Command::Why(args) => client::why(&args),
+        Command::Events(args) => client::events(&args),
+        Command::Report(args) => client::report(&args),
+        Command::Pause(args) => client::pause(&args),
+        Command::Resume(args) => client::resume(&args),
+        Command::Reload(args) => client::reload(&args),
+        Command::Retry(args) => client::retry(&args),
+        Command::Protect(args) => with_signals(|_| state::protect::order(Order::Protect, &args)),
+        Command::Unprotect(args) => {
+            with_signals(|_| state::protect::order(Order::Unprotect, &args))
+        }
+        Command::Forget(args) => with_signals(|_| state::protect::order(Order::Forget, &args)),
+        Command::Redo(args) => with_signals(|_| state::protect::order(Order::Redo, &args)),
+        Command::State(args) => with_signals(|_| state::of_kept(&args)),
+        Command::Wait(args) => client::wait(&args),
+        Command::Stop(args) => client::stop(&args),
+        Command::LogLevel(args) => client::log_level(&args),
         Command::Top(args) => with_signals(|signals| top::top(&args, signals)),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Explain(args) => explain::explain(&args),
-        Command::Plan(args) => plan::plan(&args, key),
-        Command::Drift(args) => drift::drift(&args, key),
+        Command::Plan(args) => one_shot::plan::plan(&args, key),
+        Command::Drift(args) => client::drift::drift(&args, key),
         Command::Run(args) => with_signals(|signals| run::run(&args, signals, key)),
-        Command::Apply(args) => with_signals(|signals| apply::apply(&args, signals, key)),
+        Command::Apply(args) => with_signals(|signals| one_shot::apply::apply(&args, signals, key)),
     }
 }
 
@@ -127,7 +116,7 @@ fn with_signals(command: impl FnOnce(Signals) -> Exit) -> Exit {
     match Signals::install() {
         Ok(signals) => command(signals),
         Err(error) => {
-            text::error(format!("cannot listen for signals: {error}"), None);
+            output::error(format!("cannot listen for signals: {error}"), None);
             Exit::Failed
         }
     }
@@ -138,7 +127,7 @@ fn on_runtime(work: impl FnOnce(&Runtime) -> Exit) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            text::error(format!("cannot start: {error}"), None);
+            output::error(format!("cannot start: {error}"), None);
             return Exit::Failed;
         }
     };

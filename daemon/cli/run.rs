@@ -2,8 +2,10 @@
 
 use super::args::{Log, Run};
 use super::exit::Exit;
-use super::log::{self, Journal};
-use super::{log_queue, read, settings, state, text};
+use super::output::log_queue;
+use super::output::render;
+use super::output::render::Journal;
+use super::{load_graph, output, settings, state_dir};
 use crate::config::Options;
 use crate::control::Address;
 use crate::driver::{Audience, News, Settings, local_minute};
@@ -22,13 +24,13 @@ use tokio::sync::watch;
 /// Runs until it is stopped.
 pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     let form = args.log.unwrap_or(Log::Human);
-    let filter = log::set_up(form, args.log_level.as_deref(), log::Process::Daemon);
+    let filter = render::set_up(form, args.log_level.as_deref(), render::Process::Daemon);
     let (converged, seen) = watch::channel(false);
     let (teller, stream) = events::stream();
     let own = teller.clone();
     let address = match &args.socket {
         Some(path) => Address::at(path.clone()),
-        None => Address::usual(args.state.state_dir.as_deref(), &state::directory(None)),
+        None => Address::usual(args.state.state_dir.as_deref(), &state_dir::directory(None)),
     };
     let setup = Setup {
         host: host_settings(args),
@@ -36,7 +38,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
         settings_file: args.given.as_deref().map(settings::file),
         settings_instead: args.settings_instead.clone(),
         key,
-        state_directory: state::directory(args.state.state_dir.as_deref()),
+        state_directory: state_dir::directory(args.state.state_dir.as_deref()),
         signals,
         audience: Box::new(move || {
             Box::new(Crier {
@@ -56,7 +58,7 @@ pub(super) fn run(args: &Run, signals: Signals, key: MintKey) -> Exit {
     super::on_runtime(|runtime| match runtime.block_on(workers::hold(setup)) {
         Ok(ended) => verdict(&ended),
         Err(why) => {
-            text::error(format!("cannot start: {why}"), None);
+            output::error(format!("cannot start: {why}"), None);
             Exit::Failed
         }
     })
@@ -69,10 +71,14 @@ fn host_settings(args: &Run) -> HostSettings {
     HostSettings {
         graph: GraphSource {
             paths: args.graph.graphs.clone(),
-            options: Options { refuse_empty: !args.allow_empty, ..read::options(&args.graph) },
+            options: Options {
+                refuse_empty: !args.allow_empty,
+                ..load_graph::options(&args.graph)
+            },
             watch: args.watch,
             by_settings: args.given.as_ref().is_some_and(|given| given.graph.graphs.is_empty()),
-            kept_in: (!args.no_kept_graph).then(|| state::directory(state.state_dir.as_deref())),
+            kept_in: (!args.no_kept_graph)
+                .then(|| state_dir::directory(state.state_dir.as_deref())),
         },
         driver: driver_settings(args),
         history: state.history,
@@ -126,13 +132,13 @@ fn verdict(ended: &Ended) -> Exit {
     }
     let Some((worker, failure)) = &ended.fatal else { return Exit::Well };
     if let Some(refused) = failure.error.downcast_ref::<FirstRefused>() {
-        text::say(&refused.0);
+        output::say(&refused.0);
         return Exit::Graph;
     }
     if let Some(error) = failure.error.downcast_ref::<StoreError>() {
-        return state::refuse(error);
+        return state_dir::refuse(error);
     }
-    text::error(format!("the daemon's worker `{worker}` failed for good: {failure}"), None);
+    output::error(format!("the daemon's worker `{worker}` failed for good: {failure}"), None);
     Exit::Failed
 }
 
@@ -164,7 +170,7 @@ impl Audience for Crier {
         }
         self.journal.hear(news);
         self.notifier.hear(news);
-        if let Some(happening) = log::happening(news) {
+        if let Some(happening) = render::happening(news) {
             self.teller.tell(happening);
         }
     }

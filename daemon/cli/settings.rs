@@ -2,7 +2,8 @@
 
 use super::args::{Command, Graph, Log, Run, State};
 use super::exit::Exit;
-use super::{log, text};
+use super::output;
+use super::output::render;
 use crate::config::{self, Judge, Recorder, Rejected, Settings};
 use crate::events::Retention;
 use crate::history::Limits;
@@ -40,7 +41,7 @@ pub(super) fn complete(command: &mut Command) -> Result<(), Exit> {
             for warning in
                 of(&mut check.graph)?.recorders.iter().filter_map(Recorder::clear_headers)
             {
-                text::say(format!("warning: {warning}"));
+                output::say(format!("warning: {warning}"));
             }
         }
         Command::Undo(undo) if Path::new(SETTINGS).exists() => {
@@ -88,12 +89,12 @@ impl Unusable {
     fn report(&self) -> Exit {
         match self {
             Self::Rejected(_, why) => {
-                text::say_rejected(why);
+                output::say_rejected(why);
                 Exit::Graph
             }
             Self::NoGraph => {
                 let hint = format!("name a file, or put `graph: FILE` into {SETTINGS}");
-                text::error(self.to_string(), Some(&hint));
+                output::error(self.to_string(), Some(&hint));
                 Exit::Usage
             }
         }
@@ -110,7 +111,7 @@ fn start(run: &mut Run) -> Result<(), Exit> {
         Err(Unusable::Rejected(path, why)) => (path, why),
         Err(other) => return Err(other.report()),
     };
-    let shown = text::plain(&path.display().to_string());
+    let shown = output::plain(&path.display().to_string());
     let stored = (!run.no_kept_graph).then(|| stored(run, &path)).flatten();
     let Some((settings, at)) = stored else {
         return Err(Unusable::Rejected(path, why).report());
@@ -142,7 +143,7 @@ pub(super) fn file(given: &Run) -> PathBuf {
 /// The settings that a daemon last ran with, where the file is rejected now.
 fn stored(run: &Run, path: &Path) -> Option<(Settings, u64)> {
     let named = run.state.state_dir.clone().or_else(|| state_directory_in(path));
-    let directory = super::state::directory(named.as_deref());
+    let directory = super::state_dir::directory(named.as_deref());
     let (text, at) = last_good_settings(&directory, path)?;
     let settings = with_words(|words| config::parse_settings(text, words)).ok()?;
     Some((settings, at))
@@ -224,7 +225,7 @@ fn with_words<T>(read: impl FnOnce(&[(&str, Judge<'_>)]) -> T) -> T {
         is_one.then_some(()).ok_or_else(|| format!("one of {}, found `{word}`", known.join(", ")))
     };
     let group = |word: &str| group(word).map(drop).map_err(|why| format!("a group: {why}"));
-    let level = |word: &str| log::filter(word).map(drop);
+    let level = |word: &str| render::filter(word).map(drop);
     read(&[("log", &form), ("socket_group", &group), ("log_level", &level)])
 }
 

@@ -1,9 +1,9 @@
 //! `steadfast undo`: by the daemon where one runs, else by this program, which then holds the state directory.
 
-use super::alone::Alone;
 use super::exit::Exit;
-use super::text::{error, out, plain};
-use super::{args, asking, settings, state};
+use super::offline::Alone;
+use super::output::{error, out, plain};
+use super::{args, client, settings, state_dir};
 use crate::driver::status::Undone;
 use crate::driver::{deed, to_undo, undo};
 use crate::events;
@@ -18,7 +18,7 @@ const REASON: &str = "undone by command";
 
 /// Puts it back, and says what will happen next.
 pub(super) fn undo_command(args: &args::Undo, key: &MintKey) -> Exit {
-    match asking::undo(args) {
+    match client::undo(args) {
         Ok(Some(undone)) => {
             told(&undone, args);
             Exit::Well
@@ -36,7 +36,7 @@ fn told(undone: &Undone, args: &args::Undo) {
     if undone.paused {
         out(format!(
             "{name} is paused for {}, or its graph would put it back",
-            asking::span(args.limit)
+            client::span(args.limit)
         ));
         out(format!("to keep it: change the graph, then `steadfast resume '{name}'`"));
     }
@@ -45,7 +45,7 @@ fn told(undone: &Undone, args: &args::Undo) {
 /// No daemon runs, and none can while this goes on.
 fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
     let said = args.socket.state_dir.clone().or_else(|| settings::of_daemon().1);
-    let directory = state::directory(said.as_deref());
+    let directory = state_dir::directory(said.as_deref());
     if !SqliteStore::is_there(&directory) {
         error(
             format!("nothing is kept of {}", plain(&args.resource)),
@@ -53,7 +53,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
         );
         return Err(Exit::Usage);
     }
-    let refuse = |error: StoreError| state::refuse(&error);
+    let refuse = |error: StoreError| state_dir::refuse(&error);
     let alone = Alone::take("undo", &directory).map_err(refuse)?;
     let mut store = alone.store().map_err(refuse)?;
     let kept = store.recall().map_err(refuse)?.resources.remove(&args.resource);
@@ -82,7 +82,7 @@ fn alone(args: &args::Undo, key: &MintKey) -> Result<Exit, Exit> {
             if is_declared {
                 out("`steadfast apply` of the same graph puts it back at once");
             } else if paused {
-                let (name, span) = (plain(&args.resource), asking::span(args.limit));
+                let (name, span) = (plain(&args.resource), client::span(args.limit));
                 out(format!(
                     "{name} is paused for {span}: a graph that declares it would put it back"
                 ));

@@ -1,6 +1,6 @@
 //! Parts of a file that are never shown: values that may be secret, found in the text itself, for it need not be YAML yet.
 
-use super::near::nearest;
+use super::problem::suggestion::nearest;
 use std::ops::Range;
 
 /// Keys whose values may be secret, in graphs and in settings. A slip in such a key hides its value too.

@@ -1,71 +1,44 @@
 //! The graph file: YAML to a checked graph, or everything that is wrong with it at once.
 //!
 //! Two readers: a fast one (`serde_yaml`, typed by the kinds' tables) for graphs with nothing to report, and a slow one
-//! that knows where everything stands and looks only when the fast one declines. Both end in the same `raw::File`,
+//! that knows where everything stands and looks only when the fast one declines. Both end in the same `ast::File`,
 //! and one set of checks follows. Reading order: [`load`], the text (`input`, `scan`), the fast reader (`fast`, `seed`), the
 //! slow one (`tree`, `read`, `read_resources`, `read_receives`, `syntax`), the checks
 //! (`check`, `claims`, `receive`, `meta`, `semaphore`, `links`, `cycle`,
 //! `automatic`, `select`, `orders`), and what is said (`problem`, `render`, `code`).
 
-#[cfg(test)]
-mod agreement;
-mod aliases;
-mod automatic;
-mod check;
-mod claims;
-mod closing;
-mod code;
-mod cycle;
-mod fast;
+mod ast;
+mod checks;
+mod graph;
 mod hash;
 mod hidden;
-mod input;
 mod kinds;
-mod links;
-mod meta;
-mod near;
-mod nesting;
-mod orders;
-mod place;
+mod maintenance_window;
 mod problem;
-mod raw;
 mod read;
-mod read_receives;
-mod read_resources;
-mod receive;
-mod recorders;
 mod removal;
-mod render;
-mod scan;
-mod seed;
-mod select;
-mod semaphore;
+mod scalar;
 mod settings;
-mod source;
-mod syntax;
+mod source_file;
 mod template;
-mod tree;
-mod units;
-mod value;
-mod window;
 
-pub use code::Code;
-pub use input::is_graph;
+pub(crate) use checks::edges::parts;
+pub use checks::semaphores::RESERVED;
 pub use kinds::Kinds;
-pub(crate) use links::parts;
-pub(crate) use near::with_nearest;
+pub use maintenance_window::Window;
+pub use problem::code::Code;
+pub use problem::render::Rejected;
+pub(crate) use problem::suggestion::with_nearest;
 pub use problem::{Place, Problem, Severity};
-pub use recorders::{Recorder, recorders};
-pub use render::Rejected;
-pub use semaphore::RESERVED;
+pub use read::files::is_graph;
+pub use settings::quantities::span;
+pub use settings::recorders::{Recorder, recorders};
 pub use settings::{Bounds, Defaults, Judge, Settings, parse_settings, read_settings, settings};
-pub use units::span;
-pub use window::Window;
 
 use hash::Stable;
 use problem::Problems;
 use serde::{Deserialize, Serialize};
-use source::{Source, Span};
+use source_file::{Source, Span};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -214,7 +187,7 @@ pub struct Origin {
 /// Every metaparam, as kinds declare their fields.
 #[must_use]
 pub fn metaparams() -> &'static [steadfast_resources::FieldSpec] {
-    meta::META
+    checks::metaparams::META
 }
 
 /// Loads a graph from files, folders and the standard input (`-`).
@@ -225,7 +198,7 @@ pub fn load(paths: &[PathBuf], options: &Options) -> Result<Loaded, Rejected> {
 /// The same with other kinds.
 pub fn load_with(paths: &[PathBuf], options: &Options, kinds: &Kinds) -> Result<Loaded, Rejected> {
     let mut problems = Problems::default();
-    let sources = input::read(paths, &mut problems);
+    let sources = read::files::read(paths, &mut problems);
     compile(sources, problems, options, kinds)
 }
 
@@ -242,7 +215,8 @@ fn compile(
     options: &Options,
     kinds: &Kinds,
 ) -> Result<Loaded, Rejected> {
-    let scans: Vec<scan::Scan> = sources.iter().map(|source| scan::scan(&source.text)).collect();
+    let scans: Vec<read::prescan::Scan> =
+        sources.iter().map(|source| read::prescan::scan(&source.text)).collect();
     let loaded = if problems.is_empty()
         && !options.origins
         && scans.iter().all(|scan| !scan.careful && scan.bad.is_empty())
@@ -270,32 +244,32 @@ fn empty(loaded: &Loaded) -> Rejected {
 
 /// The graph, if there is nothing whatever to say about it.
 fn fast(sources: &[Source], options: &Options, kinds: &Kinds) -> Option<Loaded> {
-    let files: Option<Vec<raw::File>> =
-        sources.iter().map(|source| fast::read(source, kinds)).collect();
+    let files: Option<Vec<ast::File>> =
+        sources.iter().map(|source| read::typed::read(source, kinds)).collect();
     let mut problems = Problems::default();
-    let loaded = check::check(files?, sources, options, check::Whole::Yes, &mut problems)?;
+    let loaded = checks::check(files?, sources, options, checks::Whole::Yes, &mut problems)?;
     problems.is_empty().then_some(loaded)
 }
 
 /// The graph, or everything there is to say about it.
 fn slow(
     sources: &[Source],
-    scans: &[scan::Scan],
+    scans: &[read::prescan::Scan],
     mut problems: Problems,
     options: &Options,
     kinds: &Kinds,
 ) -> Result<Loaded, Rejected> {
     let mut files = Vec::new();
-    let mut whole = if problems.is_empty() { check::Whole::Yes } else { check::Whole::No };
+    let mut whole = if problems.is_empty() { checks::Whole::Yes } else { checks::Whole::No };
     for (source, scan) in sources.iter().zip(scans) {
         let file = if scan.bad.is_empty() { slow_file(source, kinds, &mut problems) } else { None };
         refuse_characters(source, scan, &mut problems);
         if file.as_ref().is_none_or(|file| file.unread) {
-            whole = check::Whole::No;
+            whole = checks::Whole::No;
         }
         files.push(file.unwrap_or_default());
     }
-    let loaded = check::check(files, sources, options, whole, &mut problems);
+    let loaded = checks::check(files, sources, options, whole, &mut problems);
     let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
     let errors = problems.errors();
     let problems = problems.sorted(&displays);
@@ -306,14 +280,14 @@ fn slow(
 }
 
 /// One file by the slow reader, which the other one must not contradict.
-fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<raw::File> {
+fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<ast::File> {
     let errors = problems.errors();
     let mut file = read::read(source, kinds, problems)?;
     if problems.errors() > errors {
         return Some(file);
     }
     let spots = file.spots.take();
-    match fast::read(source, kinds) {
+    match read::typed::read(source, kinds) {
         Some(other) if file != other => {
             let problem = Problem::new(Code::Readers, "YAML readers read this file differently");
             let hint = "write it more plainly: quote texts, and put one key on each line";
@@ -321,8 +295,8 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
         }
         Some(_) => {}
         None => {
-            if let Err(error) = fast::accepts(source) {
-                problems.push(syntax::disagreement(source, &error));
+            if let Err(error) = read::typed::accepts(source) {
+                problems.push(read::syntax_errors::disagreement(source, &error));
             }
         }
     }
@@ -330,7 +304,7 @@ fn slow_file(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<
     Some(file)
 }
 
-fn refuse_characters(source: &Source, scan: &scan::Scan, problems: &mut Problems) {
+fn refuse_characters(source: &Source, scan: &read::prescan::Scan, problems: &mut Problems) {
     for (at, length) in &scan.bad {
         let character = source.text.get(*at..at + length).and_then(|text| text.chars().next());
         let number = character.map_or(0, u32::from);

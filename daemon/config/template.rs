@@ -1,6 +1,6 @@
 //! Templates of values: a text in which `${name}` stands for a value, and `$${` for `${` itself.
 
-use super::code::Code;
+use super::problem::code::Code;
 use super::problem::{Problem, quoted};
 use steadfast_resources::Piece;
 

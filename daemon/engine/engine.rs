@@ -5,13 +5,13 @@
 //! or convergence is complete. So each rule stands in one place, and the order in which things happened does not matter to it.
 
 use crate::action::{Action, Actions, Notice};
-use crate::brake::Brake;
+use crate::attribution::Wrote;
+use crate::contention::Fight;
 use crate::event::Event;
-use crate::fights::Fight;
 use crate::ids::{RunId, Stamp, Tick, VertexId, WindowId};
-use crate::parties::Wrote;
 use crate::pause::{PauseState, StopState};
 use crate::queues::{Lane, Lanes, Semaphores};
+use crate::repair_limiter::Brake;
 use crate::status::{Counts, Mode};
 use crate::timers::Timers;
 use crate::topology::Topology;

@@ -7,30 +7,30 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod admission;
+mod attribution;
+mod canonical_state;
+mod contention;
+mod dry_run;
 mod event;
 mod graph;
 mod group;
 mod ids;
 mod meta;
+mod queries;
+mod rate_limit;
+mod readiness;
+mod repair_limiter;
 mod status;
+mod triggers;
+mod vertex_pause;
 
 mod asking;
-mod brake;
-mod causes;
-mod clearance;
 mod engine;
-mod fights;
-mod grant;
-mod pace;
-mod parked;
-mod parties;
 mod pause;
-mod planned;
 mod queues;
-mod ranked;
 mod recall;
 mod runs;
-mod standing;
 mod swap;
 mod timers;
 mod topology;

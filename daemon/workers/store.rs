@@ -9,8 +9,7 @@ use super::state_maintenance::{Asked, Carried, NOT_PAUSED};
 use crate::driver::{Input, Signal};
 use crate::events::{self, Happening, Level};
 use crate::store::{
-    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError,
-    mend,
+    Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
 };
 use crate::supervisor::{Failure, Kind, Life, Manifold, Outputs};
 use std::convert::Infallible;

@@ -86,7 +86,7 @@ fn chain(length: usize) -> String {
     text
 }
 
-/// F-13: a chain of 10^6 loads without overflowing the stack of a test's thread. (A ring of 10^6: see `cycle.rs`.)
+/// F-13: a chain of 10^6 loads without overflowing the stack of a test's thread. (A ring of 10^6: see `cycles.rs`.)
 #[test]
 fn a_chain_of_a_million() {
     let length = 1_000_000;

@@ -1,18 +1,19 @@
 //! What can be said on the command line.
 
-mod kept;
-mod passes;
+pub(super) mod history;
+mod one_shot;
+mod state;
 
-pub use super::past::{Diff, History, Show, Undo};
 use super::settings::group;
-pub use super::times::Since;
-use super::times::since;
+pub use super::since::Since;
+use super::since::since;
 use crate::config::{self, Defaults, Recorder, Text};
 use crate::events::Retention;
 use crate::history::Limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use kept::{ExportKept, ImportKept, Kept, OfKept, RepairKept, ShowKept, VerifyKept};
-pub use passes::{Apply, Drift, Plan};
+pub use history::{Diff, History, Show, Undo};
+pub use one_shot::{Apply, Drift, Plan};
+pub use state::{ExportKept, ImportKept, Kept, OfKept, RepairKept, ShowKept, VerifyKept};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_resources::LONGEST_SPAN;

@@ -1,9 +1,9 @@
 //! The running daemon: whether it answers, and whether it is this program.
 
 use super::super::args::Socket;
-use super::super::asking::address;
-use super::super::text::plain;
 use super::{Finding, PATIENCE};
+use crate::cli::client::address;
+use crate::cli::output::plain;
 use crate::control::{Ask, Client, Unanswered};
 use crate::driver::status::Status;
 use std::time::Instant;

@@ -10,10 +10,10 @@ mod permissions;
 mod service;
 
 use super::args;
-use super::asking::address;
+use super::client::address;
 use super::exit::Exit;
+use super::output::{out, out_json, plain};
 use super::settings;
-use super::text::{out, out_json, plain};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub(super) fn doctor(args: &args::Doctor) -> Exit {
 }
 
 async fn diagnose(args: &args::Doctor) -> Diagnosis {
-    let directory = super::state::directory(args.socket.state_dir.as_deref());
+    let directory = super::state_dir::directory(args.socket.state_dir.as_deref());
     let address = address(&args.socket);
     let (mut daemon, pid) = daemon::look(&args.socket).await;
     let socket = address.path().to_owned();

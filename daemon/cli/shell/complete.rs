@@ -1,9 +1,9 @@
 //! Completions: scripts for three shells that ask this program, which asks the running daemon for names, and never for long.
 
 use super::super::args::{self, Shell};
-use super::super::asking;
 use super::super::exit::Exit;
-use super::super::text::{error, out};
+use crate::cli::client;
+use crate::cli::output::{error, out};
 use crate::control::{Address, Ask, Client};
 use clap::Command;
 use clap_complete::CompleteEnv;
@@ -151,7 +151,7 @@ fn address(words: impl Iterator<Item = OsString>) -> Address {
             }
         }
     }
-    asking::address(&args::Socket { socket, state_dir: directory })
+    client::address(&args::Socket { socket, state_dir: directory })
 }
 
 /// What bash would read as something else, escaped.

@@ -2,10 +2,10 @@
 
 mod complete;
 mod examples;
-mod manual;
+mod man_pages;
 
 pub(super) use complete::{complete, completions};
-pub(super) use manual::man;
+pub(super) use man_pages::man;
 
 use super::args::Cli;
 use clap::{Command, CommandFactory as _};

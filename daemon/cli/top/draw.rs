@@ -1,11 +1,9 @@
 //! How it looks: two lines of head, the table or a pane, one line of foot. Everything foreign is escaped.
 
-use super::super::asking::{
-    describe, differences, headline, line, newer, now, paused, span, words,
-};
-use super::super::text::plain;
-use super::paint::{Tone, of_phase, of_verdict, style};
+use super::style::{Tone, of_phase, of_verdict, style};
 use super::view::{Pane, Typing, View};
+use crate::cli::client::{describe, differences, headline, line, newer, now, paused, span, words};
+use crate::cli::output::plain;
 use crate::driver::status::{Inspections, Order, Phase, ResourceStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -5,9 +5,9 @@
 //! `screen` (the terminal, which is given back however this ends).
 
 mod draw;
-mod feed;
-mod paint;
-mod screen;
+mod poller;
+mod style;
+mod terminal;
 mod view;
 
 #[cfg(test)]
@@ -15,12 +15,12 @@ mod tests;
 
 use super::args;
 use super::exit::Exit;
-use super::text::error;
+use super::output::error;
 use crate::signals::Signals;
-use feed::Feed;
-use screen::Screen;
+use poller::Feed;
 use std::io::IsTerminal as _;
 use std::time::Duration;
+use terminal::Screen;
 use view::{Next, View};
 
 /// How often the daemon is asked.
@@ -59,7 +59,7 @@ async fn watch(
     mut screen: Screen,
     mut view: View,
 ) -> std::io::Result<Exit> {
-    let mut feed = Feed::new(super::asking::address(&args.socket));
+    let mut feed = Feed::new(super::client::address(&args.socket));
     let mut tick = tokio::time::interval(EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {

@@ -1,7 +1,7 @@
 //! How it looks in 80×24, with and without colours, and what keys do.
 
 use super::draw::draw;
-use super::feed::{About, Told};
+use super::poller::{About, Told};
 use super::view::{Next, Pane, View};
 use crate::control::Ask;
 use crate::driver::status::{

@@ -1,6 +1,6 @@
 //! What is known of the daemon, what of it is shown, and what a key does: a value, without a terminal or a socket.
 
-use super::feed::{About, Question, Told};
+use super::poller::{About, Question, Told};
 use crate::control::Ask;
 use crate::driver::status::{Inspections, List, Order, ResourceDetails, Status};
 use crate::events::Event as Happened;

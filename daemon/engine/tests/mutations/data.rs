@@ -60,7 +60,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e09-not-told", "E-9", "the run that pays is not told of the refresh"),
-        "grant.rs",
+        "admission.rs",
         "let refresh = !look && (vertex.owed.0 > 0 || supposed);",
         "let refresh = !look && supposed;",
     ),
@@ -72,7 +72,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e10-a-back-poke-refills", "E-10, R-6", "a back-poke counts as a success"),
-        "clearance.rs",
+        "readiness.rs",
         "vertex.phase = Phase::Resting;\n        vertex.causes.add(Causes::AGAIN);",
         "vertex.phase = Phase::Resting;\n        vertex.retries = 0;\n        \
          vertex.causes.add(Causes::AGAIN);",
@@ -85,13 +85,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e10-own-events-refill", "E-10", "events during its own run are a new budget"),
-        "causes.rs",
+        "triggers.rs",
         "if !own {\n            vertex.retries = 0;",
         "if own || !own {\n            vertex.retries = 0;",
     ),
     broken(
         ("e10-an-event-ends-the-delay", "E-10, R-5", "an event ends the wait before a retry"),
-        "causes.rs",
+        "triggers.rs",
         "if !own {\n            vertex.retries = 0;",
         "if !own {\n            if matches!(vertex.phase, Phase::Delayed(_)) {\n                \
          vertex.phase = Phase::Resting;\n            }\n            vertex.retries = 0;",
@@ -116,7 +116,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e10-an-event-is-no-new-budget", "E-10", "who failed for good is not tried for an event"),
-        "causes.rs",
+        "triggers.rs",
         "if !own {\n            vertex.retries = 0;\n            self.attempt(id);",
         "if !own {\n            self.attempt(id);",
     ),

@@ -67,7 +67,7 @@ pub(super) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e20-the-brake-holds-for-ever", "E-20", "nothing is repaired after the brake"),
-        "brake.rs",
+        "repair_limiter.rs",
         "self.brake.until = None;",
         "",
     ),
@@ -155,7 +155,7 @@ pub(super) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e20-remade-for-good", "E-20", "later drift is taken for what an earlier run was made of"),
-        "grant.rs",
+        "admission.rs",
         "remade: false,",
         "remade: vertex.intended,",
     ),

@@ -5,19 +5,19 @@ use crate::{Breakage, broken};
 pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e01-ancestors-do-not-block", "E-1", "a dirty vertex starts whatever its ancestors do"),
-        "clearance.rs",
+        "readiness.rs",
         "let run = may && vertex.wants_run() && vertex.gate.least > vertex.dirty_since;",
         "let run = may && vertex.wants_run();",
     ),
     broken(
         ("e01-only-parents-block", "E-1, R-2", "a clean parent hides the dirty one above it"),
-        "clearance.rs",
+        "readiness.rs",
         "let clearance = vertex.own_clearance().min(vertex.gate.least);",
         "let clearance = vertex.own_clearance();",
     ),
     broken(
         ("e01-starts-before-its-watch", "E-1, R-9", "the first run does not wait for the watch"),
-        "clearance.rs",
+        "readiness.rs",
         "let may = !vertex.frozen && vertex.watch != Watch::Asked;",
         "let may = !vertex.frozen;",
     ),
@@ -29,31 +29,31 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e02-the-poke-is-lost", "E-2, W-1", "a child is not told that nothing blocks it any more"),
-        "clearance.rs",
+        "readiness.rs",
         "vertex.gate.least = least;\n            self.touch(id);",
         "vertex.gate.least = least;",
     ),
     broken(
         ("e02-the-poke-ends-at-the-first", "E-2", "a clean child does not pass the poke on"),
-        "clearance.rs",
+        "readiness.rs",
         "if before != clearance {\n                let topology",
         "if before != clearance && class.0 != class.1 {\n                let topology",
     ),
     broken(
         ("e03-no-back-poke", "E-3", "an ancestor that failed for good gets no attempt"),
-        "clearance.rs",
+        "readiness.rs",
         "next.push(*parent);\n                    self.revive(*parent);",
         "next.push(*parent);",
     ),
     broken(
         ("e03-back-poke-of-parents-only", "E-3", "who failed above a parent gets no attempt"),
-        "clearance.rs",
+        "readiness.rs",
         "next.push(*parent);\n                    self.revive(*parent);",
         "self.revive(*parent);",
     ),
     broken(
         ("e03-back-poke-in-a-pause", "E-3, R-1", "a back-poke is not dropped while it rests"),
-        "clearance.rs",
+        "readiness.rs",
         "if self.mode != Mode::Running || self.counts.failed == 0 || self.rewires {",
         "if self.counts.failed == 0 || self.rewires {",
     ),
@@ -72,13 +72,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e04-a-look-is-forgotten", "E-4, R-10", "a look asked for during a run never comes"),
-        "causes.rs",
+        "triggers.rs",
         "vertex.look = true;\n                self.touch(id);",
         "vertex.look = vertex.run().is_none();\n                self.touch(id);",
     ),
     broken(
         ("e04-events-wait-for-the-look", "E-4", "an event during a look marks nothing"),
-        "causes.rs",
+        "triggers.rs",
         "            self.attempt(id);\n        }\n        self.mark(id, Causes::EVENT);",
         "            self.attempt(id);\n        }\n        \
          if self.vertex(id).is_some_and(|v| v.run().is_none_or(|run| run.kind == RunKind::Process)) \
@@ -86,13 +86,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e05-dirty-outlives-the-start", "E-5", "a start clears nothing: it runs once more"),
-        "grant.rs",
+        "admission.rs",
         "causes = vertex.causes.take();",
         "causes = vertex.causes;",
     ),
     broken(
         ("e06-twice-at-once", "E-6, R-16", "a run called stuck is let go and started once more"),
-        "causes.rs",
+        "triggers.rs",
         "self.diverge(id);\n        self.tell(Notice::Stuck(id, run));",
         "self.diverge(id);\n        drop(self.release(id));\n        \
          self.mark(id, Causes::AGAIN);\n        self.tell(Notice::Stuck(id, run));",
@@ -105,25 +105,25 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e06-a-slot-is-not-given-back", "E-6, R-15", "who was cancelled keeps its slot"),
-        "grant.rs",
+        "admission.rs",
         "        } else {\n            lane.used -= 1;\n        }",
         "        } else if run.cancelled.is_none() {\n            lane.used -= 1;\n        }",
     ),
     broken(
         ("e06-written-off-without-a-cap", "E-6", "any number of threads is replaced"),
-        "grant.rs",
+        "admission.rs",
         "let is_spare = self.lanes.threads.written_off < self.spare;",
         "let is_spare = true;",
     ),
     broken(
         ("e06-never-written-off", "E-6, R-15", "a thread that hangs is never replaced"),
-        "grant.rs",
+        "admission.rs",
         "let is_spare = self.lanes.threads.written_off < self.spare;",
         "let is_spare = false;",
     ),
     broken(
         ("e06-load-before-drift", "E-6", "what was loaded goes before what has drifted"),
-        "grant.rs",
+        "admission.rs",
         "{ Priority::Load } else { Priority::Drift }",
         "{ Priority::Drift } else { Priority::Load }",
     ),
@@ -135,7 +135,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e07-not-looked-at-again", "E-7", "who waits in a queue starts although it is blocked"),
-        "clearance.rs",
+        "readiness.rs",
         "Place::Limit(_) | Place::Semaphores | Place::Slot(_) if run && open => {}",
         "Place::Limit(_) | Place::Semaphores | Place::Slot(_) if open => {}",
     ),
@@ -149,13 +149,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e08-the-crowd-is-miscounted", "E-8, W-7", "a gate of many parents never opens"),
-        "clearance.rs",
+        "readiness.rs",
         "if *n == 0 {\n            crowd.remove(&before);",
         "if *n == u32::MAX {\n            crowd.remove(&before);",
     ),
     broken(
         ("e08-blocking-is-miscounted", "E-8", "a gate opens although one still blocks"),
-        "clearance.rs",
+        "readiness.rs",
         "let least = if after <= gate.least {",
         "let least = if after <= gate.least || after == Stamp::CLEAR {",
     ),

@@ -9,7 +9,7 @@ pub(crate) const ALL: &[Breakage] = &[
             "E-1, E-4",
             "a second event moves the mark of the first",
         ),
-        "clearance.rs",
+        "readiness.rs",
         "        if newly {\n            vertex.dirty_since = stamp;\n            \
          self.stamp = stamp;\n            self.back_poke(id);",
         "        if newly || vertex.phase == Phase::Resting {\n            \
@@ -54,7 +54,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-a-slot-is-kept-by-a-ghost", "E-6", "the slot of the new kind is given back"),
-        "grant.rs",
+        "admission.rs",
         "let lane = self.lanes.of(run.slot);",
         "let lane = self.lanes.of(vertex.nature.slot);",
     ),

@@ -5,7 +5,7 @@ use crate::{Breakage, broken};
 pub(crate) const ALL: &[Breakage] = &[
     broken(
         ("e12-no-token-is-taken", "E-12", "a start takes nothing from the bucket"),
-        "grant.rs",
+        "admission.rs",
         "vertex.pace = pace::take(pace, vertex.pace, now).unwrap_or(vertex.pace);",
         "vertex.pace = pace::take(pace, vertex.pace, now).map_or(vertex.pace, |_| vertex.pace);",
     ),
@@ -23,19 +23,19 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e12-the-limit-is-for-ever", "E-12", "nobody goes on when the bucket has a token again"),
-        "causes.rs",
+        "triggers.rs",
         "vertex.place = Place::Nowhere;\n            self.touch(id);",
         "vertex.place = Place::Nowhere;",
     ),
     broken(
         ("e15-parked-is-started", "E-15", "a pause of one vertex holds nothing back"),
-        "clearance.rs",
+        "readiness.rs",
         "let may = may && !self.parked.contains(&id);",
         "let may = may || self.parked.contains(&id);",
     ),
     broken(
         ("e15-parked-for-ever", "E-15", "nobody goes on when the pause of one vertex is over"),
-        "parked.rs",
+        "vertex_pause.rs",
         "if changed {",
         "if changed && parked {",
     ),
@@ -47,7 +47,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e13-one-tick", "E-13", "a poll ticks once"),
-        "causes.rs",
+        "triggers.rs",
         "vertex.poll_at = None;\n            self.set_poll(id);",
         "vertex.poll_at = None;",
     ),
@@ -83,20 +83,20 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e14-not-given-back", "E-14", "V is forgotten where the run was cancelled"),
-        "grant.rs",
+        "admission.rs",
         "if run.kind == RunKind::Process && !meta.semaphores.is_empty() {",
         "if run.kind == RunKind::Process && run.cancelled.is_none() && !meta.semaphores.is_empty() {",
     ),
     broken(
         ("e14-nobody-is-called", "E-14", "V wakes none of those that wait"),
-        "grant.rs",
+        "admission.rs",
         "self.semaphores.release(&meta.semaphores);\n            \
          self.admit_waiting(&meta.semaphores);",
         "self.semaphores.release(&meta.semaphores);",
     ),
     broken(
         ("e14-leaving-calls-nobody", "E-14", "who leaves the queue lets nobody move up"),
-        "grant.rs",
+        "admission.rs",
         "self.semaphores.withdraw(&meta.semaphores, ticket);\n                    \
          self.admit_waiting(&meta.semaphores);",
         "self.semaphores.withdraw(&meta.semaphores, ticket);",
@@ -121,7 +121,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e15-starts-in-a-pause", "E-15, R-1", "what is dirty starts in a pause"),
-        "clearance.rs",
+        "readiness.rs",
         "Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,",
         "Mode::Stopping | Mode::Stopped => false,\n            \
          Mode::Pausing | Mode::Paused => true,",
@@ -152,7 +152,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e15-a-drain-takes-all", "E-15", "a drain runs what became dirty after the request"),
-        "clearance.rs",
+        "readiness.rs",
         "Mode::Draining => vertex.drains && !look,",
         "Mode::Draining => !look,",
     ),
@@ -175,7 +175,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e16-cancels-what-may-not-be", "E-16", "a package transaction is cut off"),
-        "causes.rs",
+        "triggers.rs",
         "if !run.cancellable {\n            return;",
         "if run.id.0 == 0 {\n            return;",
     ),
@@ -225,7 +225,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e16-starts-after-the-stop", "E-16", "what is dirty starts while it stops"),
-        "clearance.rs",
+        "readiness.rs",
         "Mode::Pausing | Mode::Paused | Mode::Stopping | Mode::Stopped => false,",
         "Mode::Pausing | Mode::Paused | Mode::Stopped => false,\n            \
          Mode::Stopping => true,",
@@ -250,13 +250,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e17-the-new-edges-are-not-looked-at", "E-17", "gates stand as under the old edges"),
-        "clearance.rs",
+        "readiness.rs",
         "*due |= before.parents(*id) != topology.parents(*id);",
         "*due |= before.parents(*id).len() > topology.parents(*id).len() + 1;",
     ),
     broken(
         ("e17-what-follows-is-not-looked-at", "E-17", "below what a swap touches, gates stand"),
-        "clearance.rs",
+        "readiness.rs",
         "if due[at] && self.rebuild_gate(order[at]) {",
         "if due[at] && self.rebuild_gate(order[at]) && topology.order().is_empty() {",
     ),

@@ -37,7 +37,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e06-a-spare-slot-is-used-once", "E-6", "at the cap a run loses its turn for good"),
-        "grant.rs",
+        "admission.rs",
         "        while self.next_write_off().is_some_and(|at| at <= self.now) {\n            \
          let Some((_, run, id)) = self.patience.pop_front() else { return };\n            \
          let lane = &mut self.lanes.threads;\n",
@@ -48,7 +48,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e06-a-spare-slot-waits-for-a-tick", "E-6", "a spare slot that came back is used late"),
-        "grant.rs",
+        "admission.rs",
         "if run.written_off {\n            // There is",
         "if run.written_off && id.0 == u32::MAX {\n            // There is",
     ),
@@ -62,7 +62,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-a-command-is-stuck-too-early", "E-6", "a command has one second to return"),
-        "causes.rs",
+        "triggers.rs",
         "SlotClass::Command => RETURN_OF_COMMAND,",
         "SlotClass::Command => RETURN.min(RETURN_OF_COMMAND),",
     ),
@@ -75,13 +75,13 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("e20-a-pause-is-listening", "E-20", "who gives way is let in by a long pause"),
-        "grant.rs",
+        "admission.rs",
         "self.must_listen(id);",
         "",
     ),
     broken(
         ("e15-a-shelf-keeps-what-drains", "E-15", "a drain skips a refresh behind a look"),
-        "clearance.rs",
+        "readiness.rs",
         "Place::Shelf if run && open => {",
         "Place::Shelf if run && open && id.0 == u32::MAX => {",
     ),
@@ -228,7 +228,7 @@ pub(crate) const ALL: &[Breakage] = &[
     ),
     broken(
         ("planted-a-drained-run-drains-on", "E-15", "an event in a drained run is processed"),
-        "grant.rs",
+        "admission.rs",
         "        vertex.drains = false;\n",
         "",
     ),

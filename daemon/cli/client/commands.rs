@@ -1,0 +1,253 @@
+//! The commands that tell a daemon to do something.
+
+use super::{
+    PATIENCE, address, answer, ask, ask_for, ask_for_within, asking, differences, newer, refuse,
+    shaped, span,
+};
+use crate::cli::args;
+use crate::cli::args::Socket;
+use crate::cli::exit::Exit;
+use crate::cli::output::render::list;
+use crate::cli::output::{count, error, graph_change, out, plain, say};
+use crate::control::{Ask, Client, Unanswered};
+use crate::driver::status::{Inspections, Status, Undone, Verdict};
+use crate::store::{Mend, Order};
+use crate::workers::Reloaded;
+use serde::de::DeserializeOwned;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// What a reload may take, or a look at what is to be changed.
+const RELOAD: Duration = Duration::from_secs(90);
+
+/// What an undo may take: a run may have to end before.
+const UNDO: Duration = Duration::from_secs(200);
+
+/// How soon `wait` asks again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// An order that is answered by being done.
+fn order(socket: &Socket, what: &Ask, done: impl AsRef<str>) -> Exit {
+    asking(async {
+        ask(socket, what, PATIENCE).await?;
+        out(done);
+        Ok(Exit::Well)
+    })
+}
+
+/// `steadfast pause`.
+pub(in crate::cli) fn pause(args: &args::Pause) -> Exit {
+    let seconds = args.limit;
+    let reason = args.reason.clone().unwrap_or_else(|| "by command".to_owned());
+    let words = match seconds {
+        Some(seconds) => format!("pausing; it ends by itself in {}", span(seconds)),
+        None => "pausing; it ends by itself, see `steadfast status`".to_owned(),
+    };
+    let resources = args.resources.clone();
+    let drain = args.drain;
+    order(&args.socket, &Ask::Pause { seconds, reason, resources, drain }, words)
+}
+
+/// `steadfast resume`: shows what will change, and then lets it.
+pub(in crate::cli) fn resume(args: &args::Resume) -> Exit {
+    asking(async {
+        let resources = args.resources.clone();
+        let status: Status = ask_for(&args.socket, &Ask::Status { most: 20 }).await?;
+        if resources.is_empty() && status.pause.is_none() {
+            let single: Vec<_> = status.paused.iter().map(|one| plain(&one.resource)).collect();
+            out("nothing to do: the daemon is not paused");
+            if !single.is_empty() {
+                out(format!("paused by themselves: {}; name them", single.join(", ")));
+            }
+            return Ok(Exit::Well);
+        }
+        if !resources.is_empty() && status.pause.is_some() {
+            out("0 resources will be changed: the daemon itself is paused");
+            if args.plan {
+                return Ok(Exit::Well);
+            }
+            ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+            out("no longer paused by themselves; `steadfast resume` lets the daemon go on");
+            return Ok(Exit::Well);
+        }
+        let look = Ask::Diff { resources: resources.clone() };
+        let found = answer(&args.socket, &look, RELOAD).await;
+        match found.and_then(|found| shaped(found.unwrap_or_default())) {
+            Ok(found) => plan(&found),
+            // Who wants it to go on is not held up by what cannot be foretold.
+            Err(why) if !args.plan => say(format!("what will be changed is not known: {why}")),
+            Err(why) => return Err(refuse(&why)),
+        }
+        if args.plan {
+            return Ok(Exit::Well);
+        }
+        ask(&args.socket, &Ask::Resume { resources }, PATIENCE).await?;
+        out("going on");
+        Ok(Exit::Well)
+    })
+}
+
+/// What will change when it goes on.
+fn plan(found: &Inspections) {
+    let changes = found.of.iter().filter(|one| one.trouble.is_none()).count();
+    out(format!("{} will be changed", count(changes, "resource")));
+    for line in found.of.iter().flat_map(differences) {
+        out(format!("  {line}"));
+    }
+    if found.left > 0 {
+        out(format!("  {} more were not looked at", found.left));
+    }
+    let rest =
+        [("still paused by themselves", &found.paused), ("waiting for them", &found.waiting)];
+    for (what, names) in rest.into_iter().filter(|(_, names)| !names.is_empty()) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        out(format!("{what}: {}", list(&names)));
+    }
+}
+
+/// `steadfast undo`, where a daemon runs; none where that is not so.
+pub(in crate::cli) fn undo(args: &args::Undo) -> Result<Option<Undone>, Exit> {
+    let (resource, to, seconds) = (args.resource.clone(), args.to, args.limit);
+    ask_any(&args.socket, &Ask::Undo { resource, to, seconds, partial: args.partial }, UNDO)
+}
+
+/// `steadfast protect`, `unprotect`, `forget`, where a daemon runs: what it says; none where that is not so.
+pub(in crate::cli) fn of_state(
+    order: Order,
+    args: &args::Resources,
+) -> Result<Option<Vec<String>>, Exit> {
+    let resources = args.resources.clone();
+    ask_any(&args.socket, &Ask::Order { order, resources }, PATIENCE)
+}
+
+/// `steadfast state import` and `repair`, where a daemon runs: what was done; none where that is not so.
+pub(in crate::cli) fn mend(what: Mend, socket: &Socket) -> Result<Option<Vec<String>>, Exit> {
+    ask_any(socket, &Ask::Mend { what }, UNDO)
+}
+
+/// Asks the daemon, if there is any, and takes the first piece of its answer.
+fn ask_any<T: DeserializeOwned>(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<Option<T>, Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| {
+        error(format!("cannot start: {why}"), None);
+        Exit::Failed
+    })?;
+    runtime.block_on(async {
+        match Client::ask(&address(socket), what).await {
+            Err(Unanswered::NoDaemon(_)) => Ok(None),
+            Err(why) => Err(refuse(&why)),
+            Ok(mut client) => {
+                let first = client.next(Some(within)).await.map_err(|why| refuse(&why))?;
+                let answer = serde_json::from_value(first.unwrap_or_default());
+                answer.map(Some).map_err(|why| refuse(&Unanswered::Broken(why.to_string())))
+            }
+        }
+    })
+}
+
+/// `steadfast retry`.
+pub(in crate::cli) fn retry(args: &args::Resources) -> Exit {
+    let resources = args.resources.clone();
+    order(&args.socket, &Ask::Retry { resources }, "tried again")
+}
+
+/// `steadfast check` with resources.
+pub(in crate::cli) fn check(socket: &Socket, resources: Vec<String>) -> Exit {
+    order(socket, &Ask::Check { resources }, "looked at again")
+}
+
+/// `steadfast stop`.
+pub(in crate::cli) fn stop(args: &args::Stop) -> Exit {
+    order(&args.socket, &Ask::Stop { now: args.now }, "stopping")
+}
+
+/// `steadfast log-level`.
+pub(in crate::cli) fn log_level(args: &args::LogLevel) -> Exit {
+    let filter = args.filter.clone();
+    let done = format!("log level: {}, until the next start", plain(&filter));
+    order(&args.socket, &Ask::LogLevel { filter }, done)
+}
+
+/// `steadfast reload`.
+pub(in crate::cli) fn reload(args: &args::Reload) -> Exit {
+    asking(async {
+        let ask = Ask::Reload { allow_empty: args.allow_empty };
+        let answer: Reloaded = ask_for_within(&args.socket, &ask, RELOAD).await?;
+        let taken = &answer.taken;
+        let (graph, change) = (plain(&taken.graph), graph_change(&taken.change));
+        if taken.waits.is_empty() {
+            out(format!("loaded: graph {graph}: {change}"));
+        } else {
+            let waits: Vec<String> = taken.waits.iter().map(|name| plain(name)).collect();
+            out(format!("loading: waits for {}: graph {graph}: {change}", waits.join(", ")));
+        }
+        answer.settings.lines().into_iter().for_each(out);
+        Ok(Exit::Well)
+    })
+}
+
+/// `steadfast wait --for converged`: of the graph that runs. A daemon that is just being started, or heals, is waited for as well; one that is
+/// not there only where it is said how long.
+pub(in crate::cli) fn wait(args: &args::Wait) -> Exit {
+    let last = Cell::new(None);
+    let waiting = async {
+        loop {
+            match answer(&args.socket, &Ask::Status { most: 1 }, PATIENCE).await {
+                Ok(found) => {
+                    let status: Status =
+                        shaped(found.unwrap_or_default()).map_err(|why| refuse(&why))?;
+                    if let Some(why) = rejection(&status) {
+                        let hint = "correct the graph, then `steadfast reload`";
+                        error(format!("the graph is rejected: {why}"), Some(hint));
+                        return Ok(Exit::Graph);
+                    }
+                    if status.verdict == Verdict::Converged {
+                        out(format!("as declared: {}", plain(&status.graph)));
+                        newer(&status).into_iter().for_each(say);
+                        return Ok(Exit::Well);
+                    }
+                    last.set(None);
+                }
+                Err(why) if is_passing(&why, args.timeout) => last.set(Some(why)),
+                Err(why) => return Err(refuse(&why)),
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    asking(async {
+        let Some(seconds) = args.timeout else { return waiting.await };
+        let limit = Duration::from_secs(seconds);
+        if let Ok(ended) = tokio::time::timeout(limit, waiting).await {
+            return ended;
+        }
+        if let Some(why) = last.take() {
+            return Err(refuse(&why));
+        }
+        let hint = "`steadfast status` says what stands in the way";
+        error(format!("not as declared after {}", span(seconds)), Some(hint));
+        Ok(Exit::Failed)
+    })
+}
+
+/// The reason for which the graph on disk is rejected, if it is.
+fn rejection(status: &Status) -> Option<String> {
+    let refused = status.refused.as_ref().map(|refused| refused.why.as_str());
+    let why = refused.or(status.instead.as_deref())?;
+    Some(why.lines().map(plain).collect::<Vec<_>>().join("\n  "))
+}
+
+/// Whether there may be an answer in a moment.
+fn is_passing(why: &Unanswered, timeout: Option<u64>) -> bool {
+    match why {
+        Unanswered::Unavailable(_) => true,
+        Unanswered::NoDaemon(_) | Unanswered::Broken(_) => timeout.is_some(),
+        Unanswered::Denied(_)
+        | Unanswered::Refused(_)
+        | Unanswered::Rejected(_)
+        | Unanswered::Unknown(_) => false,
+    }
+}

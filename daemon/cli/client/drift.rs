@@ -1,0 +1,50 @@
+//! `steadfast drift`: what differs from the graph now. It needs no state and opens nothing for writing.
+
+use crate::cli::args::Drift;
+use crate::cli::exit::Exit;
+use crate::cli::one_shot::plan_report;
+use crate::cli::output::out_json;
+use crate::cli::output::render;
+use crate::cli::{args, load_graph};
+use crate::plan::Steps;
+use crate::store::Recalled;
+use std::sync::Arc;
+use steadfast_resources::{Kept, MintKey, Origin, Repeat};
+use tokio::runtime::Runtime;
+
+/// Shows what differs.
+pub(in crate::cli) fn drift(args: &Drift, key: MintKey) -> Exit {
+    render::set_up(args::Log::Human, None, render::Process::Command);
+    crate::cli::on_runtime(|runtime| once(args, key, runtime))
+}
+
+fn once(args: &Drift, key: MintKey, runtime: &Runtime) -> Exit {
+    let loaded = match load_graph::read(&args.graph, &load_graph::options(&args.graph), args.json) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    // A deed has no state that could differ. What was sent is not looked up: a value is not to be told from here.
+    let loaded = loaded.reduced(|vertex| {
+        let sent = |origin: &Origin| matches!(origin, Origin::Sent { .. });
+        let receives = vertex.recipe.as_ref().is_some_and(|r| r.origins.iter().any(sent));
+        let is_kept = vertex.resource.with_sent(Kept::Sealed).is_some();
+        vertex.resource.nature().repeat == Repeat::State && !receives && !is_kept
+    });
+    let whole = (loaded, &args.graph);
+    let found =
+        plan_report::find(whole, Recalled::default(), (Arc::new(key), runtime), Steps::of_now);
+    let found = match found {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    if args.json {
+        out_json(&found.to_json());
+    } else {
+        found.show("drift", "not as declared");
+    }
+    match () {
+        () if found.has_failed() => Exit::Failed,
+        () if args.detailed_exitcode && found.differs() => Exit::Changes,
+        () => Exit::Well,
+    }
+}

@@ -1,0 +1,174 @@
+//! `steadfast events`: what happened, and what happens.
+
+use super::{PATIENCE, address, asking, pieces, refuse, stranger};
+use crate::cli::args;
+use crate::cli::args::Since;
+use crate::cli::exit::Exit;
+use crate::cli::output::{error, is_unread, out, out_json, plain, say};
+use crate::cli::state;
+use crate::control::{Ask, Client, Unanswered};
+use crate::events::{DATABASE, Event, Reader, Unreadable, Wanted};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// So many are shown where it was not said which.
+const USUAL: usize = 200;
+
+/// So many are read at a time.
+const PAGE: usize = 1000;
+
+/// Shows events; with `--follow` until the daemon ends, or somebody interrupts.
+pub(in crate::cli) fn events(args: &args::Events) -> Exit {
+    let wanted = wanted(args);
+    asking(async {
+        let Wanted { from, since, resource, most } = wanted.clone();
+        let ask =
+            Ask::Events { follow: args.follow, resource, from, since, most, debug: args.debug };
+        let mut client = match Client::ask(&address(&args.socket), &ask).await {
+            Ok(client) => client,
+            Err(why) => {
+                let is_told = without_daemon(args, &wanted, &why)?;
+                return if is_told { Ok(Exit::Well) } else { nothing(args).await };
+            }
+        };
+        let (mut ended, mut is_told) = (false, false);
+        loop {
+            let within = (!args.follow).then_some(PATIENCE);
+            match client.next(within).await {
+                Ok(Some(value)) => {
+                    ended |= value.get("end").is_some();
+                    is_told = true;
+                    show(args, &value);
+                    if is_unread() {
+                        return Ok(Exit::Well);
+                    }
+                }
+                Ok(None) if is_told => return Ok(Exit::Well),
+                Ok(None) => return nothing(args).await,
+                Err(Unanswered::Broken(_)) if ended => return Ok(Exit::Well),
+                // What just stops was not ended by anybody (C-19).
+                Err(why @ Unanswered::Broken(_)) if args.follow => {
+                    say(format!("the events broke off: {why}"));
+                    return Ok(Exit::Failed);
+                }
+                Err(why) => return Err(refuse(&why)),
+            }
+        }
+    })
+}
+
+fn wanted(args: &args::Events) -> Wanted {
+    let (from, since) = match args.since {
+        None => (None, None),
+        Some(Since::Number(number)) => (Some(number), None),
+        Some(Since::Ago(seconds)) => (None, Some(now().saturating_sub(seconds * 1000))),
+        Some(Since::Time(time)) => (None, Some(time)),
+    };
+    let most = args.most.or_else(|| args.since.is_none().then_some(USUAL));
+    Wanted { from, since, resource: args.resource.clone(), most }
+}
+
+/// Who asks for what is not there is told so, and who asks for a resource that is none has failed.
+async fn nothing(args: &args::Events) -> Result<Exit, Exit> {
+    if args.most == Some(0) {
+        return Ok(Exit::Well);
+    }
+    if let Some(resource) = args.resource.as_deref().filter(|_| !args.follow)
+        && !is_recorded(args, resource).await
+        && let Some(why) = stranger(&args.socket, resource).await
+    {
+        error(why, Some("nothing is recorded of it; `steadfast events` shows what happened last"));
+        return Err(Exit::Failed);
+    }
+    if !args.json {
+        say("nothing of that is recorded: `steadfast events` shows what happened last");
+    }
+    Ok(Exit::Well)
+}
+
+/// Whether any event is of this resource, whenever that was.
+async fn is_recorded(args: &args::Events, resource: &str) -> bool {
+    let last = Ask::lately(Some(resource.to_owned()), 1);
+    if !pieces::<Event>(&args.socket, &last).await.is_empty() {
+        return true;
+    }
+    let wanted = Wanted { resource: Some(resource.to_owned()), most: Some(1), ..Wanted::default() };
+    let last = |reader: Reader| reader.read(reader.begin(&wanted)?, u64::MAX, 1);
+    let kept = Reader::open(&directory(args)).ok().flatten().map(last);
+    kept.is_some_and(|last| last.is_ok_and(|last| !last.is_empty()))
+}
+
+fn directory(args: &args::Events) -> PathBuf {
+    state::directory(args.socket.state_dir.as_deref())
+}
+
+fn show(args: &args::Events, value: &Value) {
+    if args.json {
+        out_json(value);
+    } else if let Some(end) = value.get("end").and_then(Value::as_str) {
+        say(format!("no more events: {end}"));
+    } else if let Ok(event) = serde_json::from_value::<Event>(value.clone()) {
+        out(words(&event, now()));
+    } else {
+        // So many were lost: this reader was too slow.
+        out(format!("… {value}"));
+    }
+}
+
+/// What is recorded can be read without a daemon too. Whether there was any of it.
+fn without_daemon(args: &args::Events, wanted: &Wanted, why: &Unanswered) -> Result<bool, Exit> {
+    let directory = directory(args);
+    let is_there = directory.join(DATABASE).exists();
+    let elsewhere = args.socket.socket.is_some() && args.socket.state_dir.is_none();
+    if args.follow || elsewhere || !is_there || !matches!(why, Unanswered::NoDaemon(_)) {
+        return Err(refuse(why));
+    }
+    let shown = Reader::open(&directory)
+        .and_then(|reader| reader.map_or(Ok(false), |reader| show_kept(args, wanted, &reader)));
+    shown.map_err(|why| refuse(&Unanswered::Unavailable(why.to_string())))
+}
+
+fn show_kept(args: &args::Events, wanted: &Wanted, reader: &Reader) -> Result<bool, Unreadable> {
+    let (mut from, mut is_told) = (reader.begin(wanted)?, false);
+    loop {
+        let page = reader.read(from, u64::MAX, PAGE)?;
+        let Some(last) = page.last().and_then(|event| event.number) else {
+            return Ok(is_told);
+        };
+        from = last + 1;
+        let is_wanted =
+            |event: &&Event| wanted.resource.is_none() || event.resource == wanted.resource;
+        let line = |event: &Event| {
+            if args.json { event.json().to_owned() } else { words(event, now()) }
+        };
+        // A page at a time: there may be a million.
+        let lines: Vec<String> = page.iter().filter(is_wanted).map(line).collect();
+        if !lines.is_empty() {
+            is_told = true;
+            out(lines.join("\n"));
+            if is_unread() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Under what happened.
+const BELOW: &str = "\n          ";
+
+/// One event in a line, as seen at this moment (in milliseconds since 1970).
+pub(in crate::cli) fn words(event: &Event, now: u64) -> String {
+    let resource = event.resource.as_deref().map(|name| format!(" {}", plain(name)));
+    // What has more lines has them below, where they are seen to belong to it.
+    let lines: Vec<String> = event.says.lines().map(plain).collect();
+    let says = if lines.is_empty() { String::new() } else { format!(": {}", lines.join(BELOW)) };
+    let age = format!("-{}", super::span(now.saturating_sub(event.at) / 1000));
+    format!("{age:>8}  {}{}{says}", plain(&event.what), resource.unwrap_or_default())
+}
+
+/// Milliseconds since 1970.
+pub(in crate::cli) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

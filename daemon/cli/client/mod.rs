@@ -1,0 +1,126 @@
+//! The commands that ask a running daemon.
+
+mod commands;
+pub(super) mod drift;
+mod events;
+mod show;
+mod status;
+mod unknown_resource;
+
+pub(super) use commands::{
+    check, log_level, mend, of_state, pause, reload, resume, retry, stop, undo, wait,
+};
+pub(super) use events::{events, now, words};
+pub(super) use show::{describe, differences, report, show, why};
+pub(super) use status::{headline, line, newer, paused, status};
+pub(super) use unknown_resource::stranger;
+
+use super::args::Socket;
+use super::exit::Exit;
+use super::{on_runtime, output, settings, state_dir};
+use crate::control::{Address, Ask, Client, Unanswered};
+use crate::driver::PUT_BACK_BEFORE;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a daemon may take to answer, where it does not take its time on purpose.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where the daemon listens that is meant.
+pub(super) fn address(socket: &Socket) -> Address {
+    match (&socket.socket, &socket.state_dir) {
+        (Some(path), _) => Address::at(path.clone()),
+        (None, Some(directory)) => Address::usual(Some(directory), directory),
+        (None, None) => match settings::of_daemon() {
+            (Some(path), _) => Address::at(path),
+            (None, directory) => Address::usual(directory.as_deref(), &state_dir::directory(None)),
+        },
+    }
+}
+
+/// Asks, and takes the first piece of the answer; none where there is nothing but that it was done. Says why there is no answer.
+async fn ask(socket: &Socket, what: &Ask, within: Duration) -> Result<Option<Value>, Exit> {
+    answer(socket, what, within).await.map_err(|why| refuse(&why))
+}
+
+/// The same, and says nothing.
+async fn answer(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<Option<Value>, Unanswered> {
+    let mut client = Client::ask(&address(socket), what).await?;
+    let first = client.next(Some(within)).await?;
+    if first.is_some() {
+        client.next(Some(within)).await?;
+    }
+    Ok(first)
+}
+
+/// The same for an answer of one shape.
+async fn ask_for<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Result<T, Exit> {
+    ask_for_within(socket, what, PATIENCE).await
+}
+
+/// The same for what takes its time.
+async fn ask_for_within<T: serde::de::DeserializeOwned>(
+    socket: &Socket,
+    what: &Ask,
+    within: Duration,
+) -> Result<T, Exit> {
+    let value = ask(socket, what, within).await?.unwrap_or_default();
+    shaped(value).map_err(|why| refuse(&why))
+}
+
+fn shaped<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Unanswered> {
+    serde_json::from_value(value).map_err(|why| Unanswered::Broken(why.to_string()))
+}
+
+/// All pieces of an answer that is no great loss if there is none: those that could be read.
+async fn pieces<T: serde::de::DeserializeOwned>(socket: &Socket, what: &Ask) -> Vec<T> {
+    let mut pieces = Vec::new();
+    let Ok(mut client) = Client::ask(&address(socket), what).await else { return pieces };
+    while let Ok(Some(piece)) = client.next(Some(PATIENCE)).await {
+        pieces.extend(serde_json::from_value(piece));
+    }
+    pieces
+}
+
+/// Does something that asks, and ends as it says.
+pub(super) fn asking(work: impl Future<Output = Result<Exit, Exit>>) -> Exit {
+    on_runtime(|runtime| runtime.block_on(work).unwrap_or_else(|exit| exit))
+}
+
+/// Says why there is no answer.
+fn refuse(why: &Unanswered) -> Exit {
+    let (exit, hint) = match why {
+        Unanswered::NoDaemon(_) => (
+            Exit::NoDaemon,
+            "start one (`steadfast run GRAPH`), or say where it listens: --state-dir or --socket",
+        ),
+        Unanswered::Denied(_) => (Exit::Permission, "run this as root, or as the daemon's user"),
+        Unanswered::Unavailable(_) => {
+            (Exit::Failed, "`steadfast report` shows the daemon's workers")
+        }
+        Unanswered::Refused(why) if why.contains(PUT_BACK_BEFORE) => {
+            (Exit::Failed, "the paths above were changed, and nothing else")
+        }
+        Unanswered::Refused(_) => (Exit::Failed, "nothing was changed"),
+        Unanswered::Rejected(_) => (Exit::Graph, "nothing was changed"),
+        Unanswered::Unknown(_) => (Exit::Usage, "`steadfast graph GRAPH` lists them: kind[name]"),
+        Unanswered::Broken(_) => (Exit::Failed, "its log says more"),
+    };
+    output::error(why.to_string(), Some(hint));
+    exit
+}
+
+/// A span of time as people say it, from whole seconds.
+pub(super) fn span(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}

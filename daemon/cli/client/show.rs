@@ -1,0 +1,231 @@
+//! `steadfast show`, `why` and `report`: one resource, what stands in its way, and the daemon's own workers.
+
+use super::status::line;
+use super::{PATIENCE, answer, ask_for, asking, now, pieces, shaped, span, words};
+use crate::cli::args;
+use crate::cli::exit::Exit;
+use crate::cli::output::{difference, out, out_json, plain};
+use crate::control::{Ask, Unanswered};
+use crate::driver::status::{Inspection, Inspections, Ownership, ResourceDetails, ResourceStatus};
+use crate::events::Event;
+use crate::supervisor::{Report, WorkerReport};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// So many events are shown of one resource.
+const LAST: usize = 5;
+
+/// One resource in full.
+pub(in crate::cli) fn show(args: &args::OfResource) -> Exit {
+    asking(async {
+        let ask = Ask::Show { resource: args.resource.clone() };
+        let details: ResourceDetails = ask_for(&args.socket, &ask).await?;
+        let look = Ask::Diff { resources: vec![args.resource.clone()] };
+        let looked = answer(&args.socket, &look, PATIENCE).await;
+        let found: Result<Inspections, _> =
+            looked.and_then(|found| shaped(found.unwrap_or_default()));
+        let lately = Ask::lately(Some(args.resource.clone()), LAST);
+        if args.json {
+            let events: Vec<Value> = pieces(&args.socket, &lately).await;
+            out_json(&in_full(&details, found, events));
+            return Ok(Exit::Well);
+        }
+        for line in describe(&details) {
+            out(line);
+        }
+        match &found {
+            Ok(found) => {
+                for line in found.of.iter().flat_map(differences).skip(1) {
+                    out(format!("  differs:{line}"));
+                }
+            }
+            Err(why) => out(format!("  differs: not known: {}", plain(&why.to_string()))),
+        }
+        let events: Vec<Event> = pieces(&args.socket, &lately).await;
+        for event in &events {
+            out(words(event, now()));
+        }
+        Ok(Exit::Well)
+    })
+}
+
+/// All that is shown of it as one value. Where it could not be looked at there are no differences, not an empty list.
+fn in_full(
+    details: &ResourceDetails,
+    found: Result<Inspections, Unanswered>,
+    events: Vec<Value>,
+) -> Value {
+    let mut all = serde_json::to_value(details).unwrap_or_default();
+    let unknown = found.as_ref().err().map(ToString::to_string);
+    // Nothing is found of what is as declared.
+    let found = found.ok().map(|found| found.of.into_iter().next().unwrap_or_default());
+    let untold = found.as_ref().and_then(|found| found.trouble.clone());
+    all["untold"] = json!(untold.or(unknown));
+    all["destructive"] = json!(found.as_ref().map(|found| found.destructive));
+    all["differences"] =
+        json!(found.filter(|found| found.trouble.is_none()).map(|it| it.differences));
+    all["events"] = Value::Array(events);
+    all
+}
+
+/// One resource in full, line by line.
+pub(in crate::cli) fn describe(details: &ResourceDetails) -> Vec<String> {
+    let names = |names: &[String]| match names {
+        [] => "nothing".to_owned(),
+        names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
+    };
+    let mut lines = vec![
+        line(&details.status).trim_start().to_owned(),
+        format!("  needs: {}", names(&details.needs)),
+        format!("  needed by: {}", names(&details.needed_by)),
+        format!("  events: {}", plain(&details.watch)),
+    ];
+    if !details.waited_for_by.is_empty() {
+        lines.push(format!("  waited for by: {}", names(&details.waited_for_by)));
+    }
+    lines.extend(details.owned.as_ref().map(owned));
+    let ages = details.status.ages;
+    for (what, age) in [("checked", ages.check), ("changed", ages.repair), ("heard of", ages.event)]
+    {
+        let age = age.map_or_else(|| "never".to_owned(), |age| format!("{} ago", span(age)));
+        let class = details.status.last_change.filter(|_| what == "changed");
+        let class = class.map_or_else(String::new, |class| format!(", {}", class.words()));
+        lines.push(format!("  {what}: {age}{class}"));
+    }
+    lines
+}
+
+/// Whose it is, in words.
+fn owned(owned: &Ownership) -> String {
+    let mut words = match owned.created {
+        Some(true) => "made by steadfast".to_owned(),
+        Some(false) => "was there before steadfast".to_owned(),
+        None => "nothing that could be removed".to_owned(),
+    };
+    if owned.on_remove_delete && owned.created == Some(true) {
+        words.push_str(", deleted when it leaves the graph");
+    }
+    if owned.protected {
+        words.push_str(", protected");
+    }
+    format!("  owned: {words}")
+}
+
+/// What a look has found, line by line: of texts a diff, of all else what is and what is declared.
+pub(in crate::cli) fn differences(found: &Inspection) -> Vec<String> {
+    let mut lines = vec![plain(&found.resource)];
+    for one in &found.differences {
+        let both = (one.from.as_str(), one.to.as_str());
+        let each = difference(&one.aspect, both, one.diff.as_deref());
+        lines.extend(each.into_iter().map(|line| format!("  {line}")));
+    }
+    if found.destructive {
+        lines.push("  something that exists will be gone".to_owned());
+    }
+    if let Some(trouble) = &found.trouble {
+        lines.push(format!("  it cannot be told: {}", plain(trouble)));
+    }
+    lines
+}
+
+/// From a resource to what stands in its way.
+pub(in crate::cli) fn why(args: &args::OfResource) -> Exit {
+    asking(async {
+        let ask = Ask::Why { resource: args.resource.clone() };
+        let path: Vec<ResourceStatus> = ask_for(&args.socket, &ask).await?;
+        if args.json {
+            out_json(&path);
+            return Ok(Exit::Well);
+        }
+        for (depth, resource) in path.iter().enumerate() {
+            out(format!("{}{}", "  ".repeat(depth), line(resource).trim_start()));
+        }
+        Ok(Exit::Well)
+    })
+}
+
+/// What a worker is given by others, and what of that is not there.
+fn inputs(inputs: &BTreeMap<String, bool>) -> String {
+    let each = |(name, is_there): (&String, &bool)| {
+        let missing = if *is_there { "" } else { " (not there)" };
+        format!("{}{missing}", plain(name))
+    };
+    let names: Vec<String> = inputs.iter().map(each).collect();
+    if names.is_empty() { String::new() } else { format!(", inputs: {}", names.join(", ")) }
+}
+
+/// The daemon's own workers.
+pub(in crate::cli) fn report(args: &args::Report) -> Exit {
+    asking(async {
+        let report: Report = ask_for(&args.socket, &Ask::Report).await?;
+        if args.json {
+            out_json(&report);
+            return Ok(Exit::Well);
+        }
+        for line in workers(&report) {
+            out(line);
+        }
+        Ok(Exit::Well)
+    })
+}
+
+/// All workers, and the names that none bears, line by line.
+fn workers(report: &Report) -> Vec<String> {
+    let mut lines: Vec<String> =
+        report.workers.iter().map(|(name, worker)| of_worker(name, worker)).collect();
+    let nobody = report.nobody.iter();
+    lines
+        .extend(nobody.map(|name| format!("{}: needed, and no worker has that name", plain(name))));
+    lines
+}
+
+fn of_worker(name: &str, worker: &WorkerReport) -> String {
+    let state = format!("{:?}", worker.state).to_lowercase();
+    let mut line = format!("{}: {state}, {} starts", plain(name), worker.starts);
+    if let Some(long) = worker.hangs_for {
+        line.push_str(&format!(", hangs for {}", span(long / 1000)));
+    }
+    if let Some(says) = &worker.says {
+        line.push_str(&format!(", {}", plain(says)));
+    }
+    line.push_str(&inputs(&worker.inputs));
+    if worker.failures > 0 {
+        line.push_str(&format!(", failed {} times within an hour", worker.failures));
+    }
+    if let Some(error) = worker.last_error.as_ref().or(worker.last_failure.as_ref()) {
+        line.push_str(&format!(", last error: {}", plain(error)));
+    }
+    if let Some(wait) = worker.next_attempt_in {
+        line.push_str(&format!(", next try in {}", span(wait.div_ceil(1000))));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workers;
+    use crate::supervisor::{Report, State, WorkerReport};
+
+    /// P-7: a name that nobody bears is shown, and so is who hangs and how often one has failed.
+    #[test]
+    fn the_report_shows_all_that_is_wrong() {
+        let mut report = Report::default();
+        let failed = WorkerReport {
+            state: State::Waiting,
+            starts: 4,
+            failures: 3,
+            last_error: Some("no\u{1b}[2J".to_owned()),
+            next_attempt_in: Some(1200),
+            ..WorkerReport::default()
+        };
+        let hung = WorkerReport { hangs_for: Some(31_000), starts: 1, ..WorkerReport::default() };
+        report.workers.insert("a".to_owned(), failed);
+        report.workers.insert("b".to_owned(), hung);
+        report.nobody.push("drvier".to_owned());
+        let lines = workers(&report);
+        assert!(lines[0].starts_with("a: waiting, 4 starts, failed 3 times within an hour"));
+        assert!(lines[0].ends_with("next try in 2 s") && !lines[0].contains('\u{1b}'));
+        assert_eq!(lines[1], "b: running, 1 starts, hangs for 31 s");
+        assert_eq!(lines[2], "drvier: needed, and no worker has that name");
+    }
+}

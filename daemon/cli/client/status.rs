@@ -1,0 +1,230 @@
+//! `steadfast status`: is this host as declared; if not, what stands in the way?
+
+use super::{ask_for, asking, span};
+use crate::cli::args;
+use crate::cli::exit::Exit;
+use crate::cli::output::{count, is_unread, out, out_json, plain};
+use crate::control::Ask;
+use crate::driver::status::{
+    ChangeClass, Changes, Checkout, PauseStatus, ResourceStatus, Status, Verdict,
+};
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+/// How often `--watch` asks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Clears a terminal, and goes to its first line.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// Shows the status, once or until it is interrupted.
+pub(in crate::cli) fn status(args: &args::Status) -> Exit {
+    asking(async {
+        if !args.watch {
+            let status = once(args).await?;
+            return Ok(exit(&status));
+        }
+        let clears = !args.json && std::io::stdout().is_terminal();
+        loop {
+            if clears {
+                out(CLEAR);
+            }
+            // A daemon that is gone may come back: that is what is watched for.
+            drop(once(args).await);
+            if is_unread() {
+                return Ok(Exit::Well);
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    })
+}
+
+async fn once(args: &args::Status) -> Result<Status, Exit> {
+    let status: Status = ask_for(&args.socket, &Ask::Status { most: args.most }).await?;
+    if args.json {
+        out_json(&status);
+    } else {
+        show(&status);
+    }
+    Ok(status)
+}
+
+/// For who monitors: well, failed, or neither; and where nothing has failed, whether what runs is the graph that is there.
+fn exit(status: &Status) -> Exit {
+    let is_refused = status.refused.is_some() || status.instead.is_some();
+    match status.verdict {
+        Verdict::Observing => Exit::State,
+        Verdict::Stuck | Verdict::Failed | Verdict::Failing | Verdict::Contended => Exit::Failed,
+        _ if is_refused => Exit::Graph,
+        Verdict::Converged if status.swap.is_none() => Exit::Well,
+        Verdict::Converged
+        | Verdict::Held
+        | Verdict::Stopping
+        | Verdict::Paused
+        | Verdict::Starting
+        | Verdict::Converging => Exit::Changes,
+    }
+}
+
+fn show(status: &Status) {
+    out(headline(status));
+    for why in [&status.observing, &status.instead].into_iter().flatten() {
+        why.lines().for_each(|line| out(format!("  {}", plain(line))));
+    }
+    newer(status).into_iter().for_each(out);
+    if let Some(pause) = &status.pause {
+        out(paused(pause));
+    }
+    let shown = |name: &str| status.troubled.iter().any(|resource| resource.resource == name);
+    for one in status.paused.iter().filter(|one| !shown(&one.resource)) {
+        out(format!("  {}: {}", plain(&one.resource), paused(&one.pause).trim_start()));
+    }
+    for resource in &status.troubled {
+        out(line(resource));
+    }
+    if status.more > 0 {
+        out(format!("  … and {} more (--most N)", status.more));
+    }
+    for part in &status.daemon {
+        out(format!("  daemon: {}: {}", plain(&part.part), plain(&part.says)));
+    }
+    if let Some(reboot) = &status.reboot {
+        let packages: Vec<_> = reboot.packages.iter().map(|name| plain(name)).collect();
+        let by =
+            if packages.is_empty() { String::new() } else { format!(": {}", packages.join(", ")) };
+        out(format!("  reboot required{by}"));
+    }
+    if let Some(Checkout { commit, branch }) = &status.checkout {
+        let short: String = commit.chars().take(12).collect();
+        let branch = branch.as_deref().map(|name| format!(" ({})", plain(name)));
+        let branch = branch.unwrap_or_default();
+        out(format!("  graph at commit {short}{branch}; edits since are not seen"));
+    }
+    let ages = status.ages;
+    let ago = |what, age: Option<u64>| match age {
+        Some(age) => format!("last {what} {} ago", span(age)),
+        None => format!("no {what} yet"),
+    };
+    let words = [ago("check", ages.check), ago("repair", ages.repair), ago("event", ages.event)];
+    out(format!("  {}; up for {}", words.join(", "), span(status.up_for)));
+    if let Some(changes) = changes(&status.changes) {
+        out(changes);
+    }
+    if !status.leaving.is_empty() {
+        let names: Vec<_> = status.leaving.iter().map(|name| plain(name)).collect();
+        let names = names.join(", ");
+        out(format!("  leaves with the next reload: {names} (`steadfast reload` removes it)"));
+    }
+    if status.unwatched > 0 {
+        let number = count(status.unwatched, "resource");
+        out(format!("  {number} without events: looked at every 30 seconds"));
+    }
+}
+
+/// Why the graph that is there is not the one that runs.
+pub(in crate::cli) fn newer(status: &Status) -> Vec<String> {
+    let refused = status.refused.as_ref().map(|refused| {
+        let (since, why) = (span(refused.refused_for), plain(&refused.why));
+        format!("  the graph that is there is refused, for {since}: {why}")
+    });
+    let waits = status.swap.as_ref().map(|swap| {
+        let names: Vec<_> = swap.waits_for.iter().map(|name| plain(name)).collect();
+        let (graph, since) = (plain(&swap.graph), span(swap.waiting_for));
+        let names = if names.is_empty() { "what it changes".to_owned() } else { names.join(", ") };
+        format!("  a newer graph, {graph}, waits until these rest, for {since}: {names}")
+    });
+    refused.into_iter().chain(waits).collect()
+}
+
+/// What was changed, by sorts; nothing where nothing was.
+fn changes(changes: &Changes) -> Option<String> {
+    let Changes { intentional, corrective, not_idempotent, contended } = *changes;
+    let sorts = [
+        (ChangeClass::Intentional, intentional),
+        (ChangeClass::Corrective, corrective),
+        (ChangeClass::NotIdempotent, not_idempotent),
+        (ChangeClass::Contended, contended),
+    ];
+    let words: Vec<String> = sorts
+        .into_iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(class, number)| format!("{number} {}", class.words()))
+        .collect();
+    (!words.is_empty()).then(|| format!("  changes since the start: {}", words.join(", ")))
+}
+
+/// The verdict in words.
+pub(in crate::cli) fn headline(status: &Status) -> String {
+    let all = count(status.counts.total as usize, "resource");
+    let graph = plain(&status.graph);
+    let counts = status.counts;
+    let left = counts.total.saturating_sub(counts.settled);
+    match status.verdict {
+        Verdict::Converged => {
+            let since = status.converged_for.map(|age| format!(" for {}", span(age)));
+            format!("{graph}: as declared{}: {all}", since.unwrap_or_default())
+        }
+        Verdict::Observing => {
+            format!("{graph}: observing only: {left} of {all} not as declared, nothing is changed")
+        }
+        Verdict::Stuck => format!("{graph}: stuck: {} of {all} do not return", counts.stuck),
+        Verdict::Failed => format!("{graph}: failed: {left} of {all} not as declared"),
+        Verdict::Failing => {
+            format!("{graph}: failing, tried again: {left} of {all} not as declared")
+        }
+        Verdict::Contended => {
+            format!("{graph}: contended: {} of {all} undone again and again", counts.contended)
+        }
+        Verdict::Held => {
+            format!("{graph}: paused or held: {} of {all}", counts.held)
+        }
+        Verdict::Stopping => format!("{graph}: stopping: {} still run", counts.running),
+        Verdict::Paused if left == 0 => format!("{graph}: paused: no check is due, {all}"),
+        Verdict::Paused => format!("{graph}: paused: {left} of {all} to be checked"),
+        Verdict::Starting => "starting: no graph is loaded yet".to_owned(),
+        Verdict::Converging => {
+            format!("{graph}: on the way: {} of {all} as declared", counts.settled)
+        }
+    }
+}
+
+/// Why it rests, and how long.
+pub(in crate::cli) fn paused(pause: &PauseStatus) -> String {
+    format!("  paused: {}", pause_words(pause))
+}
+
+/// The reason and the end of a pause.
+fn pause_words(pause: &PauseStatus) -> String {
+    let end = pause.ends_in.map(|left| format!("; ends by itself in {}", span(left)));
+    let rest = if pause.at_rest { "" } else { "; something still runs" };
+    format!("{}{}{rest}", plain(&pause.reason), end.unwrap_or_default())
+}
+
+/// One resource in one line; what it said, below.
+pub(in crate::cli) fn line(resource: &ResourceStatus) -> String {
+    let leaves = if resource.leaves { "has left the graph, to be removed; " } else { "" };
+    let mut line = format!("  {}: {leaves}{}", plain(&resource.resource), plain(&resource.says));
+    // Who holds a semaphore is named with it.
+    let is_said = |name: &String| resource.says.contains(name.as_str());
+    if !resource.waits_for.iter().all(is_said) {
+        let names: Vec<_> = resource.waits_for.iter().take(3).map(|name| plain(name)).collect();
+        line.push_str(&format!(": {}", names.join(", ")));
+    }
+    if let Some(wait) = resource.next_try_in {
+        let lead = if resource.says.ends_with("tried again") { "" } else { "; next try" };
+        line.push_str(&format!("{lead} in {}", span(wait)));
+    }
+    if let Some(time) = resource.running_for.or(resource.undecided_for) {
+        line.push_str(&format!(", for {}", span(time)));
+    }
+    if let Some(pause) = &resource.pause {
+        let lead = if resource.says.starts_with("paused") { ": " } else { "; paused: " };
+        line.push_str(&format!("{lead}{}", pause_words(pause)));
+    }
+    if let Some(trouble) = &resource.trouble {
+        let mut lines = trouble.lines().map(plain);
+        line.push_str(&format!(": {}", lines.next().unwrap_or_default()));
+        lines.for_each(|more| line.push_str(&format!("\n    {more}")));
+    }
+    line
+}

@@ -1,0 +1,65 @@
+//! Reading the graph that a command names.
+
+use super::args::Graph;
+use super::exit::Exit;
+use super::output;
+use crate::config::{self, Loaded, Options};
+use crate::signals::Signals;
+
+/// What the flags say of how to read it.
+#[must_use]
+pub(super) fn options(graph: &Graph) -> Options {
+    Options {
+        noop: graph.noop,
+        semaphore: graph.sema,
+        only: graph.only.clone(),
+        skip: graph.skip.clone(),
+        origins: false,
+        defaults: graph.defaults.clone(),
+        refuse_empty: false,
+    }
+}
+
+/// Reads it; warnings go to standard error, and so do problems, or as data to standard output where that is asked for.
+pub(super) fn read(graph: &Graph, options: &Options, json: bool) -> Result<Loaded, Exit> {
+    match config::load(&graph.graphs, options) {
+        Ok(loaded) => {
+            output::say_warnings(&loaded.warnings);
+            Ok(loaded)
+        }
+        Err(rejected) => {
+            if json {
+                output::out_json(&rejected.to_json());
+            } else {
+                output::say_rejected(&rejected);
+            }
+            Err(Exit::Graph)
+        }
+    }
+}
+
+/// The same beside the signals: a stop ends the wait for a graph that never comes, and the answer is none.
+pub(super) async fn read_unless_stopped(
+    graph: &Graph,
+    signals: &mut Signals,
+    (json, allow_empty): (bool, bool),
+) -> Result<Option<Loaded>, Exit> {
+    let graph = graph.clone();
+    let options = Options { refuse_empty: !allow_empty, ..options(&graph) };
+    let reading = tokio::task::spawn_blocking(move || read(&graph, &options, json));
+    let read = tokio::select! {
+        biased;
+        _ = signals.asked_to_stop() => return Ok(None),
+        read = reading => read,
+    };
+    if signals.stops().is_asked().unwrap_or(true) {
+        return Ok(None);
+    }
+    match read {
+        Ok(read) => read.map(Some),
+        Err(panic) => {
+            output::error(format!("reading the graph panicked: {panic}"), None);
+            Err(Exit::Failed)
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! `steadfast apply`: the host as declared, once; live progress on a terminal, plain lines on a pipe, the verdict last.
+
+use super::plan_report;
+use crate::cli::args::Apply;
+use crate::cli::exit::Exit;
+use crate::cli::output::deliveries::Deliveries;
+use crate::cli::output::event_recording::Recording;
+use crate::cli::output::render;
+use crate::cli::output::render::{Journal, changed, held, list, retrying, seconds, trouble_words};
+use crate::cli::output::{count, out, out_json, plain};
+use crate::cli::state_dir::Opening;
+use crate::cli::{args, load_graph, one_shot, output, state_dir};
+use crate::config::Loaded;
+use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
+use crate::history::History;
+use crate::plan::{Plan, Steps};
+use crate::signals::Signals;
+use crate::store::{Journal as StateJournal, Recalled};
+use serde_json::json;
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use steadfast_engine::{Holding, Standing};
+use steadfast_resources::{Host, MintKey};
+use tokio::runtime::Runtime;
+
+/// Applies a graph and answers with the verdict.
+pub(in crate::cli) fn apply(args: &Apply, signals: Signals, key: MintKey) -> Exit {
+    render::set_up(args.log, None, render::Process::Command);
+    crate::cli::on_runtime(|runtime| once(args, signals, key, runtime))
+}
+
+fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> Exit {
+    let began = Instant::now();
+    let directory = state_dir::directory(args.state.state_dir.as_deref());
+    let opening = Opening::begin(directory.clone());
+    let read = runtime.block_on(load_graph::read_unless_stopped(
+        &args.graph,
+        &mut signals,
+        (args.json, args.allow_empty),
+    ));
+    let loaded = match read {
+        Ok(Some(loaded)) => loaded,
+        Ok(None) => {
+            output::error("stopped before the graph was read: nothing was changed", None);
+            return Exit::Failed;
+        }
+        Err(exit) => {
+            opening.abandon();
+            return exit;
+        }
+    };
+    let (store, recalled) = match opening.finish() {
+        Ok(opened) => opened,
+        Err(exit) => return exit,
+    };
+    let (name, key) = (loaded.name.clone(), Arc::new(key));
+    let guard = match &args.plan {
+        Some(plan) => match as_planned(plan, (&loaded, &args.graph), &recalled, (&key, runtime)) {
+            Ok(guard) => Some(guard),
+            Err(exit) => return exit,
+        },
+        None => None,
+    };
+    let deliveries = Deliveries::new(runtime.handle(), &args.recorders, &directory);
+    let recording = Recording::new("apply", directory.clone(), args.state.retention)
+        .with_deliveries(deliveries);
+    let audience = recording.of(audience(args));
+    let journal = match StateJournal::spawn(store) {
+        Ok(journal) => Some(journal),
+        Err(error) => {
+            output::error(format!("cannot start: {error}"), None);
+            return Exit::Failed;
+        }
+    };
+    let host = Host::default().with_command_records(&directory);
+    // The directory is held until all is recorded.
+    let held = journal.clone();
+    let history = History::new(directory, args.state.history);
+    let kept = Some(Arc::clone(&history));
+    let parts = Parts { host, key, journal, recalled, history: kept, observing: None, audience };
+    let whole = (loaded, &args.graph);
+    let finished = runtime.block_on(one_shot::drive(parts, whole, guard, Some(signals)));
+    history.close();
+    let (class, message) = end_of_run(&finished);
+    recording.end(class, message);
+    runtime.block_on(recording.deliver());
+    recording.close();
+    drop(held);
+    if let Some(exit) = given_up(&finished) {
+        return exit;
+    }
+    let verdict = Verdict::of(&finished);
+    if args.json {
+        out_json(&verdict.to_json(&name, &finished, began.elapsed()));
+    } else {
+        verdict.say(&name, &finished, began.elapsed());
+    }
+    match verdict {
+        v if v.is_bad() => Exit::Failed,
+        v if args.detailed_exitcode && v.changed + v.held > 0 => Exit::Changes,
+        _ => Exit::Well,
+    }
+}
+
+/// The class and the message of the event that ends this apply.
+fn end_of_run(finished: &Finished) -> (&'static str, String) {
+    let verdict = Verdict::of(finished);
+    let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
+        ("failed", "it was given up")
+    } else if verdict.is_bad() {
+        ("failed", "not all resources are converged")
+    } else {
+        ("succeeded", "all resources are converged")
+    };
+    (class, format!("the apply ended: {how}; {}", count(verdict.changed, "change")))
+}
+
+/// Why there is no verdict, and how the program ends for it.
+fn given_up(finished: &Finished) -> Option<Exit> {
+    if let Some((waited, why)) = &finished.unkept {
+        let why = plain(why);
+        let (what, hint) = if waited.is_zero() {
+            (
+                format!("nothing was changed, for nothing can be kept: {why}"),
+                "see whether the file system of the state is full or read-only, or whether another steadfast has taken it",
+            )
+        } else {
+            (
+                format!("given up: for {} s nothing could be kept: {why}", waited.as_secs()),
+                "what was done since is not recorded, and is looked at again by the next apply; see whether the file system of the state is full",
+            )
+        };
+        output::error(what, Some(hint));
+        return Some(Exit::State);
+    }
+    if let Some(why) = &finished.refused {
+        return Some(plan_report::reject_graph(why));
+    }
+    None
+}
+
+/// Nothing is begun unless graph and host are as they were when this was planned; after that, the plan guards each step.
+fn as_planned(
+    plan: &Plan,
+    (loaded, graph): (&Loaded, &args::Graph),
+    recalled: &Recalled,
+    (key, runtime): (&Arc<MintKey>, &Runtime),
+) -> Result<Arc<dyn Guard>, Exit> {
+    let refuse = |moved| {
+        plan_report::refuse(&moved);
+        Exit::Failed
+    };
+    plan.is_of(loaded).map_err(refuse)?;
+    let whole = (loaded.clone(), graph);
+    let found = plan_report::find(whole, recalled.clone(), (Arc::clone(key), runtime), Steps::new)?;
+    found.is_still(plan).map_err(refuse)?;
+    Ok(Arc::new(plan.clone()))
+}
+
+fn audience(args: &Apply) -> Box<dyn Audience> {
+    if args.json || args.log != args::Log::Human {
+        Box::new(Journal::new(args.log))
+    } else {
+        Box::new(Screen {
+            live: std::io::stderr().is_terminal(),
+            drawn: false,
+            failed: HashMap::new(),
+        })
+    }
+}
+
+/// The sum of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Verdict {
+    total: usize,
+    changed: usize,
+    failed: usize,
+    waiting: usize,
+    held: usize,
+    moved: usize,
+}
+
+impl Verdict {
+    fn of(finished: &Finished) -> Self {
+        let mut sum = Self {
+            total: finished.standings.len(),
+            changed: finished.changed as usize,
+            moved: finished.moved.len(),
+            ..Self::default()
+        };
+        for stand in &finished.standings {
+            match stand.standing {
+                Standing::Settled => {}
+                Standing::Failed | Standing::Delayed(_) | Standing::Stuck(..) => sum.failed += 1,
+                Standing::Held(Holding::Operator) => sum.waiting += 1,
+                Standing::Held(_) => sum.held += 1,
+                _ => sum.waiting += 1,
+            }
+        }
+        sum
+    }
+
+    fn is_bad(self) -> bool {
+        self.failed > 0 || self.waiting > 0 || self.moved > 0
+    }
+
+    fn say(self, graph: &str, finished: &Finished, took: Duration) {
+        for (name, differences) in &finished.moved {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            out(format!(
+                "moved {}: differs again after its apply: {}",
+                plain(name),
+                aspects.join(", ")
+            ));
+        }
+        for stand in finished.standings.iter().filter(|s| !s.waits_for.is_empty()) {
+            let whom: Vec<&str> = stand.waits_for.iter().map(String::as_str).collect();
+            out(format!("waiting {}: for {}", plain(&stand.identity), list(&whom)));
+        }
+        let mut words = vec![count(self.total, "resource"), format!("{} changed", self.changed)];
+        let more = [
+            (self.failed, "failed"),
+            (self.waiting, "waiting"),
+            (self.held, "held"),
+            (self.moved, "not as declared after its apply"),
+        ];
+        words.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+        let verdict = if self.is_bad() { "failed" } else { "done" };
+        out(format!("{verdict}: {}: {} in {}", plain(graph), words.join(", "), seconds(took)));
+    }
+
+    fn to_json(self, graph: &str, finished: &Finished, took: Duration) -> serde_json::Value {
+        let resources: Vec<_> = finished
+            .standings
+            .iter()
+            .map(|stand| {
+                json!({
+                    "resource": stand.identity,
+                    "state": word(&stand.standing),
+                    "waits_for": stand.waits_for,
+                    "trouble": stand.trouble.as_ref().map(|t| &t.what),
+                    "hint": stand.trouble.as_ref().and_then(|t| t.hint.as_ref()),
+                })
+            })
+            .collect();
+        json!({
+            "graph": graph,
+            "verdict": if self.is_bad() { "failed" } else { "done" },
+            "total": self.total,
+            "changed": self.changed,
+            "failed": self.failed,
+            "waiting": self.waiting,
+            "held": self.held,
+            "moved": finished.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            "seconds": took.as_secs_f64(),
+            "resources": resources,
+        })
+    }
+}
+
+/// One word for how a vertex stands.
+fn word(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Settled => "as declared",
+        Standing::Failed => "failed",
+        Standing::Delayed(_) => "delayed",
+        Standing::Stuck(..) => "stuck",
+        Standing::Held(_) => "held",
+        Standing::Running(..) => "running",
+        _ => "waiting",
+    }
+}
+
+/// Lines on standard output; on a terminal, one line of progress below them.
+struct Screen {
+    live: bool,
+    drawn: bool,
+    /// Resources that failed, with the words that told of it.
+    failed: HashMap<String, String>,
+}
+
+impl Screen {
+    fn line(&mut self, words: &str) {
+        self.clear();
+        out(words);
+    }
+
+    /// A member of a group fails with the group, and then again alone, mostly for the same reason: that is one line.
+    fn is_new_failure(&mut self, identity: &str, words: &str) -> bool {
+        self.failed.insert(identity.to_owned(), words.to_owned()).is_none_or(|told| told != words)
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            drop(write!(std::io::stderr(), "\r\x1b[K"));
+        }
+    }
+
+    fn draw(&mut self, progress: &Progress<'_>) {
+        let c = progress.counts;
+        let done = c.settled + c.failed + c.held;
+        let mut words = format!("[{done}/{}]", c.total);
+        if !progress.running.is_empty() {
+            words.push_str(&format!(" running {}", list(&progress.running)));
+        }
+        for (who, whom) in progress.waiting.iter().take(2) {
+            words.push_str(&format!(" · {} waits for {}", plain(who), plain(whom)));
+        }
+        let width = terminal_width();
+        let words: String = words.chars().take(width).collect();
+        drop(write!(std::io::stderr(), "\r\x1b[K{words}"));
+        drop(std::io::stderr().flush());
+        self.drawn = true;
+    }
+}
+
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|s| usize::from(s.ws_col)).filter(|w| *w > 10).unwrap_or(80) - 1
+}
+
+impl Audience for Screen {
+    fn hear(&mut self, news: &News<'_>) {
+        match news {
+            News::Progress(progress) => self.draw(progress),
+            News::Changed { identity, differences, notes, took, class, .. } => {
+                let words = changed(differences, notes, *took, *class);
+                self.line(&format!("changed {}{words}", plain(identity)));
+            }
+            News::Held { identity, holding, until, differences, .. } => {
+                self.line(&format!(
+                    "held {}{}",
+                    plain(identity),
+                    held(*holding, *until, differences)
+                ));
+            }
+            News::Retrying { identity, trouble, after, .. } => {
+                self.line(&format!("retrying {}{}", plain(identity), retrying(*trouble, *after)));
+            }
+            News::Failed { identity, trouble, .. } => {
+                let words = trouble.map(trouble_words).unwrap_or_default();
+                if self.is_new_failure(identity, &words) {
+                    self.line(&format!("failed {}{words}", plain(identity)));
+                }
+            }
+            News::Left { identity, says } => {
+                self.line(&format!("left {}: {says}", plain(identity)));
+            }
+            News::Interrupted { identity, .. } => {
+                self.line(&format!("interrupted {}", plain(identity)));
+            }
+            News::Stuck(name) => {
+                self.line(&format!("stuck {}: its run does not return", plain(name)));
+            }
+            News::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
+            News::Stopping(names) if !names.is_empty() => {
+                self.line(&format!(
+                    "stopping: waits for {}; once more to stop at once",
+                    list(names)
+                ));
+            }
+            News::Converged { .. } | News::Stopped(_) => self.clear(),
+            _ => {}
+        }
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Screen;
+    use std::collections::HashMap;
+
+    /// B13: grouped packages fail together, and then each alone.
+    #[test]
+    fn a_failure_is_told_once_for_each_reason() {
+        let mut screen = Screen { live: false, drawn: false, failed: HashMap::new() };
+        let told = [
+            ("pkg[a]", "no such package"),
+            ("pkg[b]", "no such package"),
+            ("pkg[a]", "no such package"),
+            ("pkg[a]", "held"),
+            ("pkg[a]", "held"),
+        ];
+        let new = told.map(|(identity, words)| screen.is_new_failure(identity, words));
+        assert_eq!(new, [true, true, false, true, false]);
+    }
+}

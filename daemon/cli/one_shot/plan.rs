@@ -1,0 +1,96 @@
+//! `steadfast plan`: what `apply` would change. It takes no lock and changes nothing, and runs beside a daemon.
+
+use super::plan_report;
+use crate::cli::args::Plan;
+use crate::cli::edges::Edges;
+use crate::cli::exit::Exit;
+use crate::cli::output::out_json;
+use crate::cli::output::render;
+use crate::cli::{args, load_graph, output, state_dir};
+use crate::config::Options;
+use crate::plan::{Plan as Kept, Steps};
+use crate::store::{Recalled, SqliteStore};
+use crate::workers::readers;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast_resources::MintKey;
+use tokio::runtime::Runtime;
+
+/// Shows the plan.
+pub(in crate::cli) fn plan(args: &Plan, key: MintKey) -> Exit {
+    render::set_up(args::Log::Human, None, render::Process::Command);
+    crate::cli::on_runtime(|runtime| once(args, key, runtime))
+}
+
+/// What `apply` would find there, or the refusal that it would meet.
+fn recall(directory: &Path) -> Result<Recalled, Exit> {
+    match SqliteStore::foresee(directory, &readers(|_, _| {})) {
+        Ok(recalled) => Ok(recalled),
+        Err(error) if SqliteStore::is_denied(directory) => {
+            // Of one who may not see it: what runs once is shown as if it had never run.
+            output::say(format!("warning: {error}; planned as if nothing had run before"));
+            Ok(Recalled::default())
+        }
+        Err(error) => Err(state_dir::refuse(&error)),
+    }
+}
+
+fn once(args: &Plan, key: MintKey, runtime: &Runtime) -> Exit {
+    if args.out.is_some() && args.graph.graphs.iter().any(|path| path.as_os_str() == "-") {
+        let hint = "write it to a file: `apply --plan` reads it again";
+        output::error("a plan of a graph from standard input cannot be kept", Some(hint));
+        return Exit::Usage;
+    }
+    let options = Options {
+        origins: args.explain_edges,
+        refuse_empty: !args.allow_empty,
+        ..load_graph::options(&args.graph)
+    };
+    let loaded = match load_graph::read(&args.graph, &options, args.json) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
+    };
+    let recalled = match recall(&state_dir::directory(args.state.state_dir.as_deref())) {
+        Ok(recalled) => recalled,
+        Err(exit) => return exit,
+    };
+    let edges = args.explain_edges.then(|| Edges::of(&loaded));
+    let whole = (loaded.clone(), &args.graph);
+    let found = match plan_report::find(whole, recalled, (Arc::new(key), runtime), Steps::new) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    if args.json {
+        let mut json = found.to_json();
+        if let (Some(edges), Value::Object(map)) = (edges, &mut json) {
+            map.insert("edges".to_owned(), edges.to_json());
+        }
+        out_json(&json);
+    } else {
+        found.show("plan", "to change");
+        if let Some(edges) = edges {
+            edges.show();
+        }
+    }
+    let (failed, differs) = (found.has_failed(), found.differs());
+    if let Some(path) = &args.out {
+        if failed {
+            let why = "no plan is written: not everything could be checked";
+            output::error(why, Some("see the lines with `?` above"));
+            return Exit::Failed;
+        }
+        let (paths, config) = (&args.graph.graphs, args.graph.config.as_deref());
+        let plan = Kept::new((&loaded, paths, config), &options, found.into_steps());
+        if let Err(error) = plan.write(path) {
+            output::error(error.to_string(), Some("a file that is there is not replaced"));
+            return Exit::Failed;
+        }
+        output::say(format!("written to {0}; do it: steadfast apply --plan {0}", path.display()));
+    }
+    match () {
+        () if failed => Exit::Failed,
+        () if args.detailed_exitcode && differs => Exit::Changes,
+        () => Exit::Well,
+    }
+}

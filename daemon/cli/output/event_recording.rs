@@ -1,0 +1,186 @@
+//! The event log of a command that ends: it is written where something happens, and left alone where nothing does.
+
+use super::deliveries::Deliveries;
+use super::render::happening;
+use crate::driver::{Audience, News};
+use crate::events::{self, Happening, Level, Retention, Scribe, Stream, Teller, what};
+use crate::store::{REPAIRED, UNSOUND};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Where none of these is told, nothing has happened, and nothing is written.
+const DEEDS: [&str; 16] = [
+    "changed",
+    "failed",
+    "retrying",
+    "interrupted",
+    "stuck",
+    "contended",
+    "left",
+    "undone",
+    "protected",
+    "unprotected",
+    "forgotten",
+    "redo",
+    "imported",
+    "repaired",
+    REPAIRED,
+    UNSOUND,
+];
+
+/// So many of what is told before the first of them are kept.
+const MOST_BEFORE: usize = 1000;
+
+/// What happens waits so long to be written with what happens after it: nobody follows, and each commit is a sync.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// Who records what a command does. The one who makes it holds the state directory until it is finished.
+#[derive(Clone)]
+pub(in crate::cli) struct Recording(Arc<Mutex<Record>>);
+
+struct Record {
+    /// The command that is recorded.
+    command: &'static str,
+    teller: Teller,
+    scribe: Arc<Scribe>,
+    stream: Stream,
+    /// The recorders of the settings, for a command that runs them.
+    deliveries: Option<Deliveries>,
+    /// What was told before it was worth a record.
+    before: Vec<Happening>,
+    has_begun: bool,
+    /// Where one could be had.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Recording {
+    pub(in crate::cli) fn new(
+        command: &'static str,
+        directory: PathBuf,
+        retention: Retention,
+    ) -> Self {
+        let (teller, stream) = events::stream();
+        stream.gather(GATHER);
+        let record = Record {
+            command,
+            teller,
+            scribe: Arc::new(Scribe::new(&stream, directory, retention)),
+            stream,
+            deliveries: None,
+            before: Vec::new(),
+            has_begun: false,
+            thread: None,
+        };
+        Self(Arc::new(Mutex::new(record)))
+    }
+
+    /// Runs these recorders from the first recorded event on.
+    pub(in crate::cli) fn with_deliveries(self, deliveries: Deliveries) -> Self {
+        self.lock().deliveries = Some(deliveries);
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An audience that records what it hears.
+    pub(in crate::cli) fn of(&self, audience: Box<dyn Audience>) -> Box<dyn Audience> {
+        Box::new(Recorded { recording: self.clone(), audience })
+    }
+
+    /// Records this. Never waits.
+    pub(in crate::cli) fn tell(&self, happening: Happening) {
+        let mut record = self.lock();
+        if happening.level <= Level::Debug {
+            return;
+        }
+        if !record.has_begun {
+            if !DEEDS.contains(&happening.what) {
+                if record.before.len() < MOST_BEFORE {
+                    record.before.push(happening);
+                }
+                return;
+            }
+            record.begin();
+        }
+        record.teller.tell(happening);
+    }
+
+    /// Ends the record with this class and message, and waits until all of it is written.
+    pub(in crate::cli) fn finish(&self, class: &'static str, message: String) {
+        self.end(class, message);
+        self.close();
+    }
+
+    /// Records the end of the command. Recorders may still deliver.
+    pub(in crate::cli) fn end(&self, class: &'static str, message: String) {
+        let record = self.lock();
+        if record.has_begun {
+            record.scribe.finish(class, message);
+        }
+    }
+
+    /// Waits until the recorders have delivered, or their deadline is over.
+    pub(in crate::cli) async fn deliver(&self) {
+        let deliveries = self.lock().deliveries.take();
+        if let Some(deliveries) = deliveries {
+            deliveries.finish().await;
+        }
+    }
+
+    /// Waits until all of it is written, and closes the event log.
+    pub(in crate::cli) fn close(&self) {
+        let mut record = self.lock();
+        let Some(thread) = record.thread.take() else { return };
+        record.scribe.leave();
+        if thread.join().is_err() {
+            tracing::error!(event = "events_lost", "the last events could not be recorded");
+        }
+    }
+}
+
+impl Record {
+    fn begin(&mut self) {
+        let (version, command) = (env!("CARGO_PKG_VERSION"), self.command);
+        let message = format!("steadfast {version}, {command}, process {}", std::process::id());
+        let start = Happening::new(what::RUN_START, message, Level::Info);
+        self.teller.tell(Happening { class: Some(command), ..start });
+        self.before.drain(..).for_each(|happening| self.teller.tell(happening));
+        let scribe = Arc::clone(&self.scribe);
+        let thread = std::thread::Builder::new().name("events".to_owned());
+        let thread = thread.spawn(move || scribe.run());
+        match &thread {
+            Ok(_) => {
+                if let Some(deliveries) = &mut self.deliveries {
+                    deliveries.start(&self.stream);
+                }
+            }
+            Err(error) => {
+                tracing::error!(event = "events_lost", "events are not recorded: {error}");
+            }
+        }
+        (self.has_begun, self.thread) = (true, thread.ok());
+    }
+}
+
+/// Hears for somebody else, too.
+struct Recorded {
+    recording: Recording,
+    audience: Box<dyn Audience>,
+}
+
+impl Audience for Recorded {
+    fn hear(&mut self, news: &News<'_>) {
+        self.audience.hear(news);
+        if let Some(happening) = happening(news) {
+            self.recording.tell(happening);
+        }
+    }
+
+    fn wants_progress(&self) -> bool {
+        self.audience.wants_progress()
+    }
+}

@@ -1,0 +1,419 @@
+//! The log of a daemon: one line for each change of state, for people or as JSON, on standard error.
+
+pub(in crate::cli) use super::log_output::{Process, filter, set_up};
+use super::{graph_change, plain};
+use crate::cli::args::Log;
+use crate::driver::status::ChangeClass;
+use crate::driver::{Audience, News, Ran, Undoer};
+use crate::events::{self, Happening};
+use std::collections::HashMap;
+use std::time::Duration;
+use steadfast_engine::{Class, Holding};
+use steadfast_resources::{Difference, Trouble};
+
+/// Writes news to the log.
+#[derive(Debug)]
+pub(in crate::cli) struct Journal {
+    form: Log,
+    /// What was said last of those that are not well: the same again is no change.
+    said: HashMap<String, (Ill, String)>,
+}
+
+/// How a resource is not well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ill {
+    Retrying,
+    Failed,
+    Held,
+}
+
+/// One line: what happened, to whom, in words.
+struct Line<'a> {
+    event: &'static str,
+    resource: Option<&'a str>,
+    words: String,
+    level: Level,
+    /// Of a change: what sort it was.
+    class: Option<&'static str>,
+    /// The run that it is about.
+    run: Option<Ran>,
+}
+
+#[derive(Clone, Copy)]
+enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Journal {
+    /// In this form.
+    #[must_use]
+    pub(in crate::cli) fn new(log: Log) -> Self {
+        Self { form: log, said: HashMap::new() }
+    }
+
+    /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
+    fn was_said(&mut self, news: &News<'_>) -> bool {
+        let (identity, ill, words) = match news {
+            News::Failed { identity, .. } => (*identity, Ill::Failed, String::new()),
+            News::Retrying { identity, .. } => (*identity, Ill::Retrying, String::new()),
+            News::Held { identity, holding, until, differences, .. } => {
+                (*identity, Ill::Held, held(*holding, *until, differences))
+            }
+            News::Recovered { identity, .. }
+            | News::Same(identity)
+            | News::Changed { identity, .. } => {
+                self.said.remove(*identity);
+                return false;
+            }
+            News::Loaded { .. } => {
+                self.said.clear();
+                return false;
+            }
+            _ => return false,
+        };
+        match self.said.get(identity) {
+            Some((Ill::Failed, _)) if ill == Ill::Retrying => true,
+            Some((before, same)) if *before == ill && *same == words => true,
+            _ => {
+                self.said.insert(identity.to_owned(), (ill, words));
+                false
+            }
+        }
+    }
+
+    fn write(&self, line: &Line<'_>) {
+        let resource = line.resource.map(plain).unwrap_or_default();
+        let (event, words) = (line.event, &line.words);
+        // What has fields of its own need not be in the words; in the journal it is, for who reads it there.
+        let message = match (self.form, line.resource) {
+            (Log::Json, _) => words.trim_start_matches([':', ' ']).to_owned(),
+            (Log::Human | Log::Journald, Some(_)) => format!("{event} {resource}{words}"),
+            (Log::Human | Log::Journald, None) => format!("{event}{words}"),
+        };
+        macro_rules! log {
+            ($level:ident) => {
+                match (self.form, line.resource, line.run) {
+                    (Log::Human, ..) => tracing::$level!("{message}"),
+                    (_, Some(_), Some(Ran { number, cause })) => {
+                        let class = line.class;
+                        tracing::$level!(event, resource, class, run = number, cause, "{message}");
+                    }
+                    (_, Some(_), None) => tracing::$level!(event, resource, "{message}"),
+                    (_, None, _) => tracing::$level!(event, "{message}"),
+                }
+            };
+        }
+        match line.level {
+            Level::Debug => log!(debug),
+            Level::Info => log!(info),
+            Level::Warn => log!(warn),
+            Level::Error => log!(error),
+        }
+    }
+}
+
+impl Audience for Journal {
+    fn hear(&mut self, news: &News<'_>) {
+        let Some(mut line) = line(news) else { return };
+        if self.was_said(news) {
+            line.level = Level::Debug;
+        }
+        self.write(&line);
+    }
+}
+
+/// The same for whoever follows the events.
+pub(in crate::cli) fn happening(news: &News<'_>) -> Option<Happening> {
+    let line = line(news)?;
+    let level = match line.level {
+        Level::Debug => events::Level::Debug,
+        Level::Info => events::Level::Info,
+        Level::Warn => events::Level::Warn,
+        Level::Error => events::Level::Error,
+    };
+    let says = line.words.trim_start_matches([':', ' ']).to_owned();
+    let resource = line.resource.map(str::to_owned);
+    let class = line.class;
+    Some(Happening { resource, class, ..Happening::new(line.event, says, level) })
+}
+
+/// The line for a piece of news.
+fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
+    match of_resource(news) {
+        Some((event, name, words, level)) => {
+            let class = match news {
+                News::Changed { class, .. } => Some(ChangeClass::from(*class).words()),
+                _ => None,
+            };
+            Some(Line { event, resource: Some(name), words, level, class, run: run(news) })
+        }
+        None => of_whole(news).map(|(event, words, level)| Line {
+            event,
+            resource: None,
+            words,
+            level,
+            class: None,
+            run: None,
+        }),
+    }
+}
+
+/// Which run it is about.
+fn run(news: &News<'_>) -> Option<Ran> {
+    match news {
+        News::Changed { run, .. } | News::Trouble { run, .. } | News::Interrupted { run, .. } => {
+            Some(*run)
+        }
+        News::Retrying { run, .. } | News::Failed { run, .. } | News::Held { run, .. } => *run,
+        _ => None,
+    }
+}
+
+/// News of one resource.
+fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String, Level)> {
+    use Level::{Debug, Error, Info, Warn};
+    Some(match news {
+        News::Started(name) => ("started", name, String::new(), Debug),
+        News::Same(name) => ("same", name, String::new(), Debug),
+        News::Changed { identity, differences, notes, took, class, in_fight, .. } => {
+            let words = changed(differences, notes, *took, *class);
+            // In a fight a line for each repair says nothing new.
+            ("changed", identity, words, if *in_fight { Debug } else { Info })
+        }
+        News::Contended { identity, by, repairs } => {
+            ("contended", identity, contended(*by, *repairs), Warn)
+        }
+        News::StillContended { identity, repairs, lasts, next } => {
+            ("contended", identity, still_contended(*repairs, *lasts, *next), Warn)
+        }
+        News::Calm(name) => (
+            "calm",
+            name,
+            ": it is not undone any more; its repairs wait no longer".to_owned(),
+            Info,
+        ),
+        News::Trouble { identity, trouble, .. } => {
+            ("trouble", identity, trouble_words(trouble), Debug)
+        }
+        News::Interrupted { identity, .. } => ("interrupted", identity, String::new(), Warn),
+        News::Asking { identity, above } => ("asking", identity, asking(above), Debug),
+        News::Excused(name) => ("excused", name, EXCUSED.to_owned(), Debug),
+        // What fails because somebody else writes it meanwhile is the fight that was told.
+        News::Retrying { identity, trouble, after, in_fight, .. } => {
+            let level = if *in_fight { Debug } else { Warn };
+            ("retrying", identity, retrying(*trouble, *after), level)
+        }
+        News::Failed { identity, trouble, waiting, .. } => {
+            ("failed", identity, failed(*trouble, waiting), Error)
+        }
+        News::Recovered { identity, in_fight } => {
+            ("recovered", identity, String::new(), if *in_fight { Debug } else { Info })
+        }
+        News::Held { identity, holding, until, differences, .. } => {
+            ("held", identity, held(*holding, *until, differences), Info)
+        }
+        News::Stuck(name) => {
+            let words = ": its run does not return; it is not tried again until it does".to_owned();
+            ("stuck", name, words, Error)
+        }
+        News::Unwatched { identity, why } => {
+            let words = format!(
+                ": there are no events for it; what can be checked is looked at every 30 s: {}",
+                plain(why)
+            );
+            ("unwatched", identity, words, Warn)
+        }
+        News::Parked { identity, reason, limit } => {
+            let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
+            ("paused", identity, words, Info)
+        }
+        News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
+        News::Done(deed) => (deed.what, &deed.resource, format!(": {}", plain(&deed.says)), Info),
+        News::Apart { identity, why } => {
+            let words =
+                format!(": {why}: it has a transaction of its own until it was well for a while");
+            ("apart", identity, words, Warn)
+        }
+        News::Joined(name) => ("grouped", name, ": it is well again".to_owned(), Info),
+        News::Unparked(name) => ("resumed", name, String::new(), Info),
+        News::Diverged { identity, in_fight } => {
+            ("diverged", identity, String::new(), if *in_fight { Debug } else { Info })
+        }
+        _ => return None,
+    })
+}
+
+/// News of the whole.
+fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
+    use Level::{Debug, Error, Info, Warn};
+    Some(match news {
+        News::Loaded { graph, change } => {
+            ("loaded", format!(": graph {}: {}", plain(graph), graph_change(change)), Info)
+        }
+        News::SwapWaits { waits, change } => {
+            ("loading", format!(": waits for {}: {}", list(waits), graph_change(change)), Info)
+        }
+        News::Refused(why) => {
+            ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
+        }
+        News::Converged { counts, in_fight } => {
+            let total = super::count(counts.total as usize, "resource");
+            let level = if *in_fight { Debug } else { Info };
+            ("converged", format!(": {total} as declared"), level)
+        }
+        News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
+        News::Paused { reason, ends_in } => {
+            let end = seconds(*ends_in);
+            ("paused", format!(": {}; ends by itself in {end}", plain(reason)), Info)
+        }
+        News::Braked { repairs, pause } => {
+            let words = format!(
+                ": {repairs} repairs were undone within a minute: nothing is repaired for {}; watching goes on",
+                seconds(*pause)
+            );
+            ("braked", words, Error)
+        }
+        News::Released => ("released", ": what moved meanwhile is repaired".to_owned(), Warn),
+        News::Resumed => ("resumed", String::new(), Info),
+        News::PauseEnds(left) => ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn),
+        News::Observing(why) => ("observing", format!(": {}", why.trim_end()), Error),
+        News::Unkept(why) => {
+            let words = format!(": nothing is changed until state can be kept: {}", plain(why));
+            ("unkept", words, Error)
+        }
+        News::Stopping(names) => ("stopping", some(": waits for ", names), Info),
+        News::Stopped(names) => ("stopped", some(": cut off: ", names), Info),
+        _ => return None,
+    })
+}
+
+/// Names after a few words, or nothing.
+fn some(words: &str, names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!("{words}{}", list(names)) }
+}
+
+/// Names in a row, not too many.
+pub(in crate::cli) fn list(names: &[&str]) -> String {
+    const MOST: usize = 5;
+    let mut row = names.iter().take(MOST).map(|n| plain(n)).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST {
+        let more = names.len() - MOST;
+        row.push_str(&format!(" and {more} more"));
+    }
+    row
+}
+
+/// A span of time as people say it.
+pub(in crate::cli) fn seconds(span: Duration) -> String {
+    if span < Duration::from_secs(1) {
+        format!("{:.0} ms", span.as_secs_f64() * 1000.0)
+    } else if span < Duration::from_mins(2) {
+        format!("{:.1} s", span.as_secs_f64())
+    } else {
+        format!("{} min", span.as_secs() / 60)
+    }
+}
+
+/// Who undoes it, and what follows.
+fn contended(by: Undoer<'_>, repairs: u32) -> String {
+    let who = match by {
+        Undoer::Another => "by another party".to_owned(),
+        Undoer::Itself => "not idempotent: by its own run".to_owned(),
+        Undoer::Ours(other) => format!("not idempotent: by {}", plain(other)),
+        Undoer::Unknown => "by whom is not known".to_owned(),
+    };
+    format!(
+        ": undone again and again ({repairs} repairs), {who}; its next repairs wait, as `on_conflict` says"
+    )
+}
+
+fn still_contended(repairs: u32, lasts: Duration, next: Option<Duration>) -> String {
+    let next = next.map(|next| format!("; the next in {}", seconds(next))).unwrap_or_default();
+    format!(": still undone after {repairs} repairs in {}{next}", seconds(lasts))
+}
+
+/// `: content, mode (3 ms)`; with its class, where that is not what the graph asks for.
+pub(in crate::cli) fn changed(
+    differences: &[Difference],
+    notes: &[String],
+    took: Duration,
+    class: Class,
+) -> String {
+    let what = if notes.is_empty() {
+        differences.iter().map(|d| d.aspect.to_owned()).collect::<Vec<_>>()
+    } else {
+        notes.iter().map(|n| plain(n)).collect()
+    };
+    let class = match class {
+        Class::Intentional => String::new(),
+        Class::Corrective | Class::NotIdempotent | Class::Contended => {
+            format!(", {}", ChangeClass::from(class).words())
+        }
+    };
+    format!(": {} ({}{class})", what.join(", "), seconds(took))
+}
+
+/// `: what went wrong (hint)`.
+pub(in crate::cli) fn trouble_words(trouble: &Trouble) -> String {
+    let lines = trouble.what.trim_end().lines().map(plain);
+    let mut words = format!(": {}", lines.collect::<Vec<_>>().join("; "));
+    if let Some(hint) = &trouble.hint {
+        words.push_str(&format!(" (hint: {})", plain(hint)));
+    }
+    words
+}
+
+/// A failure that does not count.
+const EXCUSED: &str = ": does not count as failed: a resource that it needs differs";
+
+/// `: its parents are looked at before that counts as failed: file[x]`.
+fn asking(above: &[&str]) -> String {
+    let mut words = ": its parents are looked at before that counts as failed".to_owned();
+    if !above.is_empty() {
+        words.push_str(&format!(": {}", list(above)));
+    }
+    words
+}
+
+/// ` in 200 ms: what went wrong`.
+pub(in crate::cli) fn retrying(trouble: Option<&Trouble>, after: Duration) -> String {
+    format!(" in {}{}", seconds(after), trouble.map(trouble_words).unwrap_or_default())
+}
+
+fn failed(trouble: Option<&Trouble>, (names, total): &(Vec<&str>, usize)) -> String {
+    let mut words = trouble.map(trouble_words).unwrap_or_default();
+    if *total > 0 {
+        words.push_str(&format!("; {total} waiting for it: {}", list(names)));
+    }
+    words
+}
+
+/// Why it is held, in words.
+pub(in crate::cli) fn held(
+    holding: Holding,
+    until: Option<&str>,
+    differences: &[Difference],
+) -> String {
+    match holding {
+        Holding::WouldChange => {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            format!(": would change: {}", aspects.join(", "))
+        }
+        Holding::WouldRefresh => ": would be refreshed".to_owned(),
+        Holding::UnknownUntil(_) => {
+            format!(": cannot be told before {} is changed", plain(until.unwrap_or("another")))
+        }
+        Holding::Window(_) => {
+            let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
+            let when = plain(until.unwrap_or("its window"));
+            format!(": changes are allowed {when}: would change: {}", aspects.join(", "))
+        }
+        Holding::Operator => {
+            ": was cut off while it ran, and its on_interrupt is `ask`: it waits for the operator"
+                .to_owned()
+        }
+    }
+}

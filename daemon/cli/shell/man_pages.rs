@@ -1,0 +1,58 @@
+//! `steadfast man`: manual pages, one for each command, from what the command line says of itself.
+
+use super::examples;
+use crate::cli::args;
+use crate::cli::exit::Exit;
+use crate::cli::output::{count, error, out, plain};
+use clap::Command;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::io;
+use std::path::Path;
+
+/// Writes the pages to a directory, which is made where it is missing.
+pub(in crate::cli) fn man(args: &args::Man) -> Exit {
+    match write_all(&args.directory) {
+        Ok(pages) => {
+            let directory = plain(&args.directory.display().to_string());
+            out(format!("{} in {directory}", count(pages, "page")));
+            Exit::Well
+        }
+        Err(why) => {
+            let directory = args.directory.display();
+            error(format!("cannot write to {directory}: {why}"), Some("give another directory"));
+            Exit::Failed
+        }
+    }
+}
+
+fn write_all(directory: &Path) -> io::Result<usize> {
+    std::fs::create_dir_all(directory)?;
+    let mut command = super::command().disable_help_subcommand(true);
+    command.build();
+    write(&command, directory)?;
+    let mut pages = 1;
+    for verb in command.get_subcommands() {
+        write(verb, directory)?;
+        pages += 1;
+    }
+    Ok(pages)
+}
+
+fn write(command: &Command, directory: &Path) -> io::Result<()> {
+    let examples = examples::of(command.get_name());
+    // They get a section of their own.
+    let command = command.clone().after_long_help(clap::builder::Resettable::Reset);
+    let source = concat!("steadfast ", env!("CARGO_PKG_VERSION"));
+    let page = clap_mangen::Man::new(command).source(source).manual("steadfast");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    if !examples.is_empty() {
+        let mut section = Roff::new();
+        section.control("SH", ["EXAMPLES"]);
+        for (line, does) in examples {
+            section.control("TP", []).text([bold(*line)]).text([roman(*does)]);
+        }
+        section.to_writer(&mut text)?;
+    }
+    std::fs::write(directory.join(page.get_filename()), text)
+}

@@ -1,0 +1,160 @@
+//! `steadfast state export`, `import` and `repair`: by the daemon where one runs, else by this program, which then holds the state
+//! directory.
+
+use super::directory;
+use crate::cli::args::{ExportKept, ImportKept, RepairKept, Socket};
+use crate::cli::exit::Exit;
+use crate::cli::offline::Alone;
+use crate::cli::output::{count, error, out, plain};
+use crate::cli::{client, state_dir};
+use crate::driver::values::codec::without_secrets;
+use crate::events;
+use crate::store::{Hold, Mend, SqliteStore, export_format, inbox, mend, violations};
+use crate::workers::readers;
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// One generation, as a document.
+pub(in crate::cli) fn export(args: &ExportKept) -> Result<Exit, Exit> {
+    let directory = directory(args.state.state_dir.as_deref());
+    let exported = SqliteStore::export(&directory).map_err(|why| state_dir::refuse(&why))?;
+    state_dir::something_in(&directory)?;
+    let wrong = violations(&exported.recalled, &readers(|_, _| {}));
+    if let Some(first) = wrong.first() {
+        // It is no good generation (B-20): nobody shall take it in.
+        let many = count(wrong.len(), "problem");
+        let what = format!("what is kept is not sound: {many}, the first: {first}");
+        error(
+            plain(&what),
+            Some("`steadfast state verify` names all, `steadfast state repair` puts them right"),
+        );
+        return Err(Exit::Failed);
+    }
+    let text = export_format::write(&exported, without_secrets);
+    match &args.file {
+        None => out(text),
+        Some(path) => {
+            write(path, &text)?;
+            out(format!(
+                "{} written to {}",
+                count(exported.recalled.resources.len(), "resource"),
+                plain(&path.display().to_string())
+            ));
+        }
+    }
+    Ok(Exit::Well)
+}
+
+/// For its owner alone, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Exit> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    let written = || {
+        // What lies there is not written into: others may have it open.
+        match std::fs::remove_file(new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        std::fs::rename(new, path)
+    };
+    written().map_err(|why| {
+        error(format!("cannot write {}: {why}", plain(&path.display().to_string())), None);
+        Exit::Failed
+    })
+}
+
+/// Read and judged before anybody is asked.
+pub(in crate::cli) fn import(args: &ImportKept) -> Result<Exit, Exit> {
+    let shown = plain(&args.file.display().to_string());
+    let text = std::fs::read_to_string(&args.file).map_err(|why| {
+        error(format!("cannot read {shown}: {why}"), None);
+        Exit::Usage
+    })?;
+    if let Err(wrong) = export_format::read(&text, &readers(|_, _| {})) {
+        for line in &wrong {
+            out(plain(line));
+        }
+        error(
+            format!("{shown} is not taken in: {}", count(wrong.len(), "problem")),
+            Some("nothing was changed"),
+        );
+        return Err(Exit::Failed);
+    }
+    let directory = directory(args.socket.state_dir.as_deref());
+    if !SqliteStore::is_there(&directory) {
+        drop(Hold::take(&directory).map_err(|why| state_dir::refuse(&why))?);
+    }
+    let alone = alone_importing(&directory)?;
+    // The daemon takes it from there: only who may write into its directory may have it done.
+    write(&inbox(&directory), &text)?;
+    let done = have_done(Mend::Import, &args.socket, &directory);
+    drop(std::fs::remove_file(inbox(&directory)));
+    drop(alone);
+    done
+}
+
+/// One at a time puts what is to be taken in where it is taken from: else one would have the other's taken in, and say that it was its own.
+fn alone_importing(directory: &Path) -> Result<File, Exit> {
+    let failed = |why: String| {
+        error(
+            format!("cannot import into {}: {why}", plain(&directory.display().to_string())),
+            None,
+        );
+        Exit::State
+    };
+    let opened = File::open(directory).map_err(|why| failed(why.to_string()))?;
+    match opened.try_lock() {
+        Ok(()) => Ok(opened),
+        Err(TryLockError::WouldBlock) => {
+            error("another import is under way", Some("nothing was changed"));
+            Err(Exit::Busy)
+        }
+        Err(TryLockError::Error(why)) => Err(failed(why.to_string())),
+    }
+}
+
+/// What can be put right is.
+pub(in crate::cli) fn repair(args: &RepairKept) -> Result<Exit, Exit> {
+    let directory = directory(args.socket.state_dir.as_deref());
+    if !SqliteStore::is_there(&directory) {
+        out("nothing is kept here");
+        return Ok(Exit::Well);
+    }
+    have_done(Mend::Repair, &args.socket, &directory)
+}
+
+fn have_done(what: Mend, socket: &Socket, directory: &Path) -> Result<Exit, Exit> {
+    let lines = match client::mend(what, socket)? {
+        Some(lines) => lines,
+        None => alone(what, directory)?,
+    };
+    if lines.is_empty() {
+        out("nothing to do: it is sound");
+    }
+    for line in &lines {
+        out(plain(line));
+    }
+    Ok(Exit::Well)
+}
+
+/// No daemon runs, and none can while this goes on.
+fn alone(what: Mend, directory: &Path) -> Result<Vec<String>, Exit> {
+    let command = match what {
+        Mend::Import => "state import",
+        Mend::Repair => "state repair",
+    };
+    let alone = Alone::take(command, directory).map_err(|why| state_dir::refuse(&why))?;
+    let done = mend(what, directory, alone.hold(), alone.readers()).map_err(|why| {
+        error(plain(&why), Some("nothing was changed"));
+        Exit::State
+    })?;
+    alone.tell(events::mended(what, &done));
+    Ok(done)
+}

@@ -1,0 +1,147 @@
+//! The state directory: which one, and how it is opened.
+
+use super::exit::Exit;
+use super::output;
+use crate::store::{Hold, Recalled, SqliteStore, Store, StoreError};
+use crate::workers::{readers, tell_orphans};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use steadfast_resources::host::end_orphaned_commands;
+
+/// The directory: as said, as systemd says, root's, or the user's own.
+pub(super) fn directory(said: Option<&Path>) -> PathBuf {
+    if let Some(said) = said {
+        return std::path::absolute(said).unwrap_or_else(|_| said.to_owned());
+    }
+    if let Some(unit) = std::env::var_os("STATE_DIRECTORY").filter(|d| !d.is_empty()) {
+        return PathBuf::from(unit);
+    }
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/var/lib/steadfast");
+    }
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute())
+        .unwrap_or_else(|| home.join(".local/state"));
+    state.join("steadfast")
+}
+
+/// What came of opening the store.
+type Opened = Result<(SqliteStore, Recalled), StoreError>;
+
+/// Opens the store for one who may change the host: exclusively.
+fn open(directory: &Path) -> Result<(Box<dyn Store>, Recalled), Exit> {
+    accept(read(directory))
+}
+
+fn read(directory: &Path) -> Opened {
+    // Who has the directory is written when something is: most have nothing to do.
+    let hold = Arc::new(Hold::take_unsaid(directory)?);
+    tell_orphans(&end_orphaned_commands(directory));
+    let readers = readers(|event, line| tracing::warn!(event, "{line}"));
+    let mut store = SqliteStore::open_later(hold, readers)?;
+    let key = Some(SqliteStore::key(directory)?);
+    let recalled = Recalled { key, ..store.recall()? };
+    Ok((store, recalled))
+}
+
+fn accept(opened: Opened) -> Result<(Box<dyn Store>, Recalled), Exit> {
+    match opened {
+        Ok((store, recalled)) => Ok((Box::new(store), recalled)),
+        Err(error) => Err(refuse(&error)),
+    }
+}
+
+/// A store that is opened by a thread while the graph is read. One that is not there yet is made only when the graph is known to
+/// be good.
+pub(super) struct Opening {
+    directory: PathBuf,
+    thread: Option<JoinHandle<Opened>>,
+}
+
+impl Opening {
+    /// Begins, where there is something to read.
+    pub(super) fn begin(directory: PathBuf) -> Self {
+        let path = directory.clone();
+        let thread = SqliteStore::is_there(&directory).then(|| {
+            let thread = std::thread::Builder::new().name("state".to_owned());
+            thread.spawn(move || read(&path))
+        });
+        Self { directory, thread: thread.and_then(Result::ok) }
+    }
+
+    /// As [`open`] would have it.
+    pub(super) fn finish(self) -> Result<(Box<dyn Store>, Recalled), Exit> {
+        match self.thread.map(JoinHandle::join) {
+            Some(Ok(opened)) => accept(opened),
+            // No thread, or one that panicked.
+            Some(Err(_)) | None => open(&self.directory),
+        }
+    }
+
+    /// The graph is refused: only a loss of state is told, which would not be seen again.
+    pub(super) fn abandon(self) {
+        if let Some(Ok(Ok(opened))) = self.thread.map(JoinHandle::join) {
+            drop(accept(Ok(opened)));
+        }
+    }
+}
+
+/// Refuses a directory in which nothing is kept, for one who would say something of what is.
+pub(super) fn something_in(directory: &Path) -> Result<(), Exit> {
+    if SqliteStore::is_there(directory) {
+        return Ok(());
+    }
+    let what = format!("no state in {}", output::plain(&directory.display().to_string()));
+    output::error(what, Some("nothing is kept here; is it this --state-dir?"));
+    Err(Exit::Usage)
+}
+
+/// Says why state cannot be had, and how the program ends for it.
+pub(super) fn refuse(error: &StoreError) -> Exit {
+    if let StoreError::OpenToOthers { dir, .. } = error {
+        let dir = output::plain(dir);
+        let hint = format!("`chmod 700 {dir}`, or give another directory with --state-dir");
+        output::error(error.to_string(), Some(&hint));
+        return Exit::State;
+    }
+    let (exit, hint) = match error {
+        StoreError::Locked { .. } => (
+            Exit::Busy,
+            "to make it read a changed graph: `systemctl reload steadfast`, or send it HUP",
+        ),
+        StoreError::Fenced { .. } => (
+            // Not busy: who starts it anew finds out whether the other is still there.
+            Exit::Failed,
+            "the file `lock` in it was removed: nothing more is begun or kept by this one; `steadfast status` asks the other",
+        ),
+        StoreError::Replaced { .. } => (
+            Exit::State,
+            "nothing more is begun or kept by this one; start it again: it goes on with what is there",
+        ),
+        StoreError::Directory { denied: true, .. } => (
+            Exit::Permission,
+            "run as its owner, make it writable, or give another directory with --state-dir",
+        ),
+        StoreError::Damaged { .. } => (
+            Exit::State,
+            "nothing was changed; `steadfast state repair` keeps what can be read of it, and the damaged copy beside",
+        ),
+        StoreError::Newer { .. } => (
+            Exit::State,
+            "nothing was changed; install the steadfast that made it, or give another directory with --state-dir",
+        ),
+        StoreError::Database { .. } => (
+            Exit::State,
+            "see whether its file system is full, or give another directory with --state-dir",
+        ),
+        StoreError::Directory { .. }
+        | StoreError::OpenToOthers { .. }
+        | StoreError::Behind(_)
+        | StoreError::Ended => (Exit::State, "give another directory with --state-dir"),
+    };
+    output::error(error.to_string(), Some(hint));
+    exit
+}

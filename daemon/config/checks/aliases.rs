@@ -1,0 +1,53 @@
+//! Former names: each belongs to one resource, and to none that is there still (B-18).
+
+use super::{Checker, wrong_name};
+use crate::config::problem::code::Code;
+use crate::config::problem::location::{Part, Where};
+use crate::config::problem::{Problem, quoted};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+impl Checker<'_> {
+    /// Refuses former names that are names still, or claimed twice.
+    pub(in crate::config) fn refuse_aliases(&mut self) {
+        let mut claimed: HashMap<Arc<str>, usize> = HashMap::new();
+        let mut found = Vec::new();
+        for (vertex, candidate) in self.vertices.iter().enumerate() {
+            for (alias, _) in &candidate.aliases {
+                let first = claimed.insert(Arc::clone(alias), vertex);
+                let (kind, shown) = (candidate.spec.kind, quoted(alias));
+                let name = alias.get(kind.len() + 1..alias.len() - 1).unwrap_or_default();
+                let mut second = None;
+                let problem = if wrong_name(kind, name).is_some() {
+                    Problem::new(Code::Alias, format!("`{shown}` cannot have been a name"))
+                        .hint("write the former name alone, as in aliases: [motd]")
+                } else if let Some(still) = self.numbers.get(alias) {
+                    let still = self.vertices.get(*still).map(|still| still.at);
+                    second = still.and_then(|at| self.atlas.labelled(at, "declared here"));
+                    Problem::new(
+                        Code::Alias,
+                        format!("`{shown}` is a resource of this graph still"),
+                    )
+                    .hint("a former name is one that no resource has any more")
+                } else if let Some(first) = first {
+                    let one = self.vertices.get(first).map(|one| quoted(&one.identity));
+                    let one = one.unwrap_or_default();
+                    Problem::new(
+                        Code::Alias,
+                        format!("`{shown}` is claimed as a former name twice"),
+                    )
+                    .hint(format!("`{one}` claims it too: only one can have been called so"))
+                } else {
+                    continue;
+                };
+                found.push((candidate.at, problem, second));
+            }
+        }
+        for (at, problem, second) in found {
+            let Part::Name(index) = at.part else { continue };
+            let part = Part::Field(index, super::metaparams::ALIASES.name);
+            let place = self.atlas.place(Where { part, ..at });
+            self.problems.push(problem.at(place).at(second));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Automatic edges: from whoever offers something to whoever needs it, where nobody has said so. They never make a cycle.
+
+use super::Checker;
+use super::edges::Tie;
+use crate::config::graph::acyclic::add_without_cycles;
+use crate::config::graph::cycles::knots;
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, quoted, shorten};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use steadfast_resources::{Need, Scope, Token};
+
+/// The name under which their reasons are told.
+const KEY: &str = "automatic";
+
+/// So many edges that are left out are told one by one; of the others, how many there are.
+const TOLD: usize = 20;
+
+/// Who offers what. Of a path there is one: claims see to that.
+#[derive(Default)]
+struct Offers {
+    paths: HashMap<Vec<u8>, usize>,
+    others: HashMap<Token, Vec<usize>>,
+    /// The paths again, ordered by their parts: made when all below a path is wanted.
+    sorted: Option<BTreeMap<PathBuf, usize>>,
+}
+
+impl Offers {
+    fn add(&mut self, token: Token, vertex: usize) {
+        match token {
+            Token::Path(path) => {
+                self.paths.insert(path.into_os_string().into_encoded_bytes(), vertex);
+            }
+            other => self.others.entry(other).or_default().push(vertex),
+        }
+    }
+
+    /// The vertices that serve a need.
+    fn serve(&mut self, need: &Need, to: &mut Vec<usize>) {
+        match (&need.token, need.scope) {
+            (Token::Path(path), Scope::Exact) => to.extend(self.at(path.as_os_str().as_bytes())),
+            (Token::Path(path), Scope::OrAbove) => to.extend(self.nearest(path)),
+            (Token::Path(path), Scope::AndBelow) => {
+                let before = to.len();
+                to.extend(self.at(path.as_os_str().as_bytes()));
+                self.below(path, to);
+                if to.len() == before {
+                    to.extend(self.nearest(path));
+                }
+            }
+            (token, _) => to.extend(self.others.get(token).into_iter().flatten()),
+        }
+    }
+
+    fn at(&self, path: &[u8]) -> Option<usize> {
+        self.paths.get(path).copied()
+    }
+
+    /// What is at a path, or the nearest above it. By bytes: the paths are plain, and there are many.
+    fn nearest(&self, path: &Path) -> Option<usize> {
+        let mut path = path.as_os_str().as_bytes();
+        while path.len() > 1 {
+            if let Some(found) = self.at(path) {
+                return Some(found);
+            }
+            let end = path.iter().rposition(|byte| *byte == b'/')?;
+            path = path.get(..end)?;
+        }
+        None
+    }
+
+    fn below(&mut self, path: &Path, to: &mut Vec<usize>) {
+        let paths = &self.paths;
+        let sorted = self.sorted.get_or_insert_with(|| {
+            let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+            paths.iter().map(|(bytes, vertex)| (path(bytes), *vertex)).collect()
+        });
+        let after = (Bound::Excluded(path), Bound::Unbounded);
+        let below = sorted.range::<Path, _>(after).take_while(|(other, _)| other.starts_with(path));
+        to.extend(below.map(|(_, vertex)| *vertex));
+    }
+}
+
+impl Checker<'_> {
+    /// Adds automatic edges to ties that hold no cycle; they are sorted again.
+    pub(in crate::config) fn tie_automatically(&mut self, ties: &mut Vec<Tie>) {
+        let mut new = self.wanted();
+        new.sort_by_key(|tie| (tie.from, tie.to));
+        new.dedup_by_key(|tie| (tie.from, tie.to));
+        let is_there =
+            |tie: &Tie| ties.binary_search_by_key(&(tie.from, tie.to), |t| (t.from, t.to)).is_ok();
+        new.retain(|tie| !is_there(tie));
+        if new.is_empty() {
+            return;
+        }
+        let written = ties.len();
+        ties.append(&mut new);
+        ties.sort_by_key(|tie| (tie.from, tie.to));
+        if let Some(knot_of) = knots(self.vertices.len(), ties) {
+            self.leave_out(&knot_of, ties);
+        }
+        if ties.len() > written {
+            let added: Vec<Tie> = ties.iter().filter(|t| t.because.is_some()).copied().collect();
+            self.tell_origins(&added);
+        }
+    }
+
+    /// An edge for each need that somebody serves.
+    fn wanted(&self) -> Vec<Tie> {
+        let part = || self.vertices.iter().enumerate().filter(|(_, vertex)| vertex.autoedge);
+        let mut offers = Offers::default();
+        for (number, vertex) in part() {
+            let tokens = vertex.resource.iter().flat_map(|resource| resource.offers());
+            tokens.for_each(|token| offers.add(token, number));
+        }
+        let (mut ties, mut serving) = (Vec::new(), Vec::new());
+        for (to, vertex) in part() {
+            let own = vertex.resource.iter().flat_map(|resource| resource.needs());
+            let received = vertex.recipe.iter().flat_map(|recipe| recipe.needs());
+            for need in own.chain(received) {
+                offers.serve(&need, &mut serving);
+                let because = Some(need.because);
+                ties.extend(serving.drain(..).filter(|from| *from != to).map(|from| Tie {
+                    from,
+                    to,
+                    notify: false,
+                    key: KEY,
+                    because,
+                    at: vertex.at,
+                }));
+            }
+        }
+        ties
+    }
+
+    /// Takes out, one by one, the automatic edges that would close a cycle, and says so.
+    fn leave_out(&mut self, knot_of: &[usize], ties: &mut Vec<Tie>) {
+        let is_inside = |tie: &Tie| knot_of.get(tie.from) == knot_of.get(tie.to);
+        // Only those in a knot matter, and get numbers of their own.
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let (mut there, mut wanted) = (Vec::new(), Vec::new());
+        for tie in ties.iter().filter(|tie| is_inside(tie)) {
+            let [from, to] = [tie.from, tie.to].map(|vertex| {
+                let next = numbers.len();
+                *numbers.entry(vertex).or_insert(next)
+            });
+            if tie.because.is_none() { &mut there } else { &mut wanted }.push((from, to));
+        }
+        let mut taken = add_without_cycles(numbers.len(), &there, &wanted).taken.into_iter();
+        let mut is_left_out = |tie: &Tie| {
+            tie.because.is_some() && is_inside(tie) && taken.next().is_some_and(|taken| !taken)
+        };
+        let left_out: Vec<Tie> = ties.extract_if(.., |tie| is_left_out(tie)).collect();
+        for tie in left_out.iter().take(TOLD) {
+            self.warn_of(tie);
+        }
+        if let Some(next) = left_out.get(TOLD) {
+            let more = left_out.len() - TOLD;
+            let what = format!("{more} more automatic edges are left out: they would close cycles");
+            let hint = "steadfast plan --explain-edges tells of each edge that is there";
+            let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
+            self.problems.push(problem.at(self.atlas.place(next.at)));
+        }
+    }
+
+    fn warn_of(&mut self, tie: &Tie) {
+        let name = |vertex: usize| {
+            let vertex = self.vertices.get(vertex);
+            vertex.map_or_else(String::new, |v| quoted(&shorten(&v.identity, 30)))
+        };
+        let (from, to) = (name(tie.from), name(tie.to));
+        let what = format!("`{from}` waits for `{to}`: no automatic edge the other way");
+        let because = tie.because.unwrap_or_default();
+        let hint = format!(
+            "`{to}` needs `{from}` ({because}); turn the other edges round, or write meta: {{ autoedge: false }}"
+        );
+        let problem = Problem::new(Code::Automatic, what).warning().hint(hint);
+        self.problems.push(problem.at(self.atlas.place(tie.at)));
+    }
+}

@@ -1,0 +1,49 @@
+//! Who must know what others claim below a directory is told when all resources are known; it belongs to the definition.
+
+use super::Checker;
+use crate::config::hash::Stable;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use steadfast_resources::Claim;
+
+impl Checker<'_> {
+    /// Tells each resource that minds a directory what others claim below it.
+    pub(in crate::config) fn tell_claims(&mut self) {
+        let minds = |vertex: usize| self.vertices.get(vertex)?.resource.as_ref()?.minds();
+        let minding: Vec<(usize, PathBuf)> = (0..self.vertices.len())
+            .filter_map(|vertex| Some((vertex, minds(vertex)?.to_owned())))
+            .collect();
+        if minding.is_empty() {
+            return;
+        }
+        // Paths are ordered by their parts, so that all below one follow it.
+        let claimed: BTreeMap<&Path, usize> = self
+            .claims
+            .iter()
+            .filter_map(|(claim, holder)| match claim {
+                Claim::Path(path) => Some((path.as_path(), *holder)),
+                Claim::Unit { .. } | Claim::Package(_) => None,
+            })
+            .collect();
+        for (vertex, directory) in minding {
+            let below = (Bound::Excluded(directory.as_path()), Bound::Unbounded);
+            let others: Vec<PathBuf> = claimed
+                .range::<Path, _>(below)
+                .take_while(|(path, _)| path.starts_with(&directory))
+                .filter(|(_, holder)| **holder != vertex)
+                .map(|(path, _)| (*path).to_owned())
+                .collect();
+            let Some(candidate) = self.vertices.get_mut(vertex) else { continue };
+            let Some(resource) = candidate.resource.as_ref().filter(|_| !others.is_empty()) else {
+                continue;
+            };
+            let hash = Stable::new().number(candidate.definition);
+            let told = others.iter().fold(hash, |hash, path| hash.text(&path.to_string_lossy()));
+            if let Some(resource) = resource.with_claims(others) {
+                candidate.resource = Some(resource);
+                candidate.definition = told.finish();
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Edges: from the names that were written to the vertices they mean.
+
+use super::Checker;
+use crate::config::problem::code::Code;
+use crate::config::problem::location::{Part, Where};
+use crate::config::problem::suggestion::nearest;
+use crate::config::problem::{Problem, quoted};
+use crate::config::{Origin, ast};
+
+/// An edge between vertices, and where it is written.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::config) struct Tie {
+    pub(in crate::config) from: usize,
+    pub(in crate::config) to: usize,
+    pub(in crate::config) notify: bool,
+    /// The key that asks for it.
+    pub(in crate::config) key: &'static str,
+    /// Why an automatic one is there.
+    pub(in crate::config) because: Option<&'static str>,
+    pub(in crate::config) at: Where,
+}
+
+/// Comparing a wrong name with all others takes a while: so many get a suggestion.
+const SUGGESTIONS: usize = 50;
+
+impl Checker<'_> {
+    /// The short edges of a vertex.
+    pub(in crate::config) fn short_edges(
+        &mut self,
+        vertex: usize,
+        links: &[ast::Link],
+        file: usize,
+        index: usize,
+    ) {
+        for (number, link) in links.iter().enumerate() {
+            let at = Where { file, part: Part::Link(index, number) };
+            let Some(other) = self.find(&link.target, at) else { continue };
+            let forward = link.relation.is_forward();
+            let (from, to) = if forward { (vertex, other) } else { (other, vertex) };
+            let (notify, key) = (link.relation.notifies(), link.relation.key());
+            self.ties.push(Tie { from, to, notify, key, because: None, at });
+        }
+    }
+
+    /// The entries of `edges`.
+    pub(in crate::config) fn long_edges(&mut self, edges: &[ast::Edge], file: usize) {
+        for (index, edge) in edges.iter().enumerate() {
+            let mut end = |end: &ast::End, part| {
+                self.find(&format!("{}[{}]", end.kind, end.name), Where { file, part })
+            };
+            let from = end(&edge.from, Part::From(index));
+            let to = end(&edge.to, Part::To(index));
+            if let (Some(from), Some(to)) = (from, to) {
+                let at = Where { file, part: Part::From(index) };
+                let (notify, key) = (edge.notify, "edges");
+                self.ties.push(Tie { from, to, notify, key, because: None, at });
+            }
+        }
+    }
+
+    /// The vertex that a name means; what names none is said.
+    pub(in crate::config) fn find(&mut self, target: &str, at: Where) -> Option<usize> {
+        if let Some(found) = self.numbers.get(target) {
+            return Some(*found);
+        }
+        if self.strangers.contains(target) || !self.whole {
+            return None;
+        }
+        let named = parts(target);
+        let suggestion = self.suggest(target, named);
+        let problem = if named.is_some() {
+            let what = format!("there is no resource `{}`", quoted(target));
+            Problem::new(Code::Target, what)
+        } else {
+            let what = format!("expected a resource as kind[name], found `{}`", quoted(target));
+            Problem::new(Code::Reference, what)
+        };
+        let usual = "a resource is named by kind and name, as in file[motd]";
+        let usual = named.is_none().then(|| usual.to_owned());
+        let problem = problem.hint_if(suggestion.or(usual)).at(self.atlas.place(at));
+        self.problems.push(problem);
+        None
+    }
+
+    fn suggest(&mut self, target: &str, named: Option<(&str, &str)>) -> Option<String> {
+        self.suggested += 1;
+        if self.suggested > SUGGESTIONS {
+            return None;
+        }
+        let name = named.map_or(target, |(_, name)| name);
+        let ending = format!("[{name}]");
+        let identities = || self.vertices.iter().map(|vertex| vertex.identity.as_ref());
+        let same_name = identities().find(|identity| identity.ends_with(&ending));
+        let found = same_name.or_else(|| nearest(target, identities()))?;
+        Some(format!("did you mean `{}`?", quoted(found)))
+    }
+
+    /// Where ties come from, if that is asked for.
+    pub(in crate::config) fn tell_origins(&mut self, ties: &[Tie]) {
+        if !self.wants_origins {
+            return;
+        }
+        let atlas = &self.atlas;
+        let origin = |tie: &Tie| Origin {
+            from: tie.from,
+            to: tie.to,
+            key: tie.key,
+            because: tie.because,
+            place: if tie.because.is_some() { None } else { atlas.place(tie.at) },
+        };
+        self.origins.extend(ties.iter().map(origin));
+        self.origins.sort_by_key(|origin| (origin.from, origin.to));
+    }
+
+    /// Ties sorted by their ends, each pair once, without those that lead nowhere.
+    pub(in crate::config) fn sorted_ties(&mut self) -> Vec<Tie> {
+        let mut ties = std::mem::take(&mut self.ties);
+        ties.sort_by_key(|tie| (tie.from, tie.to));
+        self.tell_origins(&ties);
+        ties.dedup_by(|later, kept| {
+            let same = (later.from, later.to) == (kept.from, kept.to);
+            kept.notify |= same && later.notify;
+            same
+        });
+        ties.retain(|tie| {
+            if tie.from == tie.to {
+                let name = self.vertices.get(tie.from).map(|vertex| quoted(&vertex.identity));
+                let what = format!("`{}` would wait for itself", name.unwrap_or_default());
+                let problem = Problem::new(Code::SelfEdge, what).hint("remove this edge");
+                self.problems.push(problem.at(self.atlas.place(tie.at)));
+            }
+            tie.from != tie.to
+        });
+        ties
+    }
+}
+
+/// Kind and name of `kind[name]`; the name may hold brackets.
+pub(crate) fn parts(identity: &str) -> Option<(&str, &str)> {
+    let (kind, rest) = identity.split_once('[')?;
+    let name = rest.strip_suffix(']')?;
+    (!kind.is_empty() && !name.is_empty()).then_some((kind, name))
+}

@@ -1,0 +1,324 @@
+//! Metaparameters: from what was given to what the engine obeys.
+
+use crate::config::ast::Given;
+use crate::config::maintenance_window::Window;
+use crate::config::problem::Problem;
+use crate::config::problem::code::Code;
+use crate::config::settings::Defaults;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_engine::{Conflict, Meta, Pace, Poll, SemaphoreId, WindowId};
+use steadfast_resources::{FieldSpec, FieldType, Fields};
+
+/// Every metaparameter.
+pub(in crate::config) static META: &[FieldSpec] = &[
+    FieldSpec::new("noop", FieldType::Bool, "check only, never apply; default false"),
+    FieldSpec::new("retry", FieldType::Int, "retries after a failure, -1 for ever; default 0"),
+    FieldSpec::new("retryreset", FieldType::Bool, "a success refills the retries; default true"),
+    FieldSpec::new("delay", FieldType::Int, "milliseconds before the first retry; default 100"),
+    FieldSpec::new("delay_max", FieldType::Int, "longest wait in milliseconds; default 60000"),
+    FieldSpec::new("timeout", FieldType::Int, "milliseconds one run may take; 0: the kind's own"),
+    FieldSpec::new("poll", FieldType::Int, "seconds between looks instead of a watch; -1: once"),
+    FieldSpec::new("limit", FieldType::Float, "starts per second; default .inf"),
+    FieldSpec::new("burst", FieldType::Int, "starts in a row under a limit; default 1"),
+    FieldSpec::new("sema", FieldType::Texts, "semaphores, each as id:count"),
+    FieldSpec::new("reset", FieldType::Bool, "a new definition forgets back-off; default false"),
+    FieldSpec::new("rewatch", FieldType::Bool, "a failed watch is tried again; default true"),
+    FieldSpec::new("autoedge", FieldType::Bool, "take part in automatic edges; default true"),
+    FieldSpec::new(
+        "autogroup",
+        FieldType::Bool,
+        "be one transaction with others of the kind; default true",
+    ),
+    FieldSpec::new("realize", FieldType::Bool, "run well once before removal; default false"),
+    FieldSpec::new("on_conflict", FieldType::Text, "win, backoff or yield; default backoff"),
+    FieldSpec::new(
+        "on_remove",
+        FieldType::Text,
+        "what becomes of what we made when it leaves the graph: forget or delete; default forget",
+    ),
+    FieldSpec::new("protect", FieldType::Bool, "a graph without it is refused; default false"),
+    FieldSpec::new(
+        "when_allowed",
+        FieldType::Text,
+        "when changes are made, as in Mon..Fri 22:00-05:00, Sat; local time; default always",
+    ),
+];
+
+/// `notify` of an edge.
+pub(in crate::config) static TRUTH: FieldSpec =
+    FieldSpec::new("notify", FieldType::Bool, "the dependent is refreshed; default false");
+
+/// A short edge.
+pub(in crate::config) static LINKS: FieldSpec =
+    FieldSpec::new("edges", FieldType::Texts, "resources, each as kind[name]");
+
+/// What a resource was called before.
+pub(in crate::config) static ALIASES: FieldSpec = FieldSpec::new(
+    "aliases",
+    FieldType::Texts,
+    "what it was called before: all that is kept under those names is its own",
+);
+
+/// Tells a problem with a metaparameter.
+pub(in crate::config) type Say<'a> = &'a mut dyn FnMut(&'static str, Problem);
+
+/// What the metaparameters of one resource say.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(in crate::config) struct Own {
+    /// What the engine obeys.
+    pub(in crate::config) meta: Arc<Meta>,
+    /// A watch that failed for good is tried again.
+    pub(in crate::config) rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(in crate::config) autoedge: bool,
+    /// It may be grouped with others.
+    pub(in crate::config) autogroup: bool,
+    /// What becomes of it when it leaves the graph.
+    pub(in crate::config) delete: Delete,
+    /// It must not leave.
+    pub(in crate::config) protect: bool,
+}
+
+impl Own {
+    fn usual(meta: Arc<Meta>) -> Self {
+        let delete = Delete::Never;
+        Self { meta, rewatch: true, autoedge: true, autogroup: true, delete, protect: false }
+    }
+}
+
+/// Whether a thing is deleted when its resource leaves the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum Delete {
+    /// It is left alone.
+    Never,
+    /// Where it can be: so it is said for all.
+    IfItCan,
+    /// So it is said of this one.
+    Always,
+}
+
+/// Makes metaparameters; equal ones are shared.
+#[derive(Debug)]
+pub(in crate::config) struct Metas {
+    shared: HashMap<Meta, Arc<Meta>>,
+    /// For resources without `meta`.
+    usual: Arc<Meta>,
+    noop: bool,
+    reserved: Option<SemaphoreId>,
+    /// Each `when_allowed` once, as written.
+    windows: Vec<(String, Window)>,
+    /// What holds where a resource does not say otherwise.
+    defaults: Option<Arc<Defaults>>,
+}
+
+impl Metas {
+    /// `noop` for all; `reserved` is a semaphore around every vertex.
+    pub(in crate::config) fn new(
+        noop: bool,
+        reserved: Option<SemaphoreId>,
+        defaults: Option<Arc<Defaults>>,
+    ) -> Self {
+        let usual = Meta { noop, semaphores: reserved.into_iter().collect(), ..Meta::default() };
+        let (shared, windows) = (HashMap::new(), Vec::new());
+        Self { shared, usual: Arc::new(usual), noop, reserved, windows, defaults }
+    }
+
+    /// What holds for who has no `meta`; and the windows that were named, by number.
+    pub(in crate::config) fn finish(self) -> (Arc<Meta>, Vec<(String, Window)>) {
+        (self.usual, self.windows)
+    }
+
+    /// `when_allowed`, by number; none for always.
+    fn window(&mut self, fields: &mut Fields, say: Say<'_>) -> Option<WindowId> {
+        let text = fields.text("when_allowed")?;
+        let window = match Window::parse(&text) {
+            Ok(window) => window?,
+            Err(expected) => {
+                let what = format!(
+                    "`when_allowed` should be {}",
+                    crate::config::problem::quoted(&expected)
+                );
+                let hint =
+                    "write it like `Mon..Fri 22:00-05:00, Sat, Sun`, in local time, or `always`";
+                say("when_allowed", Problem::new(Code::Meta, what).hint(hint));
+                return None;
+            }
+        };
+        let known = self.windows.iter().position(|(_, other)| *other == window);
+        let number = known.unwrap_or_else(|| {
+            self.windows.push((text, window));
+            self.windows.len() - 1
+        });
+        u32::try_from(number).ok().map(WindowId)
+    }
+
+    /// The metaparameters of one resource.
+    pub(in crate::config) fn make(
+        &mut self,
+        given: Option<Box<Given>>,
+        semaphores: &mut dyn FnMut(&str, usize) -> Option<SemaphoreId>,
+        say: Say<'_>,
+    ) -> Own {
+        let mut given = given.map(|given| given.fields);
+        let is_own = given.as_ref().is_some_and(|given| given.has("on_remove"));
+        if let Some(defaults) = &self.defaults {
+            given.get_or_insert_default().fill(&defaults.0);
+        }
+        let Some(mut fields) = given else {
+            return Own::usual(Arc::clone(&self.usual));
+        };
+        let autoedge = fields.bool("autoedge").unwrap_or(true);
+        let autogroup = fields.bool("autogroup").unwrap_or(true);
+        let rewatch = fields.bool("rewatch").unwrap_or(true);
+        let protect = fields.bool("protect").unwrap_or_default();
+        let delete = match word(&mut fields, ("on_remove", &["forget", "delete"]), say) {
+            Some(1) if is_own => Delete::Always,
+            Some(1) => Delete::IfItCan,
+            Some(_) | None => Delete::Never,
+        };
+        let (delay, delay_max) = delays(&mut fields, say);
+        let mut ids: Vec<SemaphoreId> = self.reserved.into_iter().collect();
+        for (number, text) in fields.texts("sema").unwrap_or_default().iter().enumerate() {
+            ids.extend(semaphores(text, number));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let meta = Meta {
+            noop: fields.bool("noop").unwrap_or_default() || self.noop,
+            planned: false,
+            retry: retry(&mut fields, say),
+            retryreset: fields.bool("retryreset").unwrap_or(true),
+            delay,
+            delay_max,
+            timeout: milliseconds(&mut fields, "timeout", say).filter(|time| !time.is_zero()),
+            poll: poll(&mut fields, say),
+            pace: pace(&mut fields, say),
+            semaphores: ids,
+            reset: fields.bool("reset").unwrap_or_default(),
+            on_conflict: conflict(&mut fields, say),
+            window: self.window(&mut fields, say),
+            realize: fields.bool("realize").unwrap_or_default(),
+        };
+        let meta = if meta == *self.usual {
+            Arc::clone(&self.usual)
+        } else {
+            Arc::clone(self.shared.entry(meta).or_insert_with_key(|meta| Arc::new(meta.clone())))
+        };
+        Own { meta, rewatch, autoedge, autogroup, delete, protect }
+    }
+}
+
+/// One of a few words, by its number.
+fn word(
+    fields: &mut Fields,
+    (name, known): (&'static str, &[&str]),
+    say: Say<'_>,
+) -> Option<usize> {
+    let given = fields.text(name)?;
+    let found = known.iter().position(|word| *word == given);
+    if found.is_none() {
+        let (known, given) = (known.join(", "), crate::config::problem::quoted(&given));
+        let what = format!("`{name}` should be one of {known}, found `{given}`");
+        say(name, Problem::new(Code::Meta, what));
+    }
+    found
+}
+
+/// E-20: what it does where others undo it.
+fn conflict(fields: &mut Fields, say: Say<'_>) -> Conflict {
+    match word(fields, ("on_conflict", &["backoff", "win", "yield"]), say) {
+        Some(1) => Conflict::Win,
+        Some(2) => Conflict::Yield,
+        Some(_) | None => Conflict::Backoff,
+    }
+}
+
+fn out_of_range(name: &str, wants: &str, found: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::Meta, format!("`{name}` should be {wants}, found {found}"))
+}
+
+fn retry(fields: &mut Fields, say: Say<'_>) -> Option<u32> {
+    match fields.int("retry").unwrap_or_default() {
+        -1 => None,
+        given => Some(u32::try_from(given).unwrap_or_else(|_| {
+            say("retry", out_of_range("retry", "-1 (for ever) or at least 0", given));
+            0
+        })),
+    }
+}
+
+fn milliseconds(fields: &mut Fields, name: &'static str, say: Say<'_>) -> Option<Duration> {
+    let given = fields.int(name)?;
+    if let Ok(time) = u32::try_from(given) {
+        return Some(Duration::from_millis(u64::from(time)));
+    }
+    let wants = format!("milliseconds from 0 to {}", u32::MAX);
+    say(name, out_of_range(name, &wants, given));
+    None
+}
+
+/// The first and the longest wait before a retry.
+fn delays(fields: &mut Fields, say: Say<'_>) -> (Duration, Duration) {
+    let usual = Meta::default();
+    let delay = milliseconds(fields, "delay", say).unwrap_or(usual.delay).max(Meta::SHORTEST_DELAY);
+    let Some(longest) = milliseconds(fields, "delay_max", say) else {
+        return (delay, usual.delay_max.max(delay));
+    };
+    if longest < delay {
+        let wants = format!("at least the delay ({} ms)", delay.as_millis());
+        let problem = out_of_range("delay_max", &wants, longest.as_millis());
+        say("delay_max", problem.hint("raise it, or lower `delay`"));
+    }
+    (delay, longest.max(delay))
+}
+
+fn poll(fields: &mut Fields, say: Say<'_>) -> Poll {
+    let given = fields.int("poll").unwrap_or_default();
+    match (given, u32::try_from(given)) {
+        (-1, _) => Poll::Once,
+        (0, _) => Poll::Never,
+        (_, Ok(seconds)) => Poll::Every(Duration::from_secs(u64::from(seconds))),
+        (_, Err(_)) => {
+            let wants = format!("-1 (once), 0 (watch) or seconds up to {}", u32::MAX);
+            say("poll", out_of_range("poll", &wants, given));
+            Poll::Never
+        }
+    }
+}
+
+/// `limit` and `burst` as a token bucket (E-12).
+fn pace(fields: &mut Fields, say: Say<'_>) -> Option<Pace> {
+    let limit = fields.float("limit").unwrap_or(f64::INFINITY);
+    let burst = fields.int("burst");
+    let mut refuse = |name, what: String, hint: &str| {
+        say(name, Problem::new(Code::Limit, what).hint(hint));
+        None
+    };
+    if limit.is_nan() || limit <= 0.0 {
+        let what = format!("`limit` should be starts per second above 0, found {limit}");
+        return refuse("limit", what, "write .inf for no limit; to stop changes, use `noop: true`");
+    }
+    if let Some(burst) = burst.filter(|burst| *burst < 0 || *burst > i64::from(u32::MAX)) {
+        let what = format!("`burst` should be from 1 to {}, found {burst}", u32::MAX);
+        return refuse("burst", what, "write how many starts may follow each other at once");
+    }
+    if limit.is_infinite() {
+        return None;
+    }
+    if burst == Some(0) {
+        let what = format!("with `limit: {limit}`, `burst: 0` would never let it run");
+        return refuse("burst", what, "write `burst: 1`, or leave it out");
+    }
+    let burst = burst.and_then(|burst| u32::try_from(burst).ok()).unwrap_or(1);
+    let period = Duration::try_from_secs_f64(1.0 / limit).ok().map(|period| period.as_nanos());
+    let period = period.and_then(|nanos| u64::try_from(nanos.max(1)).ok());
+    let bounded = |period: &u64| period.checked_mul(u64::from(burst)).is_some_and(|n| n < 1 << 62);
+    if let Some(period_ns) = period.filter(bounded) {
+        return Some(Pace { period_ns, burst });
+    }
+    let what = format!("`limit: {limit:e}` with `burst: {burst}` spans more than 146 years");
+    refuse("limit", what, "raise the limit or lower the burst")
+}

@@ -1,0 +1,459 @@
+//! What files say together: identities, resources, claims, metaparameters, edges.
+
+pub(super) mod aliases;
+pub(super) mod auto_edges;
+pub(super) mod claims;
+pub(super) mod edges;
+pub(super) mod metaparams;
+pub(super) mod selection;
+pub(super) mod semaphores;
+pub(super) mod values;
+
+use super::ast;
+use super::hash::Stable;
+use super::problem::code::Code;
+use super::problem::location::{Atlas, Part, Where};
+use super::problem::{Problem, Problems, Severity, quoted};
+use super::source_file::Source;
+use super::{Aliases, Link, Loaded, Options, Origin, Vertex};
+use edges::Tie;
+use metaparams::{Delete, Metas, Own};
+use semaphores::{Refused, Semaphores};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use steadfast_engine::Meta;
+use steadfast_resources::host::trust::Reader;
+use steadfast_resources::{Claim, Invalid, Place, Recipe, Resource, Spec};
+use values::{Awaited, Confided, Secret};
+
+/// Whether every file could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// Yes: what no file declares does not exist.
+    Yes,
+    /// No: what is missing may stand in a file that could not be read.
+    No,
+}
+
+/// A vertex that may yet be refused.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Candidate {
+    pub(super) identity: Arc<str>,
+    pub(super) at: Where,
+    pub(super) spec: &'static Spec,
+    pub(super) resource: Option<Arc<dyn Resource>>,
+    pub(super) recipe: Option<Arc<Recipe>>,
+    pub(super) definition: u64,
+    meta: Arc<Meta>,
+    rewatch: bool,
+    /// It takes part in automatic edges.
+    pub(super) autoedge: bool,
+    autogroup: bool,
+    delete: bool,
+    protect: bool,
+    pub(super) aliases: Aliases,
+    line: u32,
+}
+
+/// The checks on their way.
+pub(super) struct Checker<'a> {
+    pub(super) atlas: Atlas<'a>,
+    pub(super) problems: &'a mut Problems,
+    pub(super) whole: bool,
+    pub(super) numbers: HashMap<Arc<str>, usize>,
+    pub(super) strangers: HashSet<String>,
+    pub(super) vertices: Vec<Candidate>,
+    pub(super) ties: Vec<Tie>,
+    pub(super) suggested: usize,
+    pub(super) wants_origins: bool,
+    pub(super) origins: Vec<Origin>,
+    pub(super) claims: HashMap<Claim, usize>,
+    pub(super) secrets: HashMap<String, Secret>,
+    pub(super) awaited: Vec<Awaited>,
+    /// Fields that are given secrets.
+    pub(super) confided: Vec<Confided>,
+    /// Where identities are put together.
+    identity: String,
+    metas: Metas,
+    semaphores: Semaphores,
+}
+
+/// Checks everything; the graph, if every vertex of it is sound (edges may still be among the problems).
+pub(super) fn check(
+    mut files: Vec<ast::File>,
+    sources: &[Source],
+    options: &Options,
+    whole: Whole,
+    problems: &mut Problems,
+) -> Option<Loaded> {
+    let spots = files.iter_mut().map(|file| file.spots.take()).collect();
+    let mut semaphores = Semaphores::default();
+    if options.semaphore == Some(0) {
+        let problem = Problem::new(Code::Selection, "--sema should be at least 1, found 0");
+        problems.push(problem.hint("nothing could ever run; leave it out for no bound"));
+    }
+    let reserved = options.semaphore.filter(|count| *count > 0);
+    let reserved = reserved.map(|count| semaphores.reserve(count));
+    let mut checker = Checker {
+        atlas: Atlas { sources, spots },
+        problems,
+        whole: whole == Whole::Yes,
+        numbers: HashMap::new(),
+        strangers: files.iter_mut().flat_map(|file| std::mem::take(&mut file.strangers)).collect(),
+        vertices: Vec::new(),
+        ties: Vec::new(),
+        suggested: 0,
+        wants_origins: options.origins,
+        origins: Vec::new(),
+        claims: HashMap::new(),
+        secrets: HashMap::new(),
+        awaited: Vec::new(),
+        confided: Vec::new(),
+        identity: String::new(),
+        metas: Metas::new(options.noop, reserved, options.defaults.clone()),
+        semaphores,
+    };
+    let name = checker.graph_name(&files);
+    let comment = files.iter_mut().find_map(|file| file.comment.take());
+    checker.declare_secrets(&mut files);
+    let links = checker.resources(&mut files);
+    checker.refuse_aliases();
+    checker.tell_claims();
+    checker.check_nesting();
+    checker.tie_values();
+    checker.doubt_confided();
+    for (file, index, vertex, links) in links {
+        checker.short_edges(vertex, &links, file, index);
+    }
+    for (number, file) in files.iter().enumerate() {
+        checker.long_edges(&file.edges, number);
+    }
+    let mut ties = checker.sorted_ties();
+    if checker.refuse_cycles(&ties) {
+        checker.tie_automatically(&mut ties);
+    }
+    let loaded = checker.finish(&ties)?;
+    let loaded = Loaded { name, comment, ..loaded }.with_orders();
+    selection::select(loaded, options, problems)
+}
+
+/// What is wrong with a name, if anything is.
+pub(super) fn wrong_name(kind: &str, name: &str) -> Option<Problem> {
+    if name.is_empty() {
+        return Some(Problem::new(Code::Name, format!("the name of a {kind} is empty")));
+    }
+    if name.starts_with("@@") {
+        let what = format!("`{}` needs a world that hosts share", quoted(name));
+        let hint = "names that begin with @@ are exported to other hosts; this build has no world";
+        return Some(Problem::new(Code::World, what).hint(hint));
+    }
+    name.chars().any(char::is_control).then(|| {
+        let what = format!("the name `{}` has a control character", quoted(name));
+        Problem::new(Code::Name, what).hint("names are one line of visible characters")
+    })
+}
+
+/// A hash of what is declared, with that of what is received; and what it would be under each former name.
+fn definitions(given: &ast::Resource, place: &Place, received: Option<u64>) -> (u64, Aliases) {
+    let defined = |name: &str| {
+        let hash = Stable::new().text(given.spec.kind).text(name).number(given.given.sum);
+        let base = place.base.to_string_lossy();
+        let hash = if given.given.relative { hash.text(&base) } else { hash };
+        received.map_or(hash, |sum| hash.number(sum)).finish()
+    };
+    let alias = |name: &String| (format!("{}[{name}]", given.spec.kind).into(), defined(name));
+    (defined(&given.name), given.aliases.iter().map(alias).collect())
+}
+
+/// The short edges of a resource, with its file, its number there, and its vertex.
+type LinksOf = (usize, usize, usize, Box<[ast::Link]>);
+
+impl Checker<'_> {
+    fn graph_name(&mut self, files: &[ast::File]) -> String {
+        let given = |spots: &Option<ast::Spots>| spots.as_ref().is_some_and(|s| s.name.is_some());
+        let at = |file| Where { file, part: Part::Graph };
+        let mut named = files.iter().enumerate().filter_map(|(n, f)| Some((n, f.name.as_ref()?)));
+        let Some((first, name)) = named.next() else {
+            if self.whole && !self.atlas.spots.iter().any(given) {
+                let problem =
+                    Problem::new(Code::GraphName, "the graph has no name: expected `graph:`")
+                        .hint("begin with `graph: NAME` and `resources:`");
+                let place = files.first().and_then(|_| self.atlas.place(at(0)));
+                self.problems.push(problem.at(place));
+            }
+            return String::new();
+        };
+        if name.is_empty() {
+            let problem = Problem::new(Code::GraphName, "the name of the graph is empty");
+            self.problems
+                .push(problem.hint("give it one: graph: web").at(self.atlas.place(at(first))));
+        }
+        for (other, again) in named.filter(|(_, again)| *again != name) {
+            let (again, before) = (quoted(again), quoted(name));
+            let what = format!("this file names the graph `{again}`, another one `{before}`");
+            let problem = Problem::new(Code::GraphName, what).hint("name it in one file only");
+            let problem = problem.at(self.atlas.place(at(other)));
+            self.problems.push(problem.at(self.atlas.labelled(at(first), "named here first")));
+        }
+        name.clone()
+    }
+
+    fn resources(&mut self, files: &mut [ast::File]) -> Vec<LinksOf> {
+        let count = files.iter().map(|file| file.resources.len()).sum();
+        self.vertices.reserve_exact(count);
+        self.numbers.reserve(count);
+        let mut links = Vec::new();
+        for (number, file) in files.iter_mut().enumerate() {
+            let base = self.atlas.sources.get(number).map(|source| source.base.clone());
+            let place = Place { base: base.unwrap_or_default() };
+            for (index, mut resource) in std::mem::take(&mut file.resources).into_iter().enumerate()
+            {
+                let of = std::mem::take(&mut resource.links);
+                let vertex = self.resource(resource, number, index, &place);
+                if let Some(vertex) = vertex.filter(|_| !of.is_empty()) {
+                    links.push((number, index, vertex, of));
+                }
+            }
+        }
+        links
+    }
+
+    /// One resource; the number of its vertex, unless its name is no name or taken.
+    fn resource(
+        &mut self,
+        mut given: ast::Resource,
+        file: usize,
+        index: usize,
+        place: &Place,
+    ) -> Option<usize> {
+        let at = Where { file, part: Part::Name(index) };
+        if let Some(problem) = wrong_name(given.spec.kind, &given.name) {
+            self.problems.push(problem.at(self.atlas.place(at)));
+            return None;
+        }
+        self.identity.clear();
+        self.identity.extend([given.spec.kind, "[", &given.name, "]"]);
+        let identity: Arc<str> = self.identity.as_str().into();
+        let vertex = self.vertices.len();
+        let first = *self.numbers.entry(Arc::clone(&identity)).or_insert(vertex);
+        if let Some(first) = self.vertices.get(first) {
+            let problem = format!("`{}` is declared twice", quoted(&identity));
+            let problem =
+                Problem::new(Code::Duplicate, problem).hint("give one of them another name");
+            let problem = problem.at(self.atlas.labelled(at, "again here"));
+            let problem = problem.at(self.atlas.labelled(first.at, "first declared here"));
+            self.problems.push(problem);
+            return None;
+        }
+        let receiver = self.receiver(&mut given, place, vertex, (file, index));
+        let sum = receiver.as_ref().map(|(_, sum)| *sum);
+        let (definition, aliases) = definitions(&given, place, sum);
+        let recipe = receiver.map(|(recipe, _)| recipe);
+        let own = self.meta(given.meta.take(), file, index);
+        let Own { meta, rewatch, autoedge, autogroup, delete, protect } = own;
+        let at_fields = (identity.as_ref(), file, index);
+        let resource = self.build(&mut given, recipe.as_ref(), place, at_fields);
+        if let Some(resource) = &resource {
+            self.invalid(Severity::Warning, resource.doubts(), at_fields);
+            self.invalid(Severity::Warning, &untrusted(&resource.trusts()), at_fields);
+            self.claim(resource.as_ref(), vertex, &identity, at);
+            if delete == Delete::Always {
+                self.removal(resource.as_ref(), (given.spec, &given.name), (file, index));
+            }
+        }
+        let can = |resource: &Arc<dyn Resource>| resource.removal().is_some();
+        let delete = delete != Delete::Never && resource.as_ref().is_some_and(can);
+        let line = given.line;
+        self.vertices.push(Candidate {
+            identity,
+            at,
+            spec: given.spec,
+            resource,
+            recipe: recipe.map(Arc::new),
+            definition,
+            meta,
+            rewatch,
+            autoedge,
+            autogroup,
+            delete,
+            protect,
+            aliases,
+            line,
+        });
+        Some(vertex)
+    }
+
+    /// `on_remove: delete` where nothing could be deleted, or must not be.
+    fn removal(
+        &mut self,
+        resource: &dyn Resource,
+        (spec, name): (&'static Spec, &str),
+        (file, index): (usize, usize),
+    ) {
+        let shown = format!("{}[{}]", spec.kind, quoted(name));
+        let problem = match resource.removal().map(|removal| removal.build(spec, name)) {
+            Some(Ok(_)) => return,
+            None => Problem::new(
+                Code::Removal,
+                format!("{shown}: `on_remove: delete`, and there is nothing that could be deleted"),
+            )
+            .hint("leave it out: when it leaves the graph it is forgotten"),
+            Some(Err(invalid)) => {
+                let why = invalid.first().map_or("", |invalid| invalid.what.as_str());
+                Problem::new(Code::Removal, format!("{shown}: it cannot be deleted: {why}"))
+                    .hint("leave `on_remove: delete` out")
+            }
+        };
+        let at = Where { file, part: Part::Meta(index, "on_remove") };
+        self.problems.push(problem.at(self.atlas.place(at)));
+    }
+
+    /// The resource itself, if all of it could be read and is valid.
+    fn build(
+        &mut self,
+        given: &mut ast::Resource,
+        recipe: Option<&Recipe>,
+        place: &Place,
+        at: (&str, usize, usize),
+    ) -> Option<Arc<dyn Resource>> {
+        if let Some(built) = given.built.take() {
+            return Some(built);
+        }
+        // Of one that could not be read whole, what is wrong with those fields that could be.
+        let read: Option<Vec<_>> = given.broken.then(|| given.given.fields.names().collect());
+        let built = match recipe {
+            Some(recipe) => recipe.standing(),
+            None => (given.spec.build)(&given.name, std::mem::take(&mut given.given.fields), place),
+        };
+        let built = built.map_err(|mut invalid| {
+            let is_read = |invalid: &Invalid, read: &[&str]| {
+                invalid.field.is_some_and(|field| read.contains(&field))
+            };
+            invalid.retain(|i| read.as_ref().is_none_or(|read| is_read(i, read)));
+            self.invalid(Severity::Error, &invalid, at);
+        });
+        built.ok().filter(|_| read.is_none())
+    }
+
+    fn meta(&mut self, given: Option<Box<ast::Given>>, file: usize, index: usize) -> Own {
+        let (atlas, problems) = (&self.atlas, &mut *self.problems);
+        let (semaphores, mut refused, mut own) = (&mut self.semaphores, Vec::new(), Vec::new());
+        let mut take = |text: &str, number| {
+            let at = Where { file, part: Part::Semaphore(index, number) };
+            match semaphores.take(text, at, &own) {
+                Ok(id) => {
+                    own.push(id);
+                    return Some(id);
+                }
+                Err(Refused::Wrong(problem)) => refused.push(problem.at(atlas.place(at))),
+                Err(Refused::Conflict(problem, first)) => {
+                    let first = first.and_then(|first| atlas.labelled(first, "the other count"));
+                    refused.push(problem.at(atlas.place(at)).at(first));
+                }
+            }
+            None
+        };
+        let made = self.metas.make(given, &mut take, &mut |name, problem| {
+            let at = Where { file, part: Part::Meta(index, name) };
+            problems.push(problem.at(atlas.place(at)));
+        });
+        for problem in refused {
+            self.problems.push(problem);
+        }
+        made
+    }
+
+    pub(super) fn invalid(
+        &mut self,
+        severity: Severity,
+        invalid: &[Invalid],
+        (identity, file, index): (&str, usize, usize),
+    ) {
+        for invalid in invalid {
+            let part = invalid.field.map_or(Part::Name(index), |name| Part::Field(index, name));
+            let what = format!("{}: {}", quoted(identity), invalid.what);
+            let problem = match severity {
+                Severity::Error => Problem::new(Code::Field, what),
+                Severity::Warning => Problem::new(Code::Doubt, what).warning(),
+            };
+            let problem = problem.hint_if(invalid.hint.as_ref());
+            self.problems.push(problem.at(self.atlas.place(Where { file, part })));
+        }
+    }
+
+    fn claim(&mut self, resource: &dyn Resource, vertex: usize, identity: &str, at: Where) {
+        for claim in resource.claims().into_iter().filter(Claim::is_exclusive) {
+            let what = quoted(&claim.to_string());
+            if let Some(holder) =
+                self.claims.insert(claim, vertex).filter(|holder| *holder != vertex)
+                && let Some(holder) = self.vertices.get(holder)
+            {
+                let both = format!("`{}` and `{}`", quoted(&holder.identity), quoted(identity));
+                let problem = Problem::new(Code::Claim, format!("{what} is claimed twice"))
+                    .hint(format!("{both} would both write it: keep one of them"))
+                    .at(self.atlas.labelled(at, "claimed again here"))
+                    .at(self.atlas.labelled(holder.at, "first claimed here"));
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    /// The graph as found, if every vertex is sound.
+    fn finish(self, ties: &[Tie]) -> Option<Loaded> {
+        let sources = self.atlas.sources;
+        let none: Arc<[Arc<str>]> = Arc::default();
+        let vertices: Option<Vec<Vertex>> = self
+            .vertices
+            .into_iter()
+            .map(|candidate| {
+                Some(Vertex {
+                    identity: candidate.identity,
+                    resource: candidate.resource?,
+                    recipe: candidate.recipe,
+                    definition: candidate.definition,
+                    meta: candidate.meta,
+                    rewatch: candidate.rewatch,
+                    autogroup: candidate.autogroup,
+                    delete: candidate.delete,
+                    protect: candidate.protect,
+                    removes: false,
+                    aliases: candidate.aliases,
+                    after: Arc::clone(&none),
+                    notifies: Arc::clone(&none),
+                    place: (candidate.at.file, candidate.line),
+                })
+            })
+            .collect();
+        let (usual, windows) = self.metas.finish();
+        let link = |tie: &Tie| Link { from: tie.from, to: tie.to, notify: tie.notify };
+        Some(Loaded {
+            name: String::new(),
+            comment: None,
+            vertices: vertices?,
+            edges: ties.iter().map(link).collect(),
+            semaphores: self.semaphores.finish(),
+            windows,
+            usual,
+            origins: self.origins,
+            warnings: Vec::new(),
+            files: sources.iter().map(|source| source.path.clone()).collect(),
+            hash: super::hash_of(sources),
+            text_bytes: sources.iter().map(|source| source.text.len()).sum(),
+            texts: Vec::new(),
+        })
+    }
+}
+
+/// S-11: what it reads or runs that others could change. What a file copies or believes, and who supplies a secret, root is refused
+/// besides, when it is to be done.
+pub(super) fn untrusted(paths: &[PathBuf]) -> Vec<Invalid> {
+    let reader = Reader::here();
+    let doubts = paths.iter().filter_map(|path| reader.doubts_on_the_way(path));
+    let invalid = |why: String| {
+        Invalid::whole("somebody else could change what it reads or runs")
+            .hint(format!("let nobody else write there: {why}"))
+    };
+    doubts.map(invalid).collect()
+}

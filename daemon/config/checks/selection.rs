@@ -1,0 +1,165 @@
+//! `--only` and `--skip`: a part of a graph, with edges that still hold across what is left out.
+
+use super::edges::parts;
+use crate::config::problem::code::Code;
+use crate::config::problem::suggestion::nearest;
+use crate::config::problem::{Problem, Problems, quoted};
+use crate::config::{Link, Loaded, Options, Origin, Vertex};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use steadfast_engine::Meta;
+
+/// The part of a graph that was asked for.
+pub(in crate::config) fn select(
+    loaded: Loaded,
+    options: &Options,
+    problems: &mut Problems,
+) -> Option<Loaded> {
+    if options.only.is_empty() && options.skip.is_empty() {
+        return Some(loaded);
+    }
+    let mut keep = vec![options.only.is_empty(); loaded.vertices.len()];
+    let errors = problems.errors();
+    for (flag, names, kept) in [("--only", &options.only, true), ("--skip", &options.skip, false)] {
+        for name in names {
+            if mark(&loaded.vertices, name, kept, &mut keep) == 0 {
+                problems.push(unknown(&loaded.vertices, flag, name));
+            }
+        }
+    }
+    if problems.errors() > errors {
+        return None;
+    }
+    if !loaded.vertices.is_empty() && !keep.contains(&true) {
+        let what = "--only and --skip together leave no resource";
+        problems.push(Problem::new(Code::Selection, what).hint("name fewer under --skip"));
+        return None;
+    }
+    Some(reduce(loaded, &keep))
+}
+
+/// Marks what a name means: one resource, or all of a kind.
+fn mark(vertices: &[Vertex], name: &str, value: bool, keep: &mut [bool]) -> usize {
+    let mut count = 0;
+    for (vertex, keep) in vertices.iter().zip(keep) {
+        let identity = vertex.identity.as_ref();
+        let is_meant = identity == name || parts(identity).is_some_and(|(kind, _)| kind == name);
+        if is_meant {
+            *keep = value;
+            count += 1;
+        }
+    }
+    count
+}
+
+fn unknown(vertices: &[Vertex], flag: &str, name: &str) -> Problem {
+    let identities = vertices.iter().map(|vertex| vertex.identity.as_ref());
+    let kinds = identities.clone().filter_map(|identity| Some(parts(identity)?.0));
+    let ending = format!("[{name}]");
+    let near = identities
+        .clone()
+        .find(|identity| identity.ends_with(&ending))
+        .or_else(|| nearest(name, identities.chain(kinds)));
+    let what = format!("{flag} {}: the graph has no such resource or kind", quoted(name));
+    let hint = near.map(|near| format!("did you mean `{}`?", quoted(near)));
+    Problem::new(Code::Selection, what).hint_if(hint)
+}
+
+impl Loaded {
+    /// The graph to be looked at only, and those of it that are declared `noop` themselves.
+    #[must_use]
+    pub fn planned(mut self) -> (Self, BTreeSet<Arc<str>>) {
+        let noop = self.vertices.iter().filter(|vertex| vertex.meta.noop);
+        let noop = noop.map(|vertex| Arc::clone(&vertex.identity)).collect();
+        self.look_only(true);
+        (self, noop)
+    }
+
+    /// The same as if `noop` were said of all of it.
+    #[must_use]
+    pub fn observed(mut self) -> Self {
+        self.look_only(false);
+        self
+    }
+
+    fn look_only(&mut self, planned: bool) {
+        let mut metas = HashMap::new();
+        for vertex in self.vertices.iter_mut().filter(|vertex| !vertex.meta.noop) {
+            let meta = metas.entry(Arc::as_ptr(&vertex.meta)).or_insert_with(|| {
+                let mut meta = Meta::clone(&vertex.meta);
+                (meta.noop, meta.planned) = (true, planned);
+                (Arc::clone(&vertex.meta), Arc::new(meta))
+            });
+            vertex.meta = Arc::clone(&meta.1);
+        }
+        if !self.usual.noop {
+            let mut usual = Meta::clone(&self.usual);
+            (usual.noop, usual.planned) = (true, planned);
+            self.usual = Arc::new(usual);
+        }
+    }
+
+    /// The graph without those resources that are not wanted; edges still hold across them.
+    #[must_use]
+    pub fn reduced(self, wanted: impl Fn(&Vertex) -> bool) -> Self {
+        let keep: Vec<bool> = self.vertices.iter().map(wanted).collect();
+        if keep.contains(&false) { reduce(self, &keep) } else { self }
+    }
+}
+
+/// The graph without what is not kept: A → B → C without B keeps A → C.
+fn reduce(loaded: Loaded, keep: &[bool]) -> Loaded {
+    let mut number = 0;
+    let numbers: Vec<Option<usize>> = keep
+        .iter()
+        .map(|keep| {
+            keep.then(|| {
+                number += 1;
+                number - 1
+            })
+        })
+        .collect();
+    let mut outgoing: HashMap<usize, Vec<Link>> = HashMap::new();
+    for edge in &loaded.edges {
+        outgoing.entry(edge.from).or_default().push(*edge);
+    }
+    let mut edges = Vec::new();
+    for from in (0..keep.len()).filter(|vertex| keep[*vertex]) {
+        let across = reach(from, keep, &outgoing);
+        for (to, notify) in across {
+            if let (Some(from), Some(to)) = (numbers[from], numbers[to]) {
+                edges.push(Link { from, to, notify });
+            }
+        }
+    }
+    edges.sort_unstable();
+    let across = |origin: Origin| {
+        let (from, to) = (*numbers.get(origin.from)?, *numbers.get(origin.to)?);
+        Some(Origin { from: from?, to: to?, ..origin })
+    };
+    let origins = loaded.origins.into_iter().filter_map(across).collect();
+    let kept = |(vertex, keep): (Vertex, &bool)| keep.then_some(vertex);
+    let vertices = loaded.vertices.into_iter().zip(keep).filter_map(kept).collect();
+    Loaded { vertices, edges, origins, ..loaded }.with_orders()
+}
+
+/// The kept vertices that are reached over left-out ones, and whether some way there notifies at each step.
+fn reach(from: usize, keep: &[bool], outgoing: &HashMap<usize, Vec<Link>>) -> HashMap<usize, bool> {
+    let mut reached: HashMap<usize, bool> = HashMap::new();
+    let mut passed: HashMap<usize, bool> = HashMap::new();
+    let mut walk = vec![(from, true)];
+    while let Some((vertex, notified)) = walk.pop() {
+        for edge in outgoing.get(&vertex).into_iter().flatten() {
+            let notify = notified && edge.notify;
+            let seen = if keep[edge.to] { &mut reached } else { &mut passed };
+            let better = seen.get(&edge.to).is_none_or(|before| notify && !before);
+            if better {
+                seen.insert(edge.to, notify);
+                if !keep[edge.to] {
+                    walk.push((edge.to, notify));
+                }
+            }
+        }
+    }
+    reached
+}

@@ -1,0 +1,372 @@
+//! What resources receive: from the names that were written to senders and secrets, checked before anything runs.
+
+use super::edges::Tie;
+use super::{Checker, untrusted};
+use crate::config::ast;
+use crate::config::ast::Reference;
+use crate::config::hash::Stable;
+use crate::config::problem::code::Code;
+use crate::config::problem::location::{Part as Piece, Where};
+use crate::config::problem::suggestion::nearest;
+use crate::config::problem::{Problem, Severity, quoted};
+use crate::config::scalar::wants;
+use crate::config::template;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use steadfast_resources::host::Supply;
+use steadfast_resources::{
+    FieldSpec, FieldType, Origin, Part, Place, Receives, Recipe, Slot, Spec, fits,
+};
+
+/// A secret that is declared.
+#[derive(Debug)]
+pub(in crate::config) struct Secret {
+    supply: Supply,
+    at: Where,
+}
+
+/// A value that is looked for when all resources are known.
+#[derive(Debug)]
+pub(in crate::config) struct Awaited {
+    vertex: usize,
+    from: String,
+    key: String,
+    field: &'static FieldSpec,
+    takes: FieldType,
+    at: Where,
+}
+
+/// A field that is given a secret.
+#[derive(Debug)]
+pub(in crate::config) struct Confided {
+    vertex: usize,
+    field: &'static FieldSpec,
+    at: Where,
+}
+
+/// Something wrong with what is received.
+fn wrong(what: String) -> Problem {
+    Problem::new(Code::Receive, what)
+}
+
+impl Checker<'_> {
+    /// Takes the secrets of all files.
+    pub(in crate::config) fn declare_secrets(&mut self, files: &mut [ast::File]) {
+        for (file, read) in files.iter_mut().enumerate() {
+            for (index, given) in std::mem::take(&mut read.secrets).into_iter().enumerate() {
+                let at = Where { file, part: Piece::Secret(index) };
+                self.declare_secret(given, at);
+            }
+        }
+    }
+
+    fn declare_secret(&mut self, given: ast::Supplied, at: Where) {
+        let name = quoted(&given.name);
+        let supply = match given.supply {
+            Supply::Credential(id) if id.is_empty() || id.contains('/') || id.starts_with('.') => {
+                let what = format!("`{}` is no name of a credential", quoted(&id));
+                let problem = Problem::new(Code::Secret, what);
+                let hint = "the part before the colon in LoadCredential=";
+                return self.problems.push(problem.hint(hint).at(self.atlas.place(at)));
+            }
+            Supply::File(path) => {
+                let base = self.atlas.sources.get(at.file).map(|source| source.base.clone());
+                Supply::File(base.unwrap_or_default().join(path))
+            }
+            other => other,
+        };
+        if let Some(first) = self.secrets.get(&given.name) {
+            let problem = Problem::new(Code::Secret, format!("`{name}` is declared twice"));
+            let problem = problem.at(self.atlas.place(at));
+            let first = self.atlas.labelled(first.at, "first declared here");
+            return self.problems.push(problem.at(first));
+        }
+        self.doubt_supply(&name, &supply, at);
+        self.secrets.insert(given.name, Secret { supply, at });
+    }
+
+    /// S-11: the program of a command, as far as it is named by its path.
+    fn doubt_supply(&mut self, name: &str, supply: &Supply, at: Where) {
+        let Supply::Command(argv) = supply else { return };
+        let program = argv.first().map(PathBuf::from).filter(|program| program.is_absolute());
+        for doubt in untrusted(program.as_slice()) {
+            let what = format!("the secret `{name}`: {}", doubt.what);
+            let problem = Problem::new(Code::Doubt, what).warning().hint_if(doubt.hint.as_ref());
+            self.problems.push(problem.at(self.atlas.place(at)));
+        }
+    }
+
+    /// How a resource that receives something is made, and the hash of what it receives.
+    pub(in crate::config) fn receiver(
+        &mut self,
+        given: &mut ast::Resource,
+        place: &Place,
+        vertex: usize,
+        (file, index): (usize, usize),
+    ) -> Option<(Recipe, u64)> {
+        let receives = std::mem::take(&mut given.receives);
+        if receives.is_empty() {
+            return None;
+        }
+        let mut recipe = Recipe {
+            spec: given.spec,
+            name: given.name.clone(),
+            fields: given.given.fields.clone(),
+            place: place.clone(),
+            slots: Vec::new(),
+            origins: Vec::new(),
+        };
+        let mut sum = 0_u64;
+        for (number, receive) in receives.iter().enumerate() {
+            let at = Where { file, part: Piece::Receive(index, number) };
+            match self.slot(receive, &mut recipe, vertex, at) {
+                Ok(slot) => recipe.slots.push(slot),
+                Err(problem) => {
+                    let name = format!("{}[{}]", given.spec.kind, quoted(&given.name));
+                    let problem = Problem { what: format!("{name}: {}", problem.what), ..problem };
+                    self.problems.push(problem.at(self.atlas.place(at)));
+                }
+            }
+            sum = sum.wrapping_add(self.sum(receive));
+        }
+        recipe.slots.sort_by_key(|slot| match slot.part {
+            Part::At(at) => at,
+            Part::Whole | Part::Key(_) => 0,
+        });
+        self.refuse_gaps(&recipe, Where { file, part: Piece::Name(index) });
+        Some((recipe, sum))
+    }
+
+    /// A hash of what is received, by names; of secrets also where they come from.
+    fn sum(&self, receive: &ast::Receive) -> u64 {
+        let hash = Stable::new().text(&receive.target);
+        let hash = hash.text(receive.template.as_deref().unwrap_or("${}"));
+        let values = receive.values.iter();
+        let sum = values.fold(hash, |hash, (name, reference)| match reference {
+            Reference::Sent(from, key) => hash.text(name).text(from).text(key),
+            Reference::Secret(secret) => {
+                let supply = self.secrets.get(secret).map(|secret| format!("{:?}", secret.supply));
+                hash.text(name).text(secret).text(&supply.unwrap_or_default())
+            }
+        });
+        sum.finish()
+    }
+
+    fn slot(
+        &mut self,
+        receive: &ast::Receive,
+        recipe: &mut Recipe,
+        vertex: usize,
+        at: Where,
+    ) -> Result<Slot, Problem> {
+        let (field, part) = target(recipe.spec, &receive.target)?;
+        refuse_twice(recipe, field, &part)?;
+        let mut origins = Vec::new();
+        for (name, reference) in &receive.values {
+            origins.push((name.as_str(), recipe.origins.len()));
+            recipe.origins.push(self.origin(reference, field)?);
+        }
+        let pieces = match &receive.template {
+            Some(text) => template::pieces(text, &origins)?,
+            None => origins
+                .iter()
+                .map(|(_, number)| steadfast_resources::Piece::Value(*number))
+                .collect(),
+        };
+        let slot = Slot { field, part, pieces };
+        refuse_template(&slot)?;
+        let takes = slot.takes();
+        for (_, reference) in &receive.values {
+            match reference {
+                Reference::Sent(from, key) => {
+                    let (from, key) = (from.clone(), key.clone());
+                    self.awaited.push(Awaited { vertex, from, key, field, takes, at });
+                }
+                Reference::Secret(_) => self.confided.push(Confided { vertex, field, at }),
+            }
+        }
+        Ok(slot)
+    }
+
+    fn origin(&self, reference: &Reference, field: &FieldSpec) -> Result<Origin, Problem> {
+        let name = match reference {
+            Reference::Sent(from, key) => {
+                let (by, key) = (from.as_str().into(), key.as_str().into());
+                return Ok(Origin::Sent { by, key });
+            }
+            Reference::Secret(name) => name,
+        };
+        if field.receives < Receives::Secrets {
+            let what = format!("`{}` takes no secret: it would be shown", field.name);
+            return Err(wrong(what));
+        }
+        let Some(secret) = self.secrets.get(name) else {
+            // The name may be the secret itself, written here by mistake.
+            let what = format!("`{}` names a secret that is not declared", field.name);
+            let near = nearest(name, self.secrets.keys().map(String::as_str));
+            let hint = near.map_or_else(
+                || "declare it: `secrets: { name: { file: /etc/steadfast/… } }`".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(Problem::new(Code::Secret, what).hint(hint));
+        };
+        Ok(Origin::Secret(secret.supply.clone()))
+    }
+
+    /// Elements that are received must have a place in the list as it will be.
+    fn refuse_gaps(&mut self, recipe: &Recipe, at: Where) {
+        let mut lengths: HashMap<&str, usize> = HashMap::new();
+        for slot in &recipe.slots {
+            let Part::At(number) = slot.part else { continue };
+            let written = || recipe.fields.clone().texts(slot.field.name).unwrap_or_default().len();
+            let length = lengths.entry(slot.field.name).or_insert_with(written);
+            if number > *length {
+                let what = format!("`{}` has {length} elements before it", slot.name());
+                let problem = wrong(what).hint("count from 0, in the list as it will be");
+                self.problems.push(problem.at(self.atlas.place(at)));
+            }
+            *length += 1;
+        }
+    }
+
+    /// Finds who sends what is received, and lets the receivers wait for them.
+    pub(in crate::config) fn tie_values(&mut self) {
+        for awaited in std::mem::take(&mut self.awaited) {
+            let Some(sender) = self.find(&awaited.from, awaited.at) else { continue };
+            let (from, to, at) = (sender, awaited.vertex, awaited.at);
+            match self.match_types(&awaited, sender) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.confided.push(Confided { vertex: to, field: awaited.field, at });
+                }
+                Err(problem) => self.problems.push(problem.at(self.atlas.place(at))),
+            }
+            self.ties.push(Tie { from, to, notify: false, key: "recv", because: None, at });
+        }
+    }
+
+    /// What is doubtful with fields that are given secrets, as far as that is known at load; each field once.
+    pub(in crate::config) fn doubt_confided(&mut self) {
+        let mut told: Vec<(usize, &str)> = Vec::new();
+        for Confided { vertex, field, at } in std::mem::take(&mut self.confided) {
+            let Some(candidate) = self.vertices.get(vertex) else { continue };
+            let resource = candidate.resource.as_ref();
+            let doubt = resource.and_then(|resource| resource.doubts_of_secret(field.name));
+            let (Some(doubt), Piece::Receive(index, _)) = (doubt, at.part) else { continue };
+            if told.contains(&(vertex, field.name)) {
+                continue;
+            }
+            told.push((vertex, field.name));
+            let identity = candidate.identity.to_string();
+            self.invalid(Severity::Warning, &[doubt], (&identity, at.file, index));
+        }
+    }
+
+    /// Whether what it sends can be received, and whether it is a secret.
+    fn match_types(&self, awaited: &Awaited, sender: usize) -> Result<bool, Problem> {
+        let Some(candidate) = self.vertices.get(sender) else { return Ok(false) };
+        let (name, key) = (quoted(&candidate.identity), quoted(&awaited.key));
+        let resource = candidate.resource.as_ref();
+        let is_given = |key: &str| resource.is_none_or(|resource| resource.sends_key(key));
+        let mut sends = candidate.spec.sends.iter();
+        let Some(send) = sends.find(|send| send.key == awaited.key && is_given(send.key)) else {
+            let all = candidate.spec.sends.iter().map(|send| send.key);
+            let all: Vec<&str> = all.filter(|key| is_given(key)).collect();
+            let hint = match all.as_slice() {
+                [] => format!("the kind {} sends nothing", candidate.spec.kind),
+                keys => format!("it sends {}", keys.join(", ")),
+            };
+            return Err(wrong(format!("`{name}` sends no `{key}`")).hint(hint));
+        };
+        let field = awaited.field;
+        if send.secret && field.receives < Receives::Secrets {
+            let what = format!("`{}` takes no secret, and `{name}.{key}` is one", field.name);
+            return Err(
+                wrong(what).hint("it would be shown; send it to a field that takes secrets")
+            );
+        }
+        if !fits(send.gives, awaited.takes) {
+            let (takes, gives) = (wants(awaited.takes), wants(send.gives));
+            let what = format!("`{}` should be {takes}, and `{name}.{key}` is {gives}", field.name);
+            return Err(wrong(what));
+        }
+        Ok(send.secret)
+    }
+}
+
+/// The field and the part of it that a target names.
+fn target(spec: &'static Spec, text: &str) -> Result<(&'static FieldSpec, Part), Problem> {
+    let find = |name: &str| spec.fields.iter().find(|field| field.name == name);
+    let (name, rest) = match text.split_once('.') {
+        Some((name, rest)) if find(text).is_none() => (name, Some(rest)),
+        _ => (text, None),
+    };
+    let takers = || spec.fields.iter().filter(|field| field.receives > Receives::Nothing);
+    let takers = || takers().map(|field| field.name).collect::<Vec<_>>().join(", ");
+    let Some(field) = find(name) else {
+        let hint = nearest(name, spec.fields.iter().map(|field| field.name));
+        let hint = hint.map_or_else(
+            || format!("these can receive: {}", takers()),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(wrong(format!("there is no field `{}`", quoted(name))).hint(hint));
+    };
+    if field.receives == Receives::Nothing {
+        let hint = match (takers().as_str(), spec.kind) {
+            ("", kind) => format!("the kind {kind} receives nothing"),
+            (fields, "exec") => {
+                format!("values never go into the text of a command; these can receive: {fields}")
+            }
+            (fields, _) => format!("these can receive: {fields}"),
+        };
+        return Err(wrong(format!("`{}` cannot be received", field.name)).hint(hint));
+    }
+    let part = match (field.takes, rest) {
+        (FieldType::TextMap, Some(key)) if !key.is_empty() => Part::Key(key.to_owned()),
+        (FieldType::Texts, Some(number)) => {
+            let what = || format!("`{}` should end in a number, as {name}.0", quoted(text));
+            Part::At(number.parse().ok().ok_or_else(|| wrong(what()))?)
+        }
+        (FieldType::TextMap, _) => {
+            let what = format!("`{name}` is a map: one entry of it is expected");
+            return Err(wrong(what).hint(format!("write {name}.KEY")));
+        }
+        (_, Some(_)) => return Err(wrong(format!("`{name}` has no parts"))),
+        (_, None) => Part::Whole,
+    };
+    Ok((field, part))
+}
+
+/// A template makes a text: a whole list or number would be built without it.
+fn refuse_template(slot: &Slot) -> Result<(), Problem> {
+    let takes = slot.field.takes;
+    let takes_text = matches!(takes, FieldType::Text | FieldType::Anything);
+    if takes_text || slot.part != Part::Whole || !slot.is_template() {
+        return Ok(());
+    }
+    let name = slot.field.name;
+    let (sort, instead) = match takes {
+        FieldType::Texts => ("a list", format!("such as {name}.0")),
+        _ => (wants(takes), "or receive the value alone, as `from` and `key`".to_owned()),
+    };
+    let what = format!("`{name}` is {sort}, and a template makes a text");
+    Err(wrong(what).hint(format!("expected: a field or part that takes a text, {instead}")))
+}
+
+/// What is received must not be written as well, nor received twice.
+fn refuse_twice(recipe: &Recipe, field: &FieldSpec, part: &Part) -> Result<(), Problem> {
+    let map = || recipe.fields.clone().text_map(field.name).unwrap_or_default();
+    let written = match part {
+        Part::Whole => recipe.fields.has(field.name),
+        Part::Key(key) => map().iter().any(|(written, _)| written == key),
+        Part::At(_) => false,
+    };
+    let received = recipe.slots.iter().filter(|slot| slot.field.name == field.name);
+    let mut parts = received.map(|slot| &slot.part);
+    let overlaps = |other: &Part| other == part || *other == Part::Whole || *part == Part::Whole;
+    if written || parts.any(overlaps) {
+        let what = format!("`{}` is given twice", field.name);
+        return Err(wrong(what).hint("keep what is written, or what is received"));
+    }
+    Ok(())
+}

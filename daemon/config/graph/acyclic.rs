@@ -1,0 +1,177 @@
+//! Which of many edges can be added to a graph without a cycle, where each is taken unless it would close one with those before it.
+//!
+//! Whether an edge `u → v` would close a cycle is whether `v` leads to `u`. That is asked for 64 sources at once: one walk over the graph
+//! tells of each vertex to which of them it leads, a bit for each. What is taken meanwhile is reckoned with among the 64 alone.
+
+/// So many sources are looked at together: the bits of a word.
+const TOGETHER: usize = 64;
+
+/// What can be added, and what it took to find out.
+#[derive(Debug)]
+pub(in crate::config) struct Added {
+    /// Of each wanted edge, whether it was added.
+    pub(in crate::config) taken: Vec<bool>,
+    /// How many vertices and edges were looked at.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the bound on work is held by tests"))]
+    pub(in crate::config) steps: usize,
+}
+
+/// A graph without cycles that grows.
+struct Growing {
+    children: Vec<Vec<usize>>,
+    steps: usize,
+}
+
+/// Adds to a graph without cycles (`there`, edges between `vertices` numbers) one wanted edge after the other, but for those that
+/// would close a cycle. Wanted edges of one source stand together, and none leads to its own source.
+pub(in crate::config) fn add_without_cycles(
+    vertices: usize,
+    there: &[(usize, usize)],
+    wanted: &[(usize, usize)],
+) -> Added {
+    let mut graph = Growing { children: vec![Vec::new(); vertices], steps: 0 };
+    for (from, to) in there {
+        graph.children[*from].push(*to);
+    }
+    let mut taken = Vec::with_capacity(wanted.len());
+    let groups: Vec<&[(usize, usize)]> = wanted.chunk_by(|a, b| a.0 == b.0).collect();
+    for together in groups.chunks(TOGETHER) {
+        let leads_to = graph.leads_to(together);
+        // Of each source: what the edges added to it by now lead to.
+        let mut since = [0_u64; TOGETHER];
+        for (bit, edges) in together.iter().enumerate() {
+            for (from, to) in *edges {
+                let closes = closure(leads_to[*to], &since) >> bit & 1 == 1;
+                if !closes {
+                    since[bit] |= leads_to[*to];
+                    graph.children[*from].push(*to);
+                }
+                taken.push(!closes);
+            }
+        }
+    }
+    Added { taken, steps: graph.steps }
+}
+
+/// The sources that these lead to, by themselves and by what was added to each since.
+fn closure(mut bits: u64, since: &[u64; TOGETHER]) -> u64 {
+    let mut new = bits;
+    while new != 0 {
+        let more = since[new.trailing_zeros() as usize] & !bits;
+        bits |= more;
+        new = new & (new - 1) | more;
+    }
+    bits
+}
+
+impl Growing {
+    /// Of each vertex, to which of these sources it leads; a source leads to itself.
+    fn leads_to(&mut self, sources: &[&[(usize, usize)]]) -> Vec<u64> {
+        let mut leads_to = vec![0; self.children.len()];
+        for (bit, (source, _)) in sources.iter().filter_map(|edges| edges.first()).enumerate() {
+            leads_to[*source] |= 1 << bit;
+        }
+        for vertex in self.order().into_iter().rev() {
+            for child in &self.children[vertex] {
+                leads_to[vertex] |= leads_to[*child];
+            }
+        }
+        leads_to
+    }
+
+    /// Every vertex, parents before children.
+    fn order(&mut self) -> Vec<usize> {
+        let mut missing = vec![0_u32; self.children.len()];
+        for child in self.children.iter().flatten() {
+            missing[*child] += 1;
+            self.steps += 1;
+        }
+        let mut order: Vec<usize> =
+            (0..missing.len()).filter(|vertex| missing[*vertex] == 0).collect();
+        let mut next = 0;
+        while let Some(vertex) = order.get(next).copied() {
+            next += 1;
+            for child in &self.children[vertex] {
+                missing[*child] -= 1;
+                if missing[*child] == 0 {
+                    order.push(*child);
+                }
+            }
+        }
+        self.steps += missing.len();
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Added, add_without_cycles};
+    use proptest::prelude::*;
+
+    fn leads(edges: &[(usize, usize)], from: usize, to: usize) -> bool {
+        let (mut seen, mut walk) = (vec![from], vec![from]);
+        while let Some(vertex) = walk.pop() {
+            for (_, next) in edges.iter().filter(|(from, _)| *from == vertex) {
+                if !seen.contains(next) {
+                    seen.push(*next);
+                    walk.push(*next);
+                }
+            }
+        }
+        seen.contains(&to)
+    }
+
+    /// Each edge by itself: the plain way, which is right and slow.
+    fn one_by_one(there: &[(usize, usize)], wanted: &[(usize, usize)]) -> Vec<bool> {
+        let mut edges = there.to_vec();
+        let take = |(from, to): &(usize, usize)| {
+            let closes = leads(&edges, *to, *from);
+            if !closes {
+                edges.push((*from, *to));
+            }
+            !closes
+        };
+        wanted.iter().map(take).collect()
+    }
+
+    proptest! {
+        /// What is taken is what is taken one by one; more sources than a word has bits, too.
+        #[test]
+        fn the_same_as_one_by_one(
+            (vertices, there, wanted) in (2..100_usize).prop_flat_map(|vertices| {
+                let edges = || prop::collection::vec((0..vertices, 0..vertices), 0..200);
+                (Just(vertices), edges(), edges())
+            }),
+        ) {
+            let down = |(a, b): (usize, usize)| (a.min(b), a.max(b));
+            let there: Vec<_> = there.into_iter().map(down).filter(|(a, b)| a != b).collect();
+            let mut wanted: Vec<_> = wanted.into_iter().filter(|(a, b)| a != b).collect();
+            wanted.sort_unstable();
+            let Added { taken, .. } = add_without_cycles(vertices, &there, &wanted);
+            prop_assert_eq!(taken, one_by_one(&there, &wanted));
+        }
+    }
+
+    /// Chained files, the last of which comes before the directory of all: one walk finds that none can wait for it.
+    #[test]
+    fn a_directory_that_comes_last_costs_one_walk() {
+        let files = 100_000;
+        let there: Vec<_> = (0..files).map(|file| (file, file + 1)).collect();
+        let wanted: Vec<_> = (0..files).map(|file| (files, file)).collect();
+        let Added { taken, steps } = add_without_cycles(files + 1, &there, &wanted);
+        assert!(taken.iter().all(|taken| !taken));
+        assert_eq!(steps, 2 * files + 1, "each vertex and each edge once");
+    }
+
+    /// The same with a directory for each file, all of which the last file comes before: 64 directories to a walk.
+    #[test]
+    fn as_many_directories_as_files_cost_a_walk_for_each_64() {
+        let files = 6400;
+        let chain = (1..files).map(|file| (file - 1, file));
+        let there: Vec<_> = chain.chain((0..files).map(|at| (files - 1, files + at))).collect();
+        let wanted: Vec<_> = (0..files).map(|at| (files + at, at)).collect();
+        let Added { taken, steps } = add_without_cycles(2 * files, &there, &wanted);
+        assert!(taken.iter().all(|taken| !taken));
+        assert_eq!(steps, files / 64 * (2 * files + 2 * files - 1));
+    }
+}

@@ -1,0 +1,235 @@
+//! Cycles: found without recursion, one for each knot, the shortest through its first vertex.
+
+use crate::config::checks::Checker;
+use crate::config::checks::edges::Tie;
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, shorten};
+use std::collections::VecDeque;
+
+/// More edges of one cycle than this are not shown.
+const SHOWN: usize = 200;
+
+impl Checker<'_> {
+    /// Says each cycle, with the place of each of its edges. Answers whether there is none.
+    pub(in crate::config) fn refuse_cycles(&mut self, ties: &[Tie]) -> bool {
+        let cycles = cycles(self.vertices.len(), ties);
+        for cycle in &cycles {
+            let problem = self.cycle(ties, cycle);
+            self.problems.push(problem);
+        }
+        cycles.is_empty()
+    }
+
+    /// `cycle` holds the numbers of its ties, each leading to the next.
+    fn cycle(&self, ties: &[Tie], cycle: &[usize]) -> Problem {
+        let name = |vertex: usize| {
+            self.vertices.get(vertex).map_or_else(String::new, |v| shorten(&v.identity, 60))
+        };
+        let edges: Vec<Tie> =
+            cycle.iter().filter_map(|number| ties.get(*number).copied()).collect();
+        let mut path: Vec<String> = edges.iter().take(SHOWN).map(|tie| name(tie.from)).collect();
+        if edges.len() > SHOWN {
+            path.push(format!("… {} more …", edges.len() - SHOWN));
+        }
+        path.extend(edges.first().map(|tie| name(tie.from)));
+        let what =
+            format!("{} resources wait for each other, each for the one before", edges.len());
+        let hint = format!("{}; remove one of these edges", path.join(" → "));
+        let mut problem = Problem::new(Code::Cycle, what).hint(hint);
+        for tie in edges.iter().take(SHOWN) {
+            let label = format!("{} waits for {}", name(tie.to), name(tie.from));
+            problem = problem.at(self.atlas.labelled(tie.at, label));
+        }
+        problem
+    }
+}
+
+/// Ties by the vertex they leave; they are sorted by it.
+struct Outgoing<'a> {
+    ties: &'a [Tie],
+    starts: Vec<usize>,
+}
+
+impl<'a> Outgoing<'a> {
+    fn new(vertices: usize, ties: &'a [Tie]) -> Self {
+        let mut starts = vec![0; vertices + 1];
+        for tie in ties {
+            starts[tie.from + 1] += 1;
+        }
+        for vertex in 0..vertices {
+            starts[vertex + 1] += starts[vertex];
+        }
+        Self { ties, starts }
+    }
+
+    /// Where a vertex' ties begin and end.
+    fn range(&self, vertex: usize) -> std::ops::Range<usize> {
+        self.starts[vertex]..self.starts[vertex + 1]
+    }
+}
+
+/// The part of each vertex whose members all wait for each other, by number; none where there is no cycle.
+pub(in crate::config) fn knots(vertices: usize, ties: &[Tie]) -> Option<Vec<usize>> {
+    let outgoing = Outgoing::new(vertices, ties);
+    (!is_acyclic(vertices, &outgoing)).then(|| parts(vertices, &outgoing))
+}
+
+/// One cycle, as numbers of ties, for each strongly connected part with more than one vertex.
+fn cycles(vertices: usize, ties: &[Tie]) -> Vec<Vec<usize>> {
+    let outgoing = Outgoing::new(vertices, ties);
+    if is_acyclic(vertices, &outgoing) {
+        return Vec::new();
+    }
+    let part = parts(vertices, &outgoing);
+    let mut sizes = vec![0_usize; vertices];
+    for of in &part {
+        sizes[*of] += 1;
+    }
+    let mut done = vec![false; vertices];
+    let mut found = Vec::new();
+    for vertex in 0..vertices {
+        if sizes[part[vertex]] > 1 && !done[part[vertex]] {
+            done[part[vertex]] = true;
+            found.push(shortest(vertex, &part, &outgoing));
+        }
+    }
+    found
+}
+
+fn is_acyclic(vertices: usize, outgoing: &Outgoing<'_>) -> bool {
+    let mut needs = vec![0_u32; vertices];
+    for tie in outgoing.ties {
+        needs[tie.to] += 1;
+    }
+    let mut free: Vec<usize> = (0..vertices).filter(|vertex| needs[*vertex] == 0).collect();
+    let mut freed = 0;
+    while let Some(vertex) = free.pop() {
+        freed += 1;
+        for tie in &outgoing.ties[outgoing.range(vertex)] {
+            needs[tie.to] -= 1;
+            if needs[tie.to] == 0 {
+                free.push(tie.to);
+            }
+        }
+    }
+    freed == vertices
+}
+
+/// The strongly connected part of each vertex, by number (Tarjan, with a stack of our own).
+fn parts(vertices: usize, outgoing: &Outgoing<'_>) -> Vec<usize> {
+    const NEW: usize = usize::MAX;
+    let mut order = vec![NEW; vertices];
+    let mut low = vec![0; vertices];
+    let mut part = vec![NEW; vertices];
+    let (mut counter, mut count) = (0, 0);
+    let (mut waiting, mut walk) = (Vec::new(), Vec::new());
+    for start in 0..vertices {
+        if order[start] != NEW {
+            continue;
+        }
+        walk.push((start, outgoing.range(start)));
+        (order[start], low[start]) = (counter, counter);
+        counter += 1;
+        waiting.push(start);
+        while let Some((vertex, rest)) = walk.last_mut() {
+            let vertex = *vertex;
+            if let Some(tie) = rest.next() {
+                let next = outgoing.ties[tie].to;
+                if order[next] == NEW {
+                    (order[next], low[next]) = (counter, counter);
+                    counter += 1;
+                    waiting.push(next);
+                    walk.push((next, outgoing.range(next)));
+                } else if part[next] == NEW {
+                    low[vertex] = low[vertex].min(order[next]);
+                }
+                continue;
+            }
+            walk.pop();
+            if let Some((parent, _)) = walk.last() {
+                low[*parent] = low[*parent].min(low[vertex]);
+            }
+            if low[vertex] == order[vertex] {
+                let from = waiting.iter().rposition(|member| *member == vertex).unwrap_or_default();
+                for member in waiting.drain(from..) {
+                    part[member] = count;
+                }
+                count += 1;
+            }
+        }
+    }
+    part
+}
+
+/// The shortest cycle through a vertex within its part.
+fn shortest(start: usize, part: &[usize], outgoing: &Outgoing<'_>) -> Vec<usize> {
+    let mut came: Vec<Option<usize>> = vec![None; part.len()];
+    let mut queue = VecDeque::from([start]);
+    while let Some(vertex) = queue.pop_front() {
+        for number in outgoing.range(vertex) {
+            let to = outgoing.ties[number].to;
+            if to == start {
+                let mut path = vec![number];
+                let mut at = vertex;
+                while let Some(before) = came[at].filter(|_| at != start) {
+                    path.push(before);
+                    at = outgoing.ties[before].from;
+                }
+                path.reverse();
+                return path;
+            }
+            if part[to] == part[start] && came[to].is_none() {
+                came[to] = Some(number);
+                queue.push_back(to);
+            }
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tie, cycles};
+    use crate::config::problem::location::{Part, Where};
+    use proptest::prelude::*;
+
+    fn ties(edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<Tie> {
+        let at = Where { file: 0, part: Part::Graph };
+        let tie = |(from, to)| Tie { from, to, notify: false, key: "after", because: None, at };
+        let mut ties: Vec<Tie> = edges.into_iter().map(tie).collect();
+        ties.sort_by_key(|tie| (tie.from, tie.to));
+        ties
+    }
+
+    /// F-13: a ring of 10^6 is found without recursion.
+    #[test]
+    fn a_ring_of_a_million() {
+        let length = 1_000_000;
+        let ties = ties((0..length).map(|at| (at, (at + 1) % length)));
+        let found = cycles(length, &ties);
+        assert_eq!((found.len(), found[0].len()), (1, length));
+    }
+
+    proptest! {
+        /// What is found are cycles, one for each knot; where none is found there is an order.
+        #[test]
+        fn cycles_are_cycles(edges in prop::collection::vec((0..12_usize, 0..12_usize), 0..30)) {
+            let ties = ties(edges.into_iter().filter(|(from, to)| from != to));
+            let found = cycles(12, &ties);
+            for cycle in &found {
+                prop_assert!(cycle.len() > 1);
+                for (number, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {
+                    prop_assert_eq!(ties[*number].to, ties[*next].from);
+                }
+            }
+            let mut left = ties;
+            let mut before = usize::MAX;
+            while left.len() < before {
+                before = left.len();
+                let has_need: Vec<bool> = (0..12).map(|v| left.iter().any(|t| t.to == v)).collect();
+                left.retain(|tie| has_need[tie.from]);
+            }
+            prop_assert_eq!(found.is_empty(), left.is_empty());
+        }
+    }
+}

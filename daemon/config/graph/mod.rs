@@ -1,0 +1,4 @@
+//! TODO
+
+pub(super) mod acyclic;
+pub(super) mod cycles;

@@ -1,0 +1,129 @@
+//! Problems as text: place, message, hint; at a terminal with the source line and a caret.
+//!
+//! Stored, logged and sent problems have no source line: a line may hold a secret beside the mistake (M4).
+
+use super::{Place, Problem, Severity};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// A graph that was refused, with everything that is wrong with it, sorted by place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// Errors, and the warnings found on the way.
+    pub problems: Vec<Problem>,
+    /// How many further problems were found and not kept.
+    pub more: usize,
+}
+
+impl Rejected {
+    /// As JSON: `problems`, `more`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let problems: Vec<Value> = self.problems.iter().map(Problem::to_json).collect();
+        json!({ "problems": problems, "more": self.more })
+    }
+
+    /// The text for a terminal, with source lines in which values that may be secret are masked.
+    #[must_use]
+    pub fn with_source(&self) -> String {
+        WithSource(self).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
+        for problem in &self.problems {
+            problem.write(f, with_source)?;
+            writeln!(f)?;
+        }
+        let errors = self.problems.iter().filter(|p| p.severity == Severity::Error).count();
+        let plural = if errors + self.more == 1 { "" } else { "s" };
+        write!(f, "the graph was refused: {} problem{plural}", errors + self.more)?;
+        if self.more > 0 {
+            write!(f, ", {} of them not shown", self.more)?;
+        }
+        match self.problems.iter().find(|problem| problem.severity == Severity::Error) {
+            Some(problem) => writeln!(f, " (more: steadfast explain {})", problem.code),
+            None => writeln!(f),
+        }
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// Shows source lines too.
+struct WithSource<T>(T);
+
+impl fmt::Display for WithSource<&Rejected> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, true)
+    }
+}
+
+impl fmt::Display for WithSource<&Problem> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, true)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
+impl Problem {
+    /// The text for a terminal, with the source lines.
+    #[must_use]
+    pub fn with_source(&self) -> String {
+        WithSource(self).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, with_source: bool) -> fmt::Result {
+        if let Some(place) = self.places.first() {
+            address(f, place)?;
+        }
+        if self.severity == Severity::Warning {
+            f.write_str("warning: ")?;
+        }
+        writeln!(f, "{} [{}]", self.what, self.code)?;
+        for (at, place) in self.places.iter().enumerate() {
+            if at > 0 {
+                writeln!(f, "  {}:{}:{}", place.file, place.line, place.column)?;
+            }
+            if with_source {
+                snippet(f, place)?;
+            }
+        }
+        match &self.hint {
+            Some(hint) => writeln!(f, "  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn address(f: &mut fmt::Formatter<'_>, place: &Place) -> fmt::Result {
+    if place.line == 0 {
+        write!(f, "{}: ", place.file)
+    } else {
+        write!(f, "{}:{}:{}: ", place.file, place.line, place.column)
+    }
+}
+
+fn snippet(f: &mut fmt::Formatter<'_>, place: &Place) -> fmt::Result {
+    if place.line == 0 {
+        return Ok(());
+    }
+    let margin = place.line.to_string().len().max(4);
+    writeln!(f, "{:margin$} | {}", place.line, place.text)?;
+    let before = place.caret as usize;
+    let carets = "^".repeat(place.width.max(1) as usize);
+    match &place.label {
+        Some(label) => writeln!(f, "{:margin$} | {:before$}{carets} {label}", "", ""),
+        None => writeln!(f, "{:margin$} | {:before$}{carets}", "", ""),
+    }
+}

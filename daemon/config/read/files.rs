@@ -1,0 +1,226 @@
+//! Paths to texts: files, folders, the standard input.
+
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, Problems};
+use crate::config::source_file::{Source, whole};
+use rustix::fs::OFlags;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steadfast_resources::host::trust::{self, Reader};
+
+/// The largest graph file, in bytes.
+pub(in crate::config) const LARGEST: u64 = 64 << 20;
+
+/// Everything the paths lead to, in order; a file that is reached twice is read once.
+pub(in crate::config) fn read(paths: &[PathBuf], problems: &mut Problems) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let mut reached = BTreeSet::new();
+    if paths.is_empty() {
+        let problem =
+            Problem::new(Code::EmptyFolder, "no graph was given: expected a file or a folder");
+        problems
+            .push(problem.hint("name a YAML file, a folder of them, or - for the standard input"));
+    }
+    for path in paths {
+        if path.as_os_str() == "-" {
+            sources.extend(standard_input(problems));
+        } else if path.is_dir() {
+            // Who may write there adds graphs, or takes them away.
+            if let Ok(Some(doubt)) = trust::doubts(path) {
+                problems.push(untrusted(&path.display().to_string(), &doubt));
+            }
+            for file in folder(path, problems) {
+                sources.extend(file_once(&file, &mut reached, problems));
+            }
+        } else {
+            sources.extend(file_once(path, &mut reached, problems));
+        }
+    }
+    sources
+}
+
+/// The graph files of a folder, in name order.
+fn folder(path: &Path, problems: &mut Problems) -> Vec<PathBuf> {
+    let display = path.display().to_string();
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => {
+            problems.push(unreadable(&display, &error));
+            return Vec::new();
+        }
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) if is_graph(&entry.path()) => files.push(entry.path()),
+            Ok(_) => {}
+            Err(error) => problems.push(unreadable(&display, &error)),
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let what = "the folder holds no graph: expected at least one file named *.yaml or *.yml";
+        problems.push(Problem::new(Code::EmptyFolder, what).at(Some(whole(&display))));
+    }
+    files
+}
+
+/// Whether a file of a folder is read when the folder is named.
+pub fn is_graph(path: &Path) -> bool {
+    let named = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    named && !hidden && !path.is_dir()
+}
+
+fn file_once(
+    path: &Path,
+    reached: &mut BTreeSet<PathBuf>,
+    problems: &mut Problems,
+) -> Option<Source> {
+    let display = path.display().to_string();
+    match fs::canonicalize(path) {
+        Ok(real) if !reached.insert(real.clone()) => return None,
+        Ok(_) => {}
+        Err(error) => {
+            problems.push(unreadable(&display, &error));
+            return None;
+        }
+    }
+    let bytes = match steady(path) {
+        Ok((bytes, doubt)) => {
+            if let Some(doubt) = doubt {
+                problems.push(untrusted(&display, &doubt));
+            }
+            bytes
+        }
+        Err(error) => {
+            problems.push(unreadable(&display, &error));
+            return None;
+        }
+    };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let base = path.parent().map(Path::to_owned).unwrap_or_default();
+    let text = text(&display, bytes, problems)?;
+    Some(Source::new(&display, path, base, text))
+}
+
+fn standard_input(problems: &mut Problems) -> Option<Source> {
+    let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    match bounded(io::stdin().lock()) {
+        Ok(bytes) => {
+            let text = text("-", bytes, problems)?;
+            Some(Source::new("-", PathBuf::from("-"), base, text))
+        }
+        Err(error) => {
+            problems.push(unreadable("-", &error));
+            None
+        }
+    }
+}
+
+/// How often a file is read again that changed while it was read, and how long after.
+const AGAIN: (u32, Duration) = (50, Duration::from_millis(10));
+
+/// The content of a file at one moment: whoever writes it in place lets a reader see the beginning alone, and the beginning of a
+/// graph is a graph, with fewer resources (F-20).
+fn steady(path: &Path) -> io::Result<(Vec<u8>, Option<String>)> {
+    for _ in 0..AGAIN.0 {
+        // Without waiting: a pipe that nobody writes into would hold up this reading, and every later one.
+        let waits_for_nobody = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = fs::File::options().read(true).custom_flags(waits_for_nobody).open(path)?;
+        let before = file.metadata()?;
+        if before.file_type().is_fifo() || before.file_type().is_socket() {
+            return Err(io::ErrorKind::NotSeekable.into());
+        }
+        let bytes = bounded(&file)?;
+        let after = file.metadata()?;
+        // What is made up while it is read, such as in /proc, has no length.
+        let length = bytes.len() as u64;
+        let is_all = after.len() == length || after.len() == 0 || length > LARGEST;
+        let is_steady = !after.is_file() || (is_all && version(&before) == version(&after));
+        // What was put in its place meanwhile is read instead.
+        if is_steady && leads_to(path, &after)? {
+            return Ok((bytes, Reader::here().doubts_as_named(&file, path)));
+        }
+        std::thread::sleep(AGAIN.1);
+    }
+    Err(io::Error::other("somebody keeps writing it"))
+}
+
+/// For root an error, for others a word: who else can change it can do no more than they can.
+fn untrusted(display: &str, doubt: &str) -> Problem {
+    let problem = Problem::new(Code::Untrusted, format!("somebody else could change it: {doubt}"))
+        .hint("let root own it and all folders above it, and nobody else write there")
+        .at(Some(whole(display)));
+    if Reader::here().is_strict() { problem } else { problem.warning() }
+}
+
+fn leads_to(path: &Path, opened: &fs::Metadata) -> io::Result<bool> {
+    let now = fs::metadata(path)?;
+    Ok((now.dev(), now.ino()) == (opened.dev(), opened.ino()))
+}
+
+fn version(of: &fs::Metadata) -> (u64, (i64, i64), (i64, i64)) {
+    (of.len(), (of.mtime(), of.mtime_nsec()), (of.ctime(), of.ctime_nsec()))
+}
+
+/// All of it, or one byte more than is allowed.
+fn bounded(reader: impl io::Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(display: &str, error: &io::Error) -> Problem {
+    let (what, hint) = match error.kind() {
+        io::ErrorKind::NotFound => ("there is no such file or folder".to_owned(), None),
+        io::ErrorKind::PermissionDenied => {
+            ("it may not be read: permission denied".to_owned(), Some("check owner and mode"))
+        }
+        io::ErrorKind::NotSeekable => {
+            ("it is a pipe, not a file".to_owned(), Some("pipe it in: … | steadfast COMMAND -"))
+        }
+        _ => (format!("it cannot be read: {error}"), None),
+    };
+    Problem::new(Code::Unreadable, what).hint_if(hint).at(Some(whole(display)))
+}
+
+/// The text of a file, without a byte order mark.
+fn text(display: &str, bytes: Vec<u8>, problems: &mut Problems) -> Option<String> {
+    let refuse =
+        |code, what: &str, hint: &str| Problem::new(code, what).hint(hint).at(Some(whole(display)));
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("the file is larger than {} MiB", LARGEST >> 20);
+        problems.push(refuse(Code::TooLarge, &what, "split it into several files in one folder"));
+        return None;
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let what = "expected UTF-8, found a UTF-16 byte order mark";
+        problems.push(refuse(Code::Encoding, what, "save the file as UTF-8"));
+        return None;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        }),
+        Err(error) => {
+            problems.push(not_utf8(display, &error));
+            None
+        }
+    }
+}
+
+fn not_utf8(display: &str, error: &std::string::FromUtf8Error) -> Problem {
+    let at = error.utf8_error().valid_up_to();
+    let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+    let source = Source::new(display, PathBuf::new(), PathBuf::new(), text);
+    Problem::new(Code::Encoding, format!("expected UTF-8, found the byte 0x{byte:02x}"))
+        .hint("save the file as UTF-8; binary content belongs into a file of its own (`source`)")
+        .at(Some(source.place(crate::config::source_file::Span::new(at, at + 1))))
+}

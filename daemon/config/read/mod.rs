@@ -1,0 +1,326 @@
+//! The slow reader's second half: the tree to a file as read, with every problem of its shape and the place of each part.
+
+pub(super) mod deserialize;
+pub(super) mod files;
+pub(super) mod nesting;
+pub(super) mod prescan;
+#[cfg(test)]
+pub(super) mod readers_agree_tests;
+pub(super) mod receives;
+pub(super) mod resources;
+pub(super) mod syntax_errors;
+pub(super) mod typed;
+pub(super) mod yaml_tree;
+
+use super::ast::{Edge, EdgeSpots, End, File, Spots};
+use super::checks::edges::parts;
+use super::kinds::Kinds;
+use super::problem::code::Code;
+use super::problem::suggestion::nearest;
+use super::problem::{Problem, Problems, quoted};
+use super::scalar::Scalar;
+use super::source_file::{Source, Span};
+use yaml_tree::{Node, Tree};
+
+/// Reads one file; `None` where there is no tree to read.
+pub(super) fn read(source: &Source, kinds: &Kinds, problems: &mut Problems) -> Option<File> {
+    let tree = yaml_tree::parse(source, problems)?;
+    let mut reader = Reader { source, kinds, tree: &tree, problems };
+    Some(reader.file())
+}
+
+/// A walk over one tree.
+pub(super) struct Reader<'t, 'p> {
+    pub(super) source: &'t Source,
+    pub(super) kinds: &'t Kinds,
+    pub(super) tree: &'t Tree<'t>,
+    pub(super) problems: &'p mut Problems,
+}
+
+/// A key that is known here, its value, and where both stand.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'t> {
+    pub(super) key: &'t str,
+    pub(super) key_span: Span,
+    pub(super) value: usize,
+}
+
+const TOP: [&str; 5] = ["graph", "comment", "secrets", "resources", "edges"];
+const EDGE: [&str; 4] = ["name", "from", "to", "notify"];
+const END: [&str; 2] = ["kind", "name"];
+
+impl<'t> Reader<'t, '_> {
+    fn file(&mut self) -> File {
+        let mut file = File { spots: Some(Spots::default()), ..File::default() };
+        // An empty file adds nothing; a graph of nothing but empty files has no name, and that is said.
+        let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
+            return file;
+        };
+        let wants = "a map with graph, resources, edges";
+        let Some(entries) = self.map(root, "the file", wants) else {
+            file.unread = true;
+            return file;
+        };
+        for entry in entries {
+            match entry.key {
+                "graph" => {
+                    let span = self.value_span(entry);
+                    file.name = self.text(entry, "`graph`");
+                    if let Some(spots) = &mut file.spots {
+                        spots.name = Some(span);
+                    }
+                }
+                "comment" if self.is_null(entry.value) => {}
+                "comment" => file.comment = self.text(entry, "`comment`"),
+                "resources" => self.resources(entry, &mut file),
+                "edges" => self.edges(entry, &mut file),
+                "secrets" => self.secrets(entry, &mut file),
+                key => self.unknown_top(key, entry.key_span),
+            }
+        }
+        file
+    }
+
+    fn unknown_top(&mut self, key: &str, span: Span) {
+        let place = Some(self.source.place(span));
+        let problem = match key {
+            "collect" => Problem::new(Code::World, "`collect` needs a world that hosts share")
+                .hint("this build has none; declare the resources here"),
+            "remote" => Problem::new(Code::KeyLater, "`remote` is not in this build")
+                .hint("run steadfast on each host"),
+            "types" => Problem::new(Code::UnknownKey, "unknown key `types`")
+                .hint("this key is called `resources` now"),
+            _ => {
+                let hint = nearest(key, TOP).map(|near| format!("did you mean `{near}`?"));
+                let known = format!("known here: {}", TOP.join(", "));
+                Problem::new(Code::UnknownKey, format!("unknown key `{}`", quoted(key)))
+                    .hint(hint.unwrap_or(known))
+            }
+        };
+        self.say(problem.at(place));
+    }
+
+    fn edges(&mut self, entry: Entry<'t>, file: &mut File) {
+        for item in self.list(entry, "`edges`", "a list of edges").unwrap_or_default() {
+            let Some(entries) = self.map(item, "an edge", "a map with `from` and `to`") else {
+                continue;
+            };
+            let (mut from, mut to, mut notify) = (None, None, false);
+            let mut spots = EdgeSpots::default();
+            let problems = self.problems.errors();
+            for entry in entries {
+                match entry.key {
+                    "name" | "notify" if self.is_null(entry.value) => {}
+                    "name" => drop(self.text(entry, "`name` of an edge")),
+                    "from" => (from, spots.from) = self.end(entry),
+                    "to" => (to, spots.to) = self.end(entry),
+                    "notify" => notify = self.truth(entry).unwrap_or_default(),
+                    key => self.unknown(key, entry.key_span, "an edge", &EDGE),
+                }
+            }
+            match (from, to) {
+                (Some(from), Some(to)) => {
+                    file.edges.push(Edge { from, to, notify });
+                    if let Some(all) = &mut file.spots {
+                        all.edges.push(spots);
+                    }
+                }
+                _ if self.problems.errors() > problems => {}
+                (from, _) => {
+                    let key = if from.is_none() { "from" } else { "to" };
+                    self.missing(item, key, "an edge");
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, entry: Entry<'t>) -> (Option<End>, Span) {
+        let what = format!("`{}` of an edge", entry.key);
+        let mut span = self.value_span(entry);
+        let (mut kind, mut name) = (None, None);
+        let problems = self.problems.errors();
+        if self.is_null(entry.value) {
+            self.missing(entry.value, entry.key, "an edge");
+            return (None, span);
+        }
+        if self.scalar(entry.value).is_some() {
+            return (self.end_as_text(entry, &what), span);
+        }
+        for entry in self
+            .map(entry.value, &what, "kind[name], or a map with `kind` and `name`")
+            .unwrap_or_default()
+        {
+            match entry.key {
+                "kind" => kind = self.text(entry, &format!("`kind` in {what}")),
+                "name" => {
+                    span = self.value_span(entry);
+                    name = self.text(entry, &format!("`name` in {what}"));
+                }
+                "type" => self.say(
+                    Problem::new(Code::UnknownKey, format!("unknown key `type` in {what}"))
+                        .hint("this key is called `kind` now")
+                        .at(Some(self.source.place(entry.key_span))),
+                ),
+                key => self.unknown(key, entry.key_span, &what, &END),
+            }
+        }
+        match (kind, name) {
+            (Some(kind), Some(name)) => (Some(End { kind, name }), span),
+            (kind, _) => {
+                if self.problems.errors() == problems {
+                    let key = if kind.is_none() { "kind" } else { "name" };
+                    self.missing(entry.value, key, &what);
+                }
+                (None, span)
+            }
+        }
+    }
+}
+
+impl<'t> Reader<'t, '_> {
+    /// An end of an edge that is written as `kind[name]`.
+    fn end_as_text(&mut self, entry: Entry<'t>, what: &str) -> Option<End> {
+        let text = self.text(entry, what)?;
+        let Some((kind, name)) = parts(&text) else {
+            let found = format!("expected a resource as kind[name], found `{}`", quoted(&text));
+            let hint = "a resource is named by kind and name, as in file[motd]";
+            let place = Some(self.source.place(self.value_span(entry)));
+            self.say(Problem::new(Code::Reference, found).hint(hint).at(place));
+            return None;
+        };
+        Some(End { kind: kind.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// What all walks use.
+impl<'t> Reader<'t, '_> {
+    pub(super) fn say(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    pub(super) fn scalar(&self, id: usize) -> Option<&'t Scalar<'t>> {
+        match self.tree.node(id) {
+            Some(Node::Scalar(scalar)) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_null(&self, id: usize) -> bool {
+        self.scalar(id).is_some_and(Scalar::is_null)
+    }
+
+    /// Where a value stands; its key where the value is empty.
+    pub(super) fn value_span(&self, entry: Entry<'_>) -> Span {
+        let span = self.tree.span(entry.value);
+        if span.start == span.end || self.is_null(entry.value) { entry.key_span } else { span }
+    }
+
+    /// Names the shape of a node in words. A scalar is not quoted: it can be a value that stands at the wrong depth.
+    pub(super) fn shape(&self, id: usize) -> String {
+        match self.tree.node(id) {
+            Some(Node::Scalar(scalar)) if !scalar.is_null() => "a text".to_owned(),
+            _ => self.found(id),
+        }
+    }
+
+    /// Names a node in words. A scalar is quoted up to a limit.
+    pub(super) fn found(&self, id: usize) -> String {
+        match self.tree.node(id) {
+            Some(Node::Scalar(scalar)) if scalar.is_null() => "nothing".to_owned(),
+            Some(Node::Scalar(scalar)) if scalar.plain => format!("`{}`", quoted(&scalar.text)),
+            Some(Node::Scalar(scalar)) => format!("the text \"{}\"", quoted(&scalar.text)),
+            Some(Node::List(_)) => "a list".to_owned(),
+            Some(Node::Map(_)) => "a map".to_owned(),
+            Some(Node::Alias(_)) | None => "an alias".to_owned(),
+        }
+    }
+
+    /// The entries of a map, each key once; what is not a map is said.
+    pub(super) fn map(&mut self, id: usize, what: &str, wants: &str) -> Option<Vec<Entry<'t>>> {
+        let Some(Node::Map(pairs)) = self.tree.node(id) else {
+            let problem = format!("{what} should be {wants}, found {}", self.shape(id));
+            let place = self.source.place(self.tree.span(id));
+            self.say(Problem::new(Code::Type, problem).at(Some(place)));
+            return None;
+        };
+        let mut entries: Vec<Entry<'t>> = Vec::with_capacity(pairs.len());
+        let mut first = std::collections::HashMap::new();
+        for (key_id, value) in pairs {
+            let (key_span, value) = (self.tree.span(*key_id), *value);
+            let place = self.source.place(key_span);
+            let Some(scalar) = self.scalar(*key_id) else {
+                let problem = format!("a key should be a text, found {}", self.found(*key_id));
+                self.say(Problem::new(Code::Type, problem).at(Some(place)));
+                continue;
+            };
+            let key = scalar.text.as_ref();
+            if key == "<<" {
+                let problem = Problem::new(Code::MergeKey, "merge keys (`<<`) are not supported");
+                self.say(problem.hint("write the keys out").at(Some(place)));
+            } else if let Some(before) = first.insert(key, key_span) {
+                let mut earlier = self.source.place(before);
+                earlier.label = Some("first given here".to_owned());
+                let problem = format!("`{}` is given twice in {what}", quoted(key));
+                let problem = Problem::new(Code::DuplicateKey, problem).hint("keep one of them");
+                self.say(problem.at(Some(place)).at(Some(earlier)));
+            } else {
+                entries.push(Entry { key, key_span, value });
+            }
+        }
+        Some(entries)
+    }
+
+    /// The items of a list; null is none.
+    pub(super) fn list(&mut self, entry: Entry<'t>, what: &str, wants: &str) -> Option<Vec<usize>> {
+        match self.tree.node(entry.value) {
+            Some(Node::List(items)) => Some(items.clone()),
+            _ if self.is_null(entry.value) => Some(Vec::new()),
+            _ => {
+                let problem =
+                    format!("{what} should be {wants}, found {}", self.shape(entry.value));
+                let problem = Problem::new(Code::Type, problem);
+                let hint = matches!(self.tree.node(entry.value), Some(Node::Map(_)))
+                    .then_some("begin each with `- `");
+                let place = self.source.place(self.value_span(entry));
+                self.say(problem.hint_if(hint).at(Some(place)));
+                None
+            }
+        }
+    }
+
+    /// A text that must be there.
+    pub(super) fn text(&mut self, entry: Entry<'t>, what: &str) -> Option<String> {
+        match self.scalar(entry.value) {
+            Some(scalar) if !scalar.is_null() => Some(scalar.text.to_string()),
+            _ => {
+                let problem = format!("{what} should be a text, found {}", self.found(entry.value));
+                let place = self.source.place(self.value_span(entry));
+                self.say(Problem::new(Code::Type, problem).at(Some(place)));
+                None
+            }
+        }
+    }
+
+    fn truth(&mut self, entry: Entry<'t>) -> Option<bool> {
+        let field = &super::checks::metaparams::TRUTH;
+        match self.value(field, entry, "an edge") {
+            Some(steadfast_resources::Value::Bool(truth)) => Some(truth),
+            _ => None,
+        }
+    }
+
+    pub(super) fn unknown(&mut self, key: &str, span: Span, what: &str, known: &[&str]) {
+        let near =
+            nearest(key, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let hint = near.unwrap_or_else(|| format!("known here: {}", known.join(", ")));
+        let problem = format!("unknown key `{}` in {what}", quoted(key));
+        let place = self.source.place(span);
+        self.say(Problem::new(Code::UnknownKey, problem).hint(hint).at(Some(place)));
+    }
+
+    pub(super) fn missing(&mut self, id: usize, key: &str, what: &str) {
+        let problem = format!("{what} needs `{key}`");
+        let place = self.source.place(self.tree.span(id));
+        self.say(Problem::new(Code::MissingKey, problem).at(Some(place)));
+    }
+}

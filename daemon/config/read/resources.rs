@@ -1,0 +1,337 @@
+//! The slow reader's walk over `resources`.
+
+use super::receives::Received;
+use super::yaml_tree::Node;
+use super::{Entry, Reader};
+use crate::config::ast::{File, Given, Link, Relation, Resource, ResourceSpots};
+use crate::config::checks::metaparams::ALIASES;
+use crate::config::hidden::is_secret_key;
+use crate::config::problem::code::Code;
+use crate::config::problem::suggestion::nearest;
+use crate::config::problem::{Problem, quoted};
+use crate::config::scalar;
+use crate::config::scalar::Scalar;
+use crate::config::source_file::Span;
+use steadfast_resources::{FieldSpec, FieldType, Receives, Spec, Value};
+
+impl<'t> Reader<'t, '_> {
+    pub(in crate::config) fn resources(&mut self, entry: Entry<'t>, file: &mut File) {
+        if self.is_null(entry.value) {
+            return;
+        }
+        let kinds = self.map(entry.value, "`resources`", "a map of kinds").unwrap_or_default();
+        for kind in kinds {
+            let what = format!("`{}`", quoted(kind.key));
+            let wants = "a list of resources, each beginning with `- name:`";
+            let spec = self.kinds.find(kind.key);
+            if spec.is_none() {
+                self.unknown_kind(kind);
+            }
+            for item in self.list(kind, &what, wants).unwrap_or_default() {
+                match spec {
+                    Some(spec) => self.resource(spec, item, file),
+                    None => self.stranger(kind.key, item, file),
+                }
+            }
+        }
+    }
+
+    fn unknown_kind(&mut self, kind: Entry<'t>) {
+        let name = quoted(kind.key);
+        let problem = if self.kinds.is_elsewhere(kind.key) {
+            let problem =
+                Problem::new(Code::KindLater, format!("kind `{name}` is not in this build"));
+            let known: Vec<&str> = self.kinds.names().collect();
+            problem.hint(format!("kinds of this build: {}", known.join(", ")))
+        } else {
+            let near = nearest(kind.key, self.kinds.names());
+            let near = near.map(|near| format!("did you mean `{near}`?"));
+            let known: Vec<&str> = self.kinds.names().collect();
+            let hint = near.unwrap_or_else(|| format!("kinds of this build: {}", known.join(", ")));
+            Problem::new(Code::UnknownKind, format!("unknown kind `{name}`")).hint(hint)
+        };
+        self.say(problem.at(Some(self.source.place(kind.key_span))));
+    }
+
+    /// A resource of a kind that is not known: its identity, so that edges to it are not reported too.
+    fn stranger(&mut self, kind: &str, item: usize, file: &mut File) {
+        let Some(Node::Map(pairs)) = self.tree.node(item) else { return };
+        for (key, value) in pairs {
+            let is_name = self.scalar(*key).is_some_and(|key| key.text == "name");
+            if let Some(name) = self.scalar(*value).filter(|_| is_name) {
+                file.strangers.push(format!("{kind}[{}]", name.text));
+            }
+        }
+    }
+
+    fn resource(&mut self, spec: &'static Spec, item: usize, file: &mut File) {
+        let problems = self.problems.errors();
+        let kind = format!("an entry of `{}`", spec.kind);
+        let Some(entries) = self.map(item, &kind, "a map with a `name`") else { return };
+        let named = entries.iter().find(|entry| entry.key == "name").copied();
+        let what =
+            match named.and_then(|entry| self.scalar(entry.value)).filter(|name| !name.is_null()) {
+                Some(name) => format!("{}[{}]", spec.kind, quoted(&name.text)),
+                None => kind,
+            };
+        let mut spots = ResourceSpots::default();
+        let (mut name, mut meta, mut links) = (None, None, Vec::new());
+        let (mut receives, mut aliases) = (Vec::new(), Vec::new());
+        let mut given = Given::default();
+        for entry in entries {
+            if entry.key == "name" {
+                spots.name = self.value_span(entry);
+                name = self.text(entry, &format!("`name` of {what}"));
+            } else if entry.key == "meta" {
+                meta = self.meta(entry, &what, &mut spots);
+            } else if let Some(relation) = Relation::parse(entry.key) {
+                for (target, span) in self.links(entry, &what) {
+                    links.push(Link { relation, target });
+                    spots.links.push(span);
+                }
+            } else if entry.key == ALIASES.name {
+                spots.fields.push((ALIASES.name, self.value_span(entry)));
+                if let Some(Value::Texts(texts)) = self.value(&ALIASES, entry, &what) {
+                    aliases = texts;
+                }
+            } else if entry.key == "recv" {
+                let mut into = Received { list: &mut receives, spots: &mut spots };
+                self.receives(entry, &what, &mut into);
+            } else if let Some(field) = spec.fields.iter().find(|field| field.name == entry.key) {
+                spots.fields.push((field.name, self.value_span(entry)));
+                let mut into = Received { list: &mut receives, spots: &mut spots };
+                let Some(entry) = self.secret_field(field, entry, &mut into) else { continue };
+                if let Some(value) = self.field(spec, field, entry, &what) {
+                    given.insert(field, value);
+                }
+            } else {
+                self.unknown_field(spec, entry, &what);
+            }
+        }
+        let Some(name) = name else {
+            // A misspelt `name` was said already.
+            if named.is_none() && self.problems.errors() == problems {
+                self.missing(item, "name", &what);
+            }
+            return;
+        };
+        file.resources.push(Resource {
+            spec,
+            name,
+            given,
+            built: None,
+            meta: meta.map(Box::new),
+            links: links.into_boxed_slice(),
+            aliases: aliases.into_boxed_slice(),
+            receives: receives.into_boxed_slice(),
+            line: self.source.line(self.first_byte(item)),
+            broken: self.problems.errors() > problems,
+        });
+        if let Some(all) = &mut file.spots {
+            all.resources.push(spots);
+        }
+    }
+
+    /// Where the first key of a map stands.
+    fn first_byte(&self, item: usize) -> u32 {
+        match self.tree.node(item) {
+            Some(Node::Map(pairs)) => {
+                pairs.first().map(|(key, _)| self.tree.span(*key)).unwrap_or_default()
+            }
+            _ => self.tree.span(item),
+        }
+        .start
+    }
+
+    fn unknown_field(&mut self, spec: &Spec, entry: Entry<'t>, what: &str) {
+        let mut known: Vec<&str> = vec!["name", "meta", ALIASES.name];
+        if spec.fields.iter().any(|field| field.receives > Receives::Nothing) {
+            known.push("recv");
+        }
+        known
+            .extend(spec.fields.iter().filter(|f| !f.later && f.ignored.is_none()).map(|f| f.name));
+        known.extend(Relation::NAMES);
+        if crate::config::checks::metaparams::META.iter().any(|field| field.name == entry.key) {
+            let problem = format!("unknown key `{}` in {what}", quoted(entry.key));
+            let problem = Problem::new(Code::UnknownKey, problem);
+            let hint = format!("this belongs below `meta`: meta: {{ {}: … }}", entry.key);
+            self.say(problem.hint(hint).at(Some(self.source.place(entry.key_span))));
+        } else {
+            self.unknown(entry.key, entry.key_span, what, &known);
+        }
+    }
+
+    fn field(
+        &mut self,
+        spec: &Spec,
+        field: &'static FieldSpec,
+        entry: Entry<'t>,
+        what: &str,
+    ) -> Option<Value> {
+        let place = Some(self.source.place(entry.key_span));
+        if field.later {
+            let problem = format!("`{}` in {what} is not in this build", field.name);
+            self.say(Problem::new(Code::KeyLater, problem).at(place));
+        } else if let Some(why) = field.ignored {
+            // Once for each field and kind: the same words at another place are dropped at the end.
+            let problem = format!("`{}` of {} has no effect", field.name, spec.kind);
+            self.say(Problem::new(Code::Ignored, problem).warning().hint(why).at(place));
+        } else {
+            return self.value(field, entry, what);
+        }
+        None
+    }
+
+    /// The value of a field, if it is given and of its type.
+    pub(in crate::config) fn value(
+        &mut self,
+        field: &'static FieldSpec,
+        entry: Entry<'t>,
+        what: &str,
+    ) -> Option<Value> {
+        if self.is_null(entry.value) {
+            return None;
+        }
+        match (self.tree.node(entry.value), field.takes) {
+            (Some(Node::Scalar(_)), FieldType::Texts) if field.list_only => {
+                let hint = scalar::list_advice(field.name);
+                let problem = format!("`{}` of {what} should be a list, found a text", field.name);
+                let place = self.source.place(self.value_span(entry));
+                self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
+                None
+            }
+            (Some(Node::Scalar(scalar)), takes) => {
+                let value = scalar::convert(takes, scalar.clone());
+                if value.is_none() {
+                    self.wrong(field, entry.value, self.value_span(entry), what);
+                }
+                value
+            }
+            (Some(Node::List(items)), FieldType::Texts) => Some(Value::Texts(
+                self.texts(field, items, what).into_iter().map(|t| t.0).collect(),
+            )),
+            (Some(Node::Map(_)), FieldType::TextMap) => {
+                let name = format!("`{}` of {what}", field.name);
+                let entries = self.map(entry.value, &name, "a map of texts")?;
+                // Entries that are secrets were taken before.
+                let is_plain = |entry: &Entry<'_>| self.secret_name(entry.value).is_none();
+                let entries: Vec<_> = entries.into_iter().filter(is_plain).collect();
+                let texts = entries.into_iter().filter_map(|entry| {
+                    let text = self.text(entry, &format!("`{}` in {name}", quoted(entry.key)))?;
+                    Some((entry.key.to_owned(), text))
+                });
+                Some(Value::TextMap(texts.collect()))
+            }
+            _ => {
+                self.wrong(field, entry.value, self.value_span(entry), what);
+                None
+            }
+        }
+    }
+
+    /// The texts of a list, each with its place.
+    fn texts(
+        &mut self,
+        field: &'static FieldSpec,
+        items: &[usize],
+        what: &str,
+    ) -> Vec<(String, Span)> {
+        let mut texts = Vec::new();
+        for item in items {
+            match self.scalar(*item) {
+                Some(scalar) if !scalar.is_null() => {
+                    texts.push((scalar.text.to_string(), self.tree.span(*item)));
+                }
+                _ => self.wrong(field, *item, self.tree.span(*item), what),
+            }
+        }
+        texts
+    }
+
+    fn wrong(&mut self, field: &FieldSpec, id: usize, span: Span, what: &str) {
+        let found = match self.tree.node(id) {
+            // It was meant as a value, most likely, and may be secret.
+            Some(Node::Scalar(scalar)) if !scalar.is_null() && is_secret_key(field.name) => {
+                "a text".to_owned()
+            }
+            _ => self.found(id),
+        };
+        let wants = scalar::wants(field.takes);
+        let advice = match self.tree.node(id) {
+            Some(Node::Scalar(scalar)) => scalar::advice(field.takes, scalar),
+            Some(Node::List(_) | Node::Map(_)) if field.takes == FieldType::Text => {
+                Some("quote it if it is meant as text".to_owned())
+            }
+            _ => None,
+        };
+        let problem = format!("`{}` of {what} should be {wants}, found {found}", field.name);
+        let problem = Problem::new(Code::Type, problem).hint_if(advice);
+        self.say(problem.at(Some(self.source.place(span))));
+    }
+
+    pub(in crate::config) fn meta(
+        &mut self,
+        entry: Entry<'t>,
+        what: &str,
+        spots: &mut ResourceSpots,
+    ) -> Option<Given> {
+        if self.is_null(entry.value) {
+            return None;
+        }
+        let what = format!("`meta` of {what}");
+        let known: Vec<&str> =
+            crate::config::checks::metaparams::META.iter().map(|field| field.name).collect();
+        let mut given = Given::default();
+        for entry in self.map(entry.value, &what, "a map of metaparameters")? {
+            match crate::config::checks::metaparams::META
+                .iter()
+                .find(|field| field.name == entry.key)
+            {
+                Some(field) => {
+                    spots.meta.push((field.name, self.value_span(entry)));
+                    if let Some(value) = self.value(field, entry, &what) {
+                        given.insert(field, value);
+                    }
+                    if field.name == "sema" {
+                        spots.semaphores = self.item_spans(entry);
+                    }
+                }
+                None => self.unknown(entry.key, entry.key_span, &what, &known),
+            }
+        }
+        Some(given)
+    }
+
+    /// Where the items of a list stand, or the one value that stands for a list.
+    fn item_spans(&self, entry: Entry<'t>) -> Vec<Span> {
+        match self.tree.node(entry.value) {
+            Some(Node::List(items)) => {
+                let given = items.iter().filter(|item| !self.is_null(**item));
+                given.map(|item| self.tree.span(*item)).collect()
+            }
+            _ => vec![self.value_span(entry)],
+        }
+    }
+
+    /// The targets of a short edge, each with its place.
+    fn links(&mut self, entry: Entry<'t>, what: &str) -> Vec<(String, Span)> {
+        match self.tree.node(entry.value) {
+            _ if self.is_null(entry.value) => Vec::new(),
+            Some(Node::Scalar(Scalar { text, .. })) => {
+                vec![(text.to_string(), self.value_span(entry))]
+            }
+            Some(Node::List(items)) => {
+                self.texts(&crate::config::checks::metaparams::LINKS, items, what)
+            }
+            _ => {
+                let found = self.found(entry.value);
+                let key = entry.key;
+                let problem = format!("`{key}` of {what} should be resources, found {found}");
+                let place = self.source.place(self.value_span(entry));
+                let hint = "write it as [\"kind[name]\"]";
+                self.say(Problem::new(Code::Type, problem).hint(hint).at(Some(place)));
+                Vec::new()
+            }
+        }
+    }
+}

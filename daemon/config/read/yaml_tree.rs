@@ -1,0 +1,235 @@
+//! The slow reader's first half: a YAML document as a tree in which each node knows where it stands.
+
+use crate::config::problem::code::Code;
+use crate::config::problem::{Problem, Problems};
+use crate::config::scalar::Scalar;
+use crate::config::source_file::{Source, Span};
+use granit_parser::{Event, Parser, ScalarStyle};
+use std::collections::BTreeMap;
+
+/// The deepest nesting.
+pub(in crate::config) const DEEPEST: usize = 64;
+/// So many nodes, and bytes of text, may come from aliases.
+const FROM_ALIASES: Weight = Weight { nodes: 100_000, bytes: 4 << 20 };
+
+/// A document.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Tree<'t> {
+    nodes: Vec<(Node<'t>, Span)>,
+    root: Option<usize>,
+}
+
+/// A node; children are numbers of nodes.
+#[derive(Debug)]
+pub(in crate::config) enum Node<'t> {
+    Scalar(Scalar<'t>),
+    List(Vec<usize>),
+    Map(Vec<(usize, usize)>),
+    Alias(usize),
+}
+
+/// How much a node holds when its aliases are followed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    nodes: u64,
+    bytes: u64,
+}
+
+impl Weight {
+    fn add(&mut self, other: Self) {
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+impl<'t> Tree<'t> {
+    /// The document's node, if it has one.
+    pub(in crate::config) const fn root(&self) -> Option<usize> {
+        self.root
+    }
+
+    /// A node, behind its aliases.
+    pub(in crate::config) fn node(&self, id: usize) -> Option<&Node<'t>> {
+        match self.nodes.get(id) {
+            Some((Node::Alias(target), _)) => self.nodes.get(*target).map(|(node, _)| node),
+            found => found.map(|(node, _)| node),
+        }
+    }
+
+    /// Where it is written.
+    pub(in crate::config) fn span(&self, id: usize) -> Span {
+        self.nodes.get(id).map(|(_, span)| *span).unwrap_or_default()
+    }
+}
+
+/// Parses a file. What can be said about its text is said; a tree comes back only when it is whole.
+pub(in crate::config) fn parse<'t>(
+    source: &'t Source,
+    problems: &mut Problems,
+) -> Option<Tree<'t>> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: DEEPEST + 1,
+        block_nesting_limit: DEEPEST + 1,
+    };
+    let mut builder = Builder {
+        source,
+        problems,
+        tree: Tree::default(),
+        weights: Vec::new(),
+        open: Vec::new(),
+        anchors: BTreeMap::new(),
+        aliased: Weight::default(),
+        documents: 0,
+    };
+    for next in Parser::new_from_str_with_options(&source.text, options) {
+        let step = match next {
+            Ok((event, span)) => builder.take(event, bytes(span), span.tag_span().map(bytes)),
+            Err(error) => Err(super::syntax_errors::problem(source, &error)),
+        };
+        if let Err(problem) = step {
+            builder.problems.push(problem);
+            return None;
+        }
+    }
+    Some(builder.tree)
+}
+
+fn bytes(span: granit_parser::Span) -> Span {
+    let range = span.byte_range().unwrap_or_default();
+    Span::new(range.start, range.end)
+}
+
+/// A collection that is being read.
+struct Open {
+    id: usize,
+    /// The key whose value comes next.
+    key: Option<usize>,
+}
+
+struct Builder<'t, 'p> {
+    source: &'t Source,
+    problems: &'p mut Problems,
+    tree: Tree<'t>,
+    /// The weight of each node, as far as it is read.
+    weights: Vec<Weight>,
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, usize>,
+    aliased: Weight,
+    documents: usize,
+}
+
+impl<'t> Builder<'t, '_> {
+    fn take(&mut self, event: Event<'t>, span: Span, tag: Option<Span>) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(Problem::new(
+                        Code::Documents,
+                        "a second YAML document begins here",
+                    )
+                    .hint("put each into a file of its own; a folder of files is one graph")
+                    .at(Some(self.source.place(span))));
+                }
+            }
+            Event::Scalar(text, style, anchor, tagged) => {
+                self.refuse_tag(tagged.is_some(), tag, span);
+                let scalar = Scalar { text, plain: style == ScalarStyle::Plain };
+                let weight = Weight { nodes: 1, bytes: scalar.text.len() as u64 };
+                let id = self.add(Node::Scalar(scalar), span, weight);
+                self.name(anchor, id);
+                self.place(id);
+            }
+            Event::SequenceStart(_, anchor, tagged) => {
+                self.refuse_tag(tagged.is_some(), tag, span);
+                self.begin(Node::List(Vec::new()), span, anchor)?;
+            }
+            Event::MappingStart(_, anchor, tagged) => {
+                self.refuse_tag(tagged.is_some(), tag, span);
+                self.begin(Node::Map(Vec::new()), span, anchor)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some(open) = self.open.pop() {
+                    self.place(open.id);
+                }
+            }
+            Event::Alias(anchor) => self.alias(anchor, span)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn refuse_tag(&mut self, tagged: bool, tag: Option<Span>, span: Span) {
+        if tagged {
+            let place = self.source.place(tag.unwrap_or(span));
+            let problem = Problem::new(Code::Tag, "tags mean nothing here: expected a plain value");
+            let hint = "remove the word that begins with `!`, or quote the value";
+            self.problems.push(problem.hint(hint).at(Some(place)));
+        }
+    }
+
+    fn add(&mut self, node: Node<'t>, span: Span, weight: Weight) -> usize {
+        self.tree.nodes.push((node, span));
+        self.weights.push(weight);
+        self.tree.nodes.len() - 1
+    }
+
+    fn name(&mut self, anchor: usize, id: usize) {
+        if anchor != 0 {
+            self.anchors.insert(anchor, id);
+        }
+    }
+
+    fn begin(&mut self, node: Node<'t>, span: Span, anchor: usize) -> Result<(), Problem> {
+        if self.open.len() >= DEEPEST {
+            let what = format!("nested deeper than {DEEPEST} levels");
+            return Err(Problem::new(Code::Depth, what).at(Some(self.source.place(span))));
+        }
+        let id = self.add(node, span, Weight { nodes: 1, bytes: 0 });
+        self.name(anchor, id);
+        self.open.push(Open { id, key: None });
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
+        let refuse = |what: &str| {
+            let problem = Problem::new(Code::Aliases, what).at(Some(self.source.place(span)));
+            Err(problem.hint("write the values out, or move what repeats into files of a folder"))
+        };
+        let Some(target) = self.anchors.get(&anchor).copied() else {
+            return refuse("this alias names nothing that was written before it");
+        };
+        if self.open.iter().any(|open| open.id == target) {
+            return refuse("this alias stands within what it names");
+        }
+        let weight = self.weights.get(target).copied().unwrap_or_default();
+        self.aliased.add(weight);
+        if self.aliased.nodes > FROM_ALIASES.nodes || self.aliased.bytes > FROM_ALIASES.bytes {
+            return refuse("aliases expand to more than 100 000 values or 4 MiB of text here");
+        }
+        let id = self.add(Node::Alias(target), span, weight);
+        self.place(id);
+        Ok(())
+    }
+
+    /// Puts a node that is whole where it belongs.
+    fn place(&mut self, id: usize) {
+        let weight = self.weights.get(id).copied().unwrap_or_default();
+        let Some(open) = self.open.last_mut() else {
+            self.tree.root = Some(id);
+            return;
+        };
+        if let Some(parent) = self.weights.get_mut(open.id) {
+            parent.add(weight);
+        }
+        match self.tree.nodes.get_mut(open.id) {
+            Some((Node::List(items), _)) => items.push(id),
+            Some((Node::Map(entries), _)) => match open.key.take() {
+                None => open.key = Some(id),
+                Some(key) => entries.push((key, id)),
+            },
+            _ => {}
+        }
+    }
+}

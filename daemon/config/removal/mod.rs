@@ -1,0 +1,206 @@
+//! Vertices that no graph declares: each removes what an earlier graph has declared, from what is kept of it.
+
+pub(super) mod order;
+
+use super::hash::Stable;
+use super::maintenance_window::Window;
+use super::{Link, Loaded, Vertex};
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use steadfast_engine::{Meta, WindowId};
+use steadfast_resources::{FieldType, Removal, Resource, Spec, Value, registry};
+
+/// The key of the resources that a removal refreshes.
+const NOTIFIES: &str = "notifies";
+
+impl Vertex {
+    /// A hash of the thing that is meant by how a resource is removed, the same in every process; none where it cannot be.
+    #[must_use]
+    pub fn thing(resource: &dyn Resource) -> Option<u64> {
+        resource.removal().map(|removal| hash_of(&removal))
+    }
+
+    /// The way to remove a resource within these times, and the resources that the removal refreshes: a text from which
+    /// [`Loaded::remove`] makes a vertex.
+    #[must_use]
+    pub fn removal(
+        resource: &dyn Resource,
+        window: Option<&str>,
+        notifies: &[Arc<str>],
+    ) -> Option<String> {
+        let removal = resource.removal()?;
+        let mut fields = Map::new();
+        for (name, value) in removal.fields() {
+            let value = match value {
+                Value::Text(text) => Json::from(text.as_str()),
+                Value::Bool(truth) => Json::from(*truth),
+                // No removal has any other.
+                _ => return None,
+            };
+            fields.insert((*name).to_owned(), value);
+        }
+        let mut text = json!({ "fields": fields });
+        if let Some(window) = window {
+            text["when_allowed"] = window.into();
+        }
+        if !notifies.is_empty() {
+            text[NOTIFIES] = notifies.iter().map(AsRef::as_ref).collect::<Vec<&str>>().into();
+        }
+        Some(text.to_string())
+    }
+
+    /// The resources that a removal by this text refreshes.
+    #[must_use]
+    pub fn notified_by_removal(text: &str) -> Vec<Arc<str>> {
+        // Most texts name none, and need not be parsed.
+        if !text.contains(NOTIFIES) {
+            return Vec::new();
+        }
+        let json: Json = serde_json::from_str(text).unwrap_or_default();
+        let names = json[NOTIFIES].as_array().into_iter().flatten();
+        names.filter_map(|name| Some(name.as_str()?.into())).collect()
+    }
+
+    /// What the definition of the vertex is called that removes an identity so.
+    #[must_use]
+    pub fn removal_definition(identity: &str, text: &str) -> u64 {
+        Stable::new().text("removal").text(identity).text(text).finish()
+    }
+}
+
+impl Loaded {
+    /// Adds the vertex that removes this thing, of which is kept how, under this identity. Its number, or why there can be none.
+    pub fn remove(
+        &mut self,
+        identity: &Arc<str>,
+        (thing, text): (u64, &str),
+    ) -> Result<usize, String> {
+        let unreadable = || "what is kept of how it is removed cannot be read".to_owned();
+        let (kind, name) =
+            identity.strip_suffix(']').and_then(|it| it.split_once('[')).ok_or_else(unreadable)?;
+        let Some(spec) = registry::find(kind) else {
+            return Err(format!("kind `{kind}` is not in this build"));
+        };
+        let json: Json = serde_json::from_str(text).map_err(|_malformed| unreadable())?;
+        let removal = read(spec, &json["fields"]).ok_or_else(unreadable)?;
+        if hash_of(&removal) != thing {
+            return Err("what is kept of how is of another thing; `forget` ends that".to_owned());
+        }
+        let resource = removal.build(spec, name).map_err(|invalid| {
+            invalid.first().map_or_else(unreadable, |invalid| invalid.what.clone())
+        })?;
+        let window = self.window(json["when_allowed"].as_str());
+        let meta = match window {
+            Some(window) => Arc::new(Meta { window: Some(window), ..Meta::clone(&self.usual) }),
+            None => Arc::clone(&self.usual),
+        };
+        self.vertices.push(Vertex {
+            identity: Arc::clone(identity),
+            resource,
+            recipe: None,
+            definition: Vertex::removal_definition(identity, text),
+            meta,
+            rewatch: true,
+            autogroup: true,
+            delete: false,
+            protect: false,
+            removes: true,
+            aliases: Box::default(),
+            after: Arc::default(),
+            notifies: Arc::default(),
+            place: (usize::MAX, 0),
+        });
+        Ok(self.vertices.len() - 1)
+    }
+
+    /// Of each pair, the second comes after the first.
+    pub fn put_after(&mut self, pairs: &[(usize, usize)]) {
+        self.put_edges(pairs, false);
+    }
+
+    /// Of each pair, the first refreshes the second.
+    pub fn put_notifications(&mut self, pairs: &[(usize, usize)]) {
+        self.put_edges(pairs, true);
+    }
+
+    fn put_edges(&mut self, pairs: &[(usize, usize)], notify: bool) {
+        self.edges.extend(pairs.iter().map(|(from, to)| Link { from: *from, to: *to, notify }));
+        self.edges.sort_unstable();
+        self.edges.dedup_by_key(|link| (link.from, link.to));
+    }
+
+    fn window(&mut self, text: Option<&str>) -> Option<WindowId> {
+        // One that was readable when it was kept.
+        let window = Window::parse(text?).ok()??;
+        let known = self.windows.iter().position(|(_, other)| *other == window);
+        let number = known.unwrap_or_else(|| {
+            self.windows.push((text.unwrap_or_default().to_owned(), window));
+            self.windows.len() - 1
+        });
+        u32::try_from(number).ok().map(WindowId)
+    }
+}
+
+fn hash_of(removal: &Removal) -> u64 {
+    let hash = removal.fields().iter().fold(Stable::new(), |hash, (name, value)| {
+        let hash = hash.text(name);
+        match value {
+            Value::Text(text) => hash.text(text),
+            Value::Bool(truth) => hash.number(u64::from(*truth)),
+            // No removal has any other.
+            _ => hash,
+        }
+    });
+    hash.finish()
+}
+
+/// In the order of the kind, which is that of every removal.
+fn read(spec: &Spec, fields: &Json) -> Option<Removal> {
+    let fields = fields.as_object()?;
+    let known = spec.fields.iter().filter_map(|field| Some((field, fields.get(field.name)?)));
+    let mut removal = Removal::new();
+    for (field, value) in known {
+        let value = match field.takes {
+            FieldType::Text => Value::Text(value.as_str()?.to_owned()),
+            FieldType::Bool => Value::Bool(value.as_bool()?),
+            _ => return None,
+        };
+        removal = removal.with(field.name, value);
+    }
+    (removal.fields().len() == fields.len()).then_some(removal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Vertex, hash_of, read};
+    use serde_json::Value as Json;
+    use std::path::PathBuf;
+    use steadfast_resources::{Fields, Place, Value, registry};
+
+    /// B-19: what is kept of how a thing is removed, whatever it says, is known to be of that thing.
+    #[test]
+    fn what_is_kept_is_of_the_same_thing() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let kinds = [
+            ("file", vec![("path", text("/d/f"))]),
+            ("file", vec![("path", text("/d/")), ("force", Value::Bool(true))]),
+            ("file", vec![("backup", text("/b")), ("path", text("/f")), ("content", text("c"))]),
+            ("svc", vec![("state", text("running"))]),
+            ("svc", vec![("session", Value::Bool(true)), ("startup", text("enabled"))]),
+            ("pkg", vec![]),
+        ];
+        for (kind, given) in kinds {
+            let spec = registry::find(kind).expect("it is there");
+            let mut fields = Fields::default();
+            for (name, value) in given {
+                fields.insert(name, value);
+            }
+            let place = Place { base: PathBuf::from("/") };
+            let resource = (spec.build)("it", fields, &place).expect("valid");
+            let text = Vertex::removal(resource.as_ref(), None, &[]).expect("it can be removed");
+            let json: Json = serde_json::from_str(&text).expect("JSON");
+            let removal = read(spec, &json["fields"]).expect("as it was written");
+            assert_eq!(Some(hash_of(&removal)), Vertex::thing(resource.as_ref()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The settings of a host (`/etc/steadfast/steadfast.yaml`): which graph, where things are kept, what holds for all resources. Read
+//! and refused as a graph is: every problem at once, each with its place.
+
+pub(super) mod quantities;
+pub(super) mod recorders;
+
+use super::Text;
+use super::ast::{Given, ResourceSpots};
+use super::checks::metaparams::Metas;
+use super::checks::semaphores::{Refused, Semaphores};
+use super::kinds::Kinds;
+use super::problem::code::Code;
+use super::problem::location;
+use super::problem::render::Rejected;
+use super::problem::{Problem, Problems, quoted};
+use super::read::{Entry, Reader};
+use super::read::{files, yaml_tree};
+use super::source_file::Source;
+use recorders::Recorder;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steadfast_resources::{FieldSpec, FieldType, Fields, LONGEST_SPAN, Value};
+
+/// Every setting, as kinds declare their fields.
+pub(super) static SETTINGS: &[FieldSpec] = &[
+    FieldSpec::new(
+        "graph",
+        FieldType::Texts,
+        "graph files, or folders of *.yaml; relative to this file",
+    ),
+    FieldSpec::new("watch", FieldType::Bool, "reload when a graph file changes; default false"),
+    FieldSpec::new("state_dir", FieldType::Text, "where state is kept; default /var/lib/steadfast"),
+    FieldSpec::new(
+        "socket",
+        FieldType::Text,
+        "where to listen for commands; default in the runtime directory",
+    ),
+    FieldSpec::new("socket_group", FieldType::Text, "a group whose members may ask how all stands"),
+    FieldSpec::new(
+        "log",
+        FieldType::Text,
+        "how log lines look: human, json or journald; default human",
+    ),
+    FieldSpec::new(
+        "log_level",
+        FieldType::Text,
+        "how much is logged, as in info or steadfast::driver=debug; default info",
+    ),
+    FieldSpec::new(
+        "sweep",
+        FieldType::Int,
+        "seconds for one sweep over everything; 0: none; default 600",
+    ),
+    FieldSpec::new(
+        "grace",
+        FieldType::Int,
+        "seconds that running resources may take after a stop; default 30",
+    ),
+    FieldSpec::new(
+        "pause_limit",
+        FieldType::Int,
+        "seconds after which a pause ends by itself; default 28800",
+    ),
+    FieldSpec::new(
+        "brake",
+        FieldType::Int,
+        "repairs a minute after which nothing is repaired for a minute; 0: never; default 600",
+    ),
+    FieldSpec::new("events_size", FieldType::Int, "MiB of events that are kept; default 64"),
+    FieldSpec::new("events_days", FieldType::Int, "days for which events are kept; default 30"),
+    FieldSpec::new(
+        "history",
+        FieldType::TextMap,
+        "what is kept of what is changed: max_file (default 10MiB), max_total (200MiB; 0: nothing), max_age (90d)",
+    ),
+    FieldSpec::new("noop", FieldType::Bool, "check only, change nothing; default false"),
+    FieldSpec::new("sema", FieldType::Int, "at most so many resources at once; default no bound"),
+];
+
+/// Says what a text should be, where it should be something else.
+pub type Judge<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// What holds for every resource that does not say otherwise: metaparams.
+#[derive(Clone, Debug)]
+pub struct Defaults(pub(super) Fields, u64);
+
+/// Equal where the same was written.
+impl PartialEq for Defaults {
+    fn eq(&self, other: &Self) -> bool {
+        self.1 == other.1
+    }
+}
+
+impl Eq for Defaults {}
+
+/// The settings of a host; what was not given is none.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Graph files, absolute.
+    pub graph: Vec<PathBuf>,
+    /// Reload when one of them changes.
+    pub watch: Option<bool>,
+    /// Where state is kept.
+    pub state_dir: Option<PathBuf>,
+    /// Where to listen.
+    pub socket: Option<PathBuf>,
+    /// Who may ask, as written.
+    pub socket_group: Option<String>,
+    /// How log lines look, as written.
+    pub log: Option<String>,
+    /// How much is logged.
+    pub log_level: Option<String>,
+    /// Seconds for a sweep.
+    pub sweep: Option<u64>,
+    /// Seconds of grace.
+    pub grace: Option<u64>,
+    /// Seconds of a pause that was not given another time.
+    pub pause_limit: Option<u64>,
+    /// Repairs a minute.
+    pub brake: Option<u32>,
+    /// MiB of events that are kept.
+    pub events_size: Option<u32>,
+    /// Days for which events are kept.
+    pub events_days: Option<u32>,
+    /// Who is told all that is recorded.
+    pub recorders: Vec<Recorder>,
+    /// How much is kept of what is changed.
+    pub history: Bounds,
+    /// Check only.
+    pub noop: Option<bool>,
+    /// So many at once.
+    pub sema: Option<u32>,
+    /// Metaparams for all.
+    pub defaults: Option<Arc<Defaults>>,
+    /// The file as it was read.
+    pub text: Option<Text>,
+}
+
+/// How much is kept of what is changed, as far as said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one file.
+    pub file: Option<u64>,
+    /// Bytes of all.
+    pub total: Option<u64>,
+    /// Seconds.
+    pub age: Option<u64>,
+}
+
+/// Every setting besides `defaults` and `recorders`, for `explain`.
+#[must_use]
+pub fn settings() -> &'static [FieldSpec] {
+    SETTINGS
+}
+
+/// Reads the settings of a host. `words` are the values that a setting may have, by its name, where only some are known.
+pub fn read_settings(path: &Path, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
+    let mut problems = Problems::default();
+    let sources = files::read(&[path.to_owned()], &mut problems);
+    compile(sources, problems, words)
+}
+
+/// Reads the settings of a host from the text of a file as it was read before.
+pub fn parse_settings(text: Text, words: &[(&str, Judge<'_>)]) -> Result<Settings, Rejected> {
+    let source = Source::new(&text.display, text.path, text.base, text.content);
+    compile(vec![source], Problems::default(), words)
+}
+
+fn compile(
+    sources: Vec<Source>,
+    mut problems: Problems,
+    words: &[(&str, Judge<'_>)],
+) -> Result<Settings, Rejected> {
+    let kinds = Kinds::of_this_build();
+    let mut settings = Settings::default();
+    if let Some(source) = sources.first()
+        && let Some(tree) = yaml_tree::parse(source, &mut problems)
+    {
+        let mut reader = Reader { source, kinds: &kinds, tree: &tree, problems: &mut problems };
+        settings = reader.settings(words);
+    }
+    if problems.errors() == 0 {
+        let text = |it: Source| Text {
+            display: it.display,
+            path: it.path,
+            base: it.base,
+            content: it.text,
+        };
+        settings.text = sources.into_iter().next().map(text);
+        return Ok(settings);
+    }
+    let displays: Vec<String> = sources.iter().map(|source| source.display.clone()).collect();
+    let problems = problems.sorted(&displays);
+    Err(Rejected { problems: problems.list, more: problems.more })
+}
+
+impl Bounds {
+    fn take(&mut self, key: &str, text: &str) -> Result<(), String> {
+        match key {
+            "max_file" => self.file = Some(quantities::size(text)?),
+            "max_total" => self.total = Some(quantities::size(text)?),
+            "max_age" => self.age = Some(quantities::span(text)?),
+            _ => return Err(format!("by max_file, max_total, max_age; `{key}`?")),
+        }
+        Ok(())
+    }
+}
+
+impl<'t> Reader<'t, '_> {
+    fn settings(&mut self, words: &[(&str, Judge<'_>)]) -> Settings {
+        let mut settings = Settings::default();
+        let Some(root) = self.tree.root().filter(|root| !self.is_null(*root)) else {
+            return settings;
+        };
+        let known: Vec<&str> =
+            SETTINGS.iter().map(|field| field.name).chain(["defaults", "recorders"]).collect();
+        let entries = self.map(root, "the settings", "a map of settings").unwrap_or_default();
+        for entry in entries {
+            if entry.key == "defaults" {
+                settings.defaults = self.defaults(entry);
+                continue;
+            }
+            if entry.key == "recorders" {
+                settings.recorders = self.recorders(entry);
+                continue;
+            }
+            let Some(field) = SETTINGS.iter().find(|field| field.name == entry.key) else {
+                self.unknown(entry.key, entry.key_span, "the settings", &known);
+                continue;
+            };
+            let Some(value) = self.value(field, entry, "the settings") else { continue };
+            let refused = match words.iter().find(|(name, _)| *name == field.name) {
+                Some((_, judge)) => match &value {
+                    Value::Text(text) => judge(text).err(),
+                    _ => None,
+                },
+                None => None,
+            };
+            match refused {
+                Some(why) => self.refuse_setting(entry, field.name, &why),
+                None => self.take(entry, field.name, value, &mut settings),
+            }
+        }
+        settings
+    }
+
+    fn refuse_setting(&mut self, entry: Entry<'t>, name: &str, expected: &str) {
+        let place = self.source.place(self.value_span(entry));
+        let what = format!("`{name}` should be {}", quoted(expected));
+        self.say(Problem::new(Code::Setting, what).at(Some(place)));
+    }
+
+    fn take(&mut self, entry: Entry<'t>, name: &str, value: Value, settings: &mut Settings) {
+        let base = self.source.base.clone();
+        let path = |text: String| base.join(text);
+        match (name, value) {
+            ("graph", Value::Texts(texts)) => {
+                settings.graph = texts.into_iter().map(path).collect();
+                if settings.graph.is_empty() {
+                    self.refuse_setting(entry, name, "at least one file or folder");
+                }
+            }
+            ("watch", Value::Bool(watch)) => settings.watch = Some(watch),
+            ("noop", Value::Bool(noop)) => settings.noop = Some(noop),
+            ("state_dir", Value::Text(text)) => settings.state_dir = Some(path(text)),
+            ("socket", Value::Text(text)) => settings.socket = Some(path(text)),
+            ("socket_group", Value::Text(text)) => settings.socket_group = Some(text),
+            ("log", Value::Text(text)) => settings.log = Some(text),
+            ("log_level", Value::Text(text)) => settings.log_level = Some(text),
+            ("history", Value::TextMap(bounds)) => {
+                for (key, text) in bounds {
+                    if let Err(why) = settings.history.take(&key, &text) {
+                        self.refuse_setting(entry, name, &why);
+                    }
+                }
+            }
+            (_, Value::Int(number)) => self.number(entry, name, number, settings),
+            // The table says which type each has.
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, entry: Entry<'t>, name: &str, number: i64, settings: &mut Settings) {
+        let least =
+            u64::from(["pause_limit", "sema", "events_size", "events_days"].contains(&name));
+        let most = u64::from(u32::MAX);
+        let most = if name == "pause_limit" { LONGEST_SPAN.as_secs() } else { most };
+        let whole = u64::try_from(number).ok().filter(|number| (least..=most).contains(number));
+        let small = whole.and_then(|number| u32::try_from(number).ok());
+        let (Some(whole), Some(small)) = (whole, small) else {
+            let expected = format!("a number from {least} to {most}, found {number}");
+            return self.refuse_setting(entry, name, &expected);
+        };
+        match name {
+            "sweep" => settings.sweep = Some(whole),
+            "grace" => settings.grace = Some(whole),
+            "pause_limit" => settings.pause_limit = Some(whole),
+            "brake" => settings.brake = Some(small),
+            "events_size" => settings.events_size = Some(small),
+            "events_days" => settings.events_days = Some(small),
+            _ => settings.sema = Some(small),
+        }
+    }
+
+    /// Metaparams, checked as those of a resource are.
+    fn defaults(&mut self, entry: Entry<'t>) -> Option<Arc<Defaults>> {
+        let mut spots = ResourceSpots::default();
+        let given: Given = self.meta(entry, "the defaults", &mut spots)?;
+        let defaults = Defaults(given.fields.clone(), given.sum);
+        let (mut semaphores, mut own, mut said) = (Semaphores::default(), Vec::new(), Vec::new());
+        let at = location::Where { file: 0, part: location::Part::Name(0) };
+        let mut take = |text: &str, _| match semaphores.take(text, at, &own) {
+            Ok(id) => {
+                own.push(id);
+                Some(id)
+            }
+            Err(Refused::Wrong(problem) | Refused::Conflict(problem, _)) => {
+                said.push(("sema", problem));
+                None
+            }
+        };
+        let mut wrong = Vec::new();
+        Metas::new(false, None, None).make(
+            Some(Box::new(given)),
+            &mut take,
+            &mut |name, problem| {
+                wrong.push((name, problem));
+            },
+        );
+        for (name, problem) in wrong.into_iter().chain(said) {
+            let span = spots.meta.iter().find(|(key, _)| *key == name).map(|(_, span)| *span);
+            let span = span.unwrap_or_else(|| self.value_span(entry));
+            self.say(problem.at(Some(self.source.place(span))));
+        }
+        Some(Arc::new(defaults))
+    }
+}

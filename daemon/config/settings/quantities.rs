@@ -1,0 +1,44 @@
+//! Sizes and spans of time as people write them: `10MiB`, `90d`.
+
+use steadfast_resources::LONGEST_SPAN;
+
+/// A span of time in seconds: a number with `s`, `m`, `h` or `d`.
+pub fn span(text: &str) -> Result<u64, String> {
+    let wrong = || format!("expected a number with s, m, h or d, such as 2h; found `{text}`");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let (number, factor) = match unit {
+        's' => (text.trim_end_matches('s'), 1),
+        'm' => (text.trim_end_matches('m'), 60),
+        'h' => (text.trim_end_matches('h'), 3600),
+        'd' => (text.trim_end_matches('d'), 86_400),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_error| wrong())?;
+    let most = LONGEST_SPAN.as_secs();
+    number.checked_mul(factor).filter(|span| (1..=most).contains(span)).ok_or_else(wrong)
+}
+
+/// A size in bytes: a number with `KiB`, `MiB` or `GiB`, or of bytes.
+pub(in crate::config) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("a size such as 10MiB (KiB, MiB, GiB), found `{text}`");
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)));
+    let (number, bits) = unit.unwrap_or((text, 0));
+    let number: u64 = number.trim_end().parse().map_err(|_error| wrong())?;
+    number.checked_mul(1 << bits).filter(|size| *size <= 1 << 40).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes() {
+        let sizes = ["0", "10", "10KiB", "10 MiB", "1GiB", "1024GiB"].map(|text| size(text).ok());
+        let expected = [0, 10, 10_240, 10 << 20, 1 << 30, 1 << 40].map(Some);
+        assert_eq!(sizes, expected);
+        for wrong in ["", "MiB", "-1", "10MB", "1025GiB", "99999999999GiB", "1.5MiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
