@@ -1,6 +1,6 @@
 //! What a check finds and how an apply ends.
 
-use crate::trouble::Trouble;
+use crate::failure::Trouble;
 use std::any::Any;
 
 /// What a check found.

@@ -3,10 +3,10 @@
 //! ChaCha20-Poly1305 under a key that follows from that of the hashes (HKDF of SHA-256), with a nonce of the system each time. A hash
 //! is an HMAC under the key itself, of texts that others may choose: no such hash is the key of the cipher.
 
+use crate::failure::Trouble;
 use crate::hex::{from_hex, to_hex};
 use crate::host::Host;
 use crate::secret::{SealKey, Secret};
-use crate::trouble::Trouble;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use zeroize::Zeroizing;

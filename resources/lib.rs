@@ -7,44 +7,48 @@
 
 mod change;
 mod cipher;
-mod copied;
-mod departing;
-mod former;
+mod copy_digest;
+mod deferred;
+mod dependency;
+mod escape;
+mod failure;
 mod hex;
+mod kind;
 mod permit;
-mod printable;
-mod receive;
-mod recipe;
+mod prior_state;
 mod removal;
+mod removal_guard;
 mod resource;
 mod secret;
-mod source;
-mod spec;
-mod token;
 mod transaction;
-mod trouble;
+mod values;
+mod watch_source;
 
 pub mod host;
 pub mod kinds;
 pub mod registry;
 
-pub use change::{Change, Difference, Outcome, Verdict};
-pub use cipher::Encrypted;
-pub use copied::{Copied, Copies};
-pub use departing::{Held, departing};
-pub use former::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
-pub use host::Host;
-pub use permit::{MintKey, Permit, Revoked};
-pub use printable::{is_deceptive, printable, printable_json};
-pub use receive::{
+pub use crate::copy_digest::{Copied, Copies};
+pub use crate::dependency::{Need, Scope, Token};
+pub use crate::escape::{is_deceptive, printable, printable_json};
+pub use crate::failure::Trouble;
+pub use crate::kind::{
+    Build, FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec, Value,
+};
+pub use crate::prior_state::{
+    Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept,
+};
+pub use crate::removal_guard::{Held, departing};
+pub use crate::values::{
     Datum, Given, Kept, Made, Origin, Part, Piece, Received, Receives, Recipe, SendSpec, Sent,
     Slot, Words, fits,
 };
+pub use crate::watch_source::{Claim, Source};
+pub use change::{Change, Difference, Outcome, Verdict};
+pub use cipher::Encrypted;
+pub use host::Host;
+pub use permit::{MintKey, Permit, Revoked};
 pub use removal::Removal;
 pub use resource::{Answer, Ask, Becomes, Nature, OnInterrupt, Repeat, Resource, Seat};
 pub use secret::{Seal, SealKey, Sealed, Secret};
-pub use source::{Claim, Source};
-pub use spec::{Build, FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec, Value};
-pub use token::{Need, Scope, Token};
 pub use transaction::{Grouping, Member, Transaction};
-pub use trouble::Trouble;

@@ -1,7 +1,7 @@
 //! The right to change the host: minted by the driver for one run, after its intent is recorded; or for a step that a plan does in an
 //! overlay, where nothing of the host is changed.
 
-use crate::former::Keeper;
+use crate::prior_state::Keeper;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! Which kinds there are, here and elsewhere.
 
-use crate::spec::Spec;
+use crate::kind::Spec;
 
 static SPECS: [&Spec; 11] = [
     &crate::kinds::exec::SPEC,

@@ -1,7 +1,7 @@
 //! How a resource is removed: the fields of its own kind that declare it absent.
 
+use crate::kind::{Fields, Invalid, Place, Spec, Value};
 use crate::resource::Resource;
-use crate::spec::{Fields, Invalid, Place, Spec, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! The trait that every kind implements.
 
 use crate::change::{Change, Outcome, Verdict};
-use crate::copied::Copies;
+use crate::copy_digest::Copies;
+use crate::dependency::{Need, Token};
 use crate::host::Host;
+use crate::kind::Invalid;
 use crate::permit::Permit;
-use crate::receive::{Kept, Sent};
 use crate::removal::Removal;
-use crate::source::{Claim, Source};
-use crate::spec::Invalid;
-use crate::token::{Need, Token};
 use crate::transaction::Grouping;
+use crate::values::{Kept, Sent};
+use crate::watch_source::{Claim, Source};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;

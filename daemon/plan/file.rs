@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use steadfast_resources::host::trust::Reader;
+use steadfast_resources::host::path_trust::Reader;
 use thiserror::Error;
 
 /// The form of the file.

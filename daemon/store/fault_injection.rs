@@ -1,4 +1,4 @@
-//! Any store with faults on request: the twin with which tests and simulations ask what becomes of a refused write, and of one whose answer
+//! Any store with faults on request: the simulated host with which tests and simulations ask what becomes of a refused write, and of one whose answer
 //! is lost. It holds its caller to B-6: after an error nothing is answered before the handle is opened anew.
 
 use super::{Entry, Recalled, Store, StoreError};

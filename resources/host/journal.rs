@@ -1,8 +1,8 @@
 //! Sends an entry to the journal, in its native protocol.
 
 use super::Host;
+use crate::failure::Trouble;
 use crate::permit::Permit;
-use crate::trouble::Trouble;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;

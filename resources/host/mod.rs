@@ -1,41 +1,29 @@
 //! The one door to the machine: files, processes, accounts, systemd, packages.
 
-mod account;
-mod capture;
-mod command;
-mod command_records;
-mod cores;
-mod descriptors;
 pub mod files;
-mod group;
 pub mod journal;
-mod kept;
 mod kernel;
-mod lines;
-mod look;
 pub mod packages;
-mod prepare;
+pub mod path_trust;
 mod process;
 mod secrets;
-mod spawner;
-mod supervise;
+mod stat;
 pub mod systemd;
-pub mod trust;
 
-pub use capture::Captured;
-pub use command::{Command, MAX_TASKS};
-pub use command_records::end_orphaned_commands;
-pub use cores::leave_no_core;
-pub use descriptors::close_inherited;
 pub use files::Files;
 pub use kernel::overlay::{Limits, Overlay};
 pub(crate) use kernel::wall;
-#[cfg(feature = "twin")]
-pub use kernel::{fork as calls, twin};
-pub use lines::{Line, Lines};
-pub use look::Glance;
+#[cfg(feature = "simulated-host")]
+pub use kernel::{dispatch as calls, simulated};
+pub use process::capture::Captured;
+pub use process::command::{Command, MAX_TASKS};
+pub use process::command_records::end_orphaned_commands;
+pub use process::core_dumps::leave_no_core;
+pub use process::descriptors::close_inherited;
+pub use process::line_stream::{Line, Lines};
 pub use process::{End, Finished};
 pub use secrets::Supply;
+pub use stat::Glance;
 pub use systemd::Systemd;
 
 /// The machine, as kinds see it. Cheap to clone: it is shared by all runs.
@@ -44,14 +32,14 @@ pub struct Host {
     files: std::sync::Arc<Files>,
     systemd: std::sync::Arc<Systemd>,
     packages: std::sync::Arc<packages::Shared>,
-    command_records: Option<std::sync::Arc<command_records::CommandRecords>>,
+    command_records: Option<std::sync::Arc<process::command_records::CommandRecords>>,
 }
 
 impl Host {
     /// Records the commands that run in this state directory, for [`end_orphaned_commands`].
     #[must_use]
     pub fn with_command_records(self, state_directory: &std::path::Path) -> Self {
-        let records = command_records::CommandRecords::new(state_directory);
+        let records = process::command_records::CommandRecords::new(state_directory);
         Self { command_records: Some(std::sync::Arc::new(records)), ..self }
     }
 }

@@ -1,10 +1,11 @@
 //! Where secrets come from: credentials of systemd, a file of root's alone, a command.
 
 use super::files::Why;
-use super::trust::Reader;
-use super::{Command, Host, spawner};
+use super::path_trust::Reader;
+use super::process::spawner;
+use super::{Command, Host};
+use crate::failure::Trouble;
 use crate::secret::Secret;
-use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Host {
 
     /// A file that nobody else may read or write.
     fn private(&self, path: &Path) -> Result<Secret, Trouble> {
-        let shown = crate::printable::short(&path.to_string_lossy(), 60);
+        let shown = crate::escape::short(&path.to_string_lossy(), 60);
         let refuse = |why: &str| Trouble::new(format!("the secret {shown} {why}"));
         let missing = || refuse("does not exist").hint("make it: root's alone, mode 0600");
         let files = self.files();

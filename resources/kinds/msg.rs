@@ -4,12 +4,12 @@
 
 use super::print::said;
 use crate::change::{Change, Outcome, Verdict};
+use crate::escape::printable;
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
 use crate::permit::Permit;
-use crate::printable::printable;
-use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::values::Receives;
 use std::sync::Arc;
 
 /// The kind.

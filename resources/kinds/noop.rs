@@ -2,9 +2,9 @@
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
+use crate::kind::{Fields, Invalid, Place, Spec};
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
-use crate::spec::{Fields, Invalid, Place, Spec};
 use std::sync::Arc;
 
 /// The kind.

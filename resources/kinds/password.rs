@@ -4,13 +4,13 @@
 //! another one; who receives it compares what is there with the hash.
 
 use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::failure::Trouble;
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
 use crate::permit::Permit;
-use crate::receive::{Datum, Kept, SendSpec, Sent};
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
 use crate::secret::Secret;
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
-use crate::trouble::Trouble;
+use crate::values::{Datum, Kept, SendSpec, Sent};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::{Zeroize as _, Zeroizing};
 

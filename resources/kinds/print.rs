@@ -3,12 +3,12 @@
 //! What it says are the notes of its outcome: the driver puts them where its own lines go.
 
 use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::escape::{printable, short};
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
 use crate::permit::Permit;
-use crate::printable::{printable, short};
-use crate::receive::Receives;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec};
+use crate::values::Receives;
 use std::sync::Arc;
 
 /// The kind.

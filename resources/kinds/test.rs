@@ -2,12 +2,12 @@
 
 use super::value::literals;
 use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::failure::Trouble;
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
 use crate::permit::Permit;
-use crate::receive::{Datum, Receives, SendSpec, Sent, Words};
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
-use crate::trouble::Trouble;
+use crate::values::{Datum, Receives, SendSpec, Sent, Words};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;

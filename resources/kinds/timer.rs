@@ -5,10 +5,10 @@
 
 use crate::change::{Change, Difference, Outcome, Verdict};
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec};
 use crate::permit::Permit;
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
-use crate::source::Source;
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, LONGEST_SPAN, Place, Spec};
+use crate::watch_source::Source;
 use std::sync::Arc;
 use std::time::Duration;
 

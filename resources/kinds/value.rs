@@ -2,10 +2,10 @@
 
 use crate::change::{Change, Outcome, Verdict};
 use crate::host::Host;
+use crate::kind::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
 use crate::permit::Permit;
-use crate::receive::{Datum, Receives, SendSpec, Sent};
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
-use crate::spec::{FieldSpec, FieldType, Fields, Invalid, Place, Spec, Value};
+use crate::values::{Datum, Receives, SendSpec, Sent};
 use std::sync::Arc;
 
 /// The kind.

@@ -3,7 +3,7 @@
 use crate::ground::{CANARY, play};
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::host::twin::Machine;
+use steadfast_resources::host::simulated::Machine;
 
 /// B-26: where a secret cannot be encrypted the run that sends it fails, by a change and by a look that finds nothing to do, and nothing of
 /// it is kept; as soon as it can be, it is.

@@ -4,7 +4,7 @@ use crate::stage::{Shared, here, lock};
 use crate::world::Who;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_resources::host::twin::{Machine, Running};
+use steadfast_resources::host::simulated::{Machine, Running};
 use steadfast_resources::host::{Captured, Command, End, Finished};
 use tokio_util::sync::CancellationToken;
 

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use steadfast::watch::{Backend, DirectoryId, Failure, Foothold, Found, Ground, Identity};
-use steadfast_resources::host::twin::{Ino, What};
+use steadfast_resources::host::simulated::{Ino, What};
 
 const DEVICE: u64 = 77;
 const ROOT: Ino = 1;

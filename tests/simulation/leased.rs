@@ -12,7 +12,7 @@ use std::time::Duration;
 use steadfast::driver::{Audience, Clock, Input, News, Question, Right, Settings};
 use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
-use steadfast_resources::host::twin::Machine;
+use steadfast_resources::host::simulated::Machine;
 
 const GRAPH: &str =
     "graph: leased\nresources:\n  file: [{name: f, path: /f, content: \"declared\\n\"}]\n";

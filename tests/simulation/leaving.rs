@@ -9,7 +9,7 @@ use std::sync::Arc;
 use steadfast::config::Loaded;
 use steadfast::plan::{Action, Step};
 use steadfast::store::{Entry, MemoryStore, Origin, Recalled, Store as _, Verb};
-use steadfast_resources::host::twin::What;
+use steadfast_resources::host::simulated::What;
 
 /// The same graph, of which much is to be removed when it leaves, and little must not leave.
 pub(crate) fn marked(mut shape: Shape, chance: &mut Chance) -> Shape {

@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::shape::{CONTENTS, Content, Declared, Meta, Shape, Thing};
 use std::path::{Path, PathBuf};
-use steadfast_resources::host::twin::Machine;
+use steadfast_resources::host::simulated::Machine;
 
 /// Where links stand, and through which others are declared.
 const LINKS: [&str; 5] = ["/a/c", "/a/l", "/b/d", "/b/l", "/b/d/e"];

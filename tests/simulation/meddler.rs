@@ -4,7 +4,7 @@ use crate::shape::{CONTENTS, DIRECTORIES, MODES, Shape, Thing};
 use crate::stage::Stage;
 use crate::world::Who;
 use std::path::{Path, PathBuf};
-use steadfast_resources::host::twin::{Machine, What};
+use steadfast_resources::host::simulated::{Machine, What};
 
 /// One act, on something that is there, or might be.
 pub(crate) fn meddle(stage: &mut Stage, machine: &Machine) {

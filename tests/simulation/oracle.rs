@@ -5,7 +5,7 @@ use crate::stage::{Stage, here};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steadfast::store::Recalled;
-use steadfast_resources::host::twin::{Node, What};
+use steadfast_resources::host::simulated::{Node, What};
 
 /// Since when each edge that notifies has been in the graph that runs.
 pub(crate) type Since = BTreeMap<(String, String), u64>;

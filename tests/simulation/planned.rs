@@ -21,7 +21,7 @@ use steadfast::driver::{Audience, Finished, Guard, Input, Settings};
 use steadfast::plan::{Action, Plan, Step, Steps};
 use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
-use steadfast_resources::host::twin::Machine;
+use steadfast_resources::host::simulated::Machine;
 
 /// No pass takes longer.
 const LONGEST: Duration = Duration::from_mins(10);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use steadfast::config::Loaded;
 use steadfast::driver::{Input, Question};
 use steadfast::store::{MemoryStore, Store as _};
-use steadfast_resources::host::twin::Machine;
+use steadfast_resources::host::simulated::Machine;
 
 /// Milliseconds that a sweep takes.
 pub(crate) const SWEEP: u64 = 60_000;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 use steadfast::driver::{Input, Pulse, Work};
-use steadfast_resources::host::twin::{self, Fault, Machine};
+use steadfast_resources::host::simulated::{self, Fault, Machine};
 use tokio::time::Instant;
 
 /// The stage, as everybody who plays holds it. They all play on one thread.
@@ -29,7 +29,7 @@ pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Stage> {
 
 /// The machine that this thread stands in.
 pub(crate) fn here() -> Machine {
-    twin::here().expect("a run stands in its machine")
+    simulated::here().expect("a run stands in its machine")
 }
 
 /// Something that happens at its time.

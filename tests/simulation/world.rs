@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use steadfast::watch::DirectoryId;
-use steadfast_resources::host::twin::{Changed, Ino, Machine, What};
+use steadfast_resources::host::simulated::{Changed, Ino, Machine, What};
 
 /// Who changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

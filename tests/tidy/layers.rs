@@ -150,7 +150,7 @@ fn the_store_knows_neither_driver_nor_engine() {
     assert_none("the store names Engine or driver:", &wrong);
 }
 
-/// A twin of the host stands behind the system calls: what goes past them is not simulated, and not tested with faults.
+/// A simulated host stands behind the system calls: what goes past them is not simulated, and not tested with faults.
 #[test]
 fn files_are_worked_on_through_one_seam() {
     let mut wrong = Vec::new();

@@ -6,7 +6,7 @@ use rustix::process::geteuid;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
-use steadfast_resources::host::trust;
+use steadfast_resources::host::path_trust;
 
 /// Whoever can write the settings can name another graph.
 pub(super) fn look(
@@ -107,7 +107,7 @@ fn graph(path: &Path) -> Finding {
     let shown = path.display();
     let below = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = std::iter::once(path.to_owned()).chain(below.filter(|path| is_graph(path)));
-    let judged = all.map(|path| trust::doubts(&path));
+    let judged = all.map(|path| path_trust::doubts(&path));
     match judged.reduce(worse).unwrap_or(Ok(None)) {
         Ok(None) => Finding::ok(NAME, format!("{shown} can be written by nobody else")),
         Ok(Some(why)) => {

@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_engine::Meta;
-use steadfast_resources::host::trust::Reader;
+use steadfast_resources::host::path_trust::Reader;
 use steadfast_resources::{Claim, Invalid, Place, Recipe, Resource, Spec};
 use values::{Awaited, Confided, Secret};
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_resources::host::files::printable;
-use steadfast_resources::host::trust::Reader;
+use steadfast_resources::host::path_trust::Reader;
 
 /// A file that events are appended to.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Users and groups by name or number, remembered while the account files stand still.
 
-use crate::trouble::Trouble;
+use crate::failure::Trouble;
 use nix::unistd::{Gid, Group, Uid, User};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

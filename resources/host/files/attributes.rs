@@ -1,9 +1,9 @@
 //! Owner, group and mode of what is there, changed on a descriptor.
 
 use super::Files;
+use super::entry::{SET_ID, Seen, Spot};
 use super::fault::Fault;
 use super::read::seen;
-use super::spot::{SET_ID, Seen, Spot};
 use super::xattr;
 use crate::host::kernel::{chmodat, chownat, fchmod, fstat, openat};
 use crate::permit::Permit;

@@ -1,12 +1,12 @@
 //! What a file is to hold: texts and other files, one after the other, read a piece at a time and never loaded whole.
 
 use super::Files;
+use super::entry::{Seen, Spot};
 use super::fault::{Fault, said};
-use super::path::open_followed;
 use super::read::{READ, read_some, seen};
-use super::spot::{Seen, Spot};
+use super::safe_path::open_followed;
 use crate::host::kernel::{openat, statat};
-use crate::host::trust::Reader;
+use crate::host::path_trust::Reader;
 use crate::permit::Revoked;
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::{OsStr, OsString};

@@ -1,8 +1,8 @@
 //! Why something on the file system could not be done, and whether anything was changed before.
 
 use super::accounts::{AccountKind, account_name};
+use crate::failure::Trouble;
 use crate::permit::Revoked;
-use crate::trouble::Trouble;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;

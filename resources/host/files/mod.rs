@@ -5,53 +5,53 @@
 
 mod accounts;
 mod attributes;
-mod branch;
-mod candidate;
+mod backup;
 mod content;
+mod create;
+mod dir_walk;
+mod directory_identity;
+mod entry;
 mod fault;
-mod former;
-mod guise;
-mod keep;
-mod lead;
-mod make;
-mod path;
+mod fs_identity;
+mod path_forecast;
+mod prior_state;
+mod protected_paths;
 mod read;
 mod remove;
 mod restore;
-mod sacred;
-mod spot;
-mod sweep;
+mod safe_path;
+mod staged_file;
 mod sync;
 mod takeover;
 mod takeover_mark;
-mod temporary;
-mod way;
+mod temp_cleanup;
+mod temp_names;
 mod write;
 mod xattr;
 
 pub use accounts::{AccountKind, Accounts, account_name};
 pub use attributes::Attributes;
-pub use branch::{Branch, Entered};
 pub use content::{Content, Origin};
+pub use dir_walk::{Branch, Entered};
+pub use directory_identity::{Directory, Ways};
+pub use entry::{SET_ID, Seen, Spot};
 pub(crate) use fault::said;
 pub use fault::{Fault, Why, printable};
-pub use former::{Noted, denies_others};
-pub use lead::{Coming, End, Ground, Lead, Leads, Name, Thing};
+pub use path_forecast::{Coming, End, Ground, Lead, Leads, Name, Thing};
+pub use prior_state::{Noted, denies_others};
+pub use protected_paths::{is_purgeable, is_sacred};
 pub use read::Comparison;
 pub use remove::Reach;
-pub use sacred::{is_purgeable, is_sacred};
-pub use spot::{SET_ID, Seen, Spot};
-pub use temporary::is_temporary;
-pub use way::{Directory, Ways};
+pub use temp_names::is_temporary;
 pub use write::{Acceptance, Draft, Put};
 
+use crate::failure::Trouble;
 pub(crate) use crate::host::kernel::Mounts;
-use crate::trouble::Trouble;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 use sync::DirectorySyncs;
-use temporary::Names;
+use temp_names::Names;
 
 /// What all work on files shares.
 #[derive(Debug)]
@@ -122,6 +122,6 @@ impl Files {
     /// The directory of this path does not exist.
     #[must_use]
     pub fn no_directory(path: &Path) -> Trouble {
-        path::no_parent(path)
+        safe_path::no_parent(path)
     }
 }

@@ -1,8 +1,8 @@
 //! Reading: no more than is needed to tell.
 
 use super::content::Content;
+use super::entry::{Seen, Spot};
 use super::fault::Fault;
-use super::spot::{Seen, Spot};
 use super::takeover_mark::has_open_mark;
 use crate::host::kernel::{Entries, fstat, openat, read, readlinkat};
 use crate::permit::Revoked;

@@ -1,15 +1,15 @@
 //! Removal: of one thing, or with consent of all below a directory, through descriptors and never across a mount.
 
 use super::Files;
-use super::branch::DEEPEST;
+use super::dir_walk::DEEPEST;
+use super::entry::{Seen, Spot};
 use super::fault::{Fault, said};
-use super::former::{Noted, denies_others};
+use super::prior_state::{Noted, denies_others};
+use super::protected_paths::{guard, sacred_inodes};
 use super::read::seen;
-use super::sacred::{guard, sacred_inodes};
-use super::spot::{Seen, Spot};
-use crate::former::Losing;
 use crate::host::kernel::{Entries, openat2, statat, unlinkat};
 use crate::permit::Permit;
+use crate::prior_state::Losing;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;

@@ -2,13 +2,13 @@
 
 use super::attributes::Attributes;
 use super::content::Content;
+use super::entry::{Seen, Spot};
 use super::fault::{Fault, Why, said};
-use super::former::denies_others;
-use super::spot::{Seen, Spot};
+use super::prior_state::denies_others;
 use super::write::Draft;
 use super::{Files, remove::Reach};
-use crate::former::{Former, FormerContent, FormerShape, FormerThing, Losing};
 use crate::permit::Permit;
+use crate::prior_state::{Former, FormerContent, FormerShape, FormerThing, Losing};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -7,14 +7,14 @@
 use super::Files;
 use super::attributes::{Attributes, handle_of, path_of};
 use super::content::Origin;
+use super::entry::{SET_ID, Seen, Spot};
 use super::fault::{Fault, said};
-use super::path::has_acl;
 use super::read::seen;
-use super::spot::{SET_ID, Seen, Spot};
+use super::safe_path::has_acl;
 use super::write::Draft;
 use super::xattr;
 use crate::host::kernel::statat;
-use crate::host::trust::Reader;
+use crate::host::path_trust::Reader;
 use rustix::fs::{AtFlags, CWD, FileType};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

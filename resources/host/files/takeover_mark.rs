@@ -7,8 +7,8 @@
 
 use super::Files;
 use super::attributes::Attributes;
+use super::entry::{Seen, Spot};
 use super::read::{READ, seen};
-use super::spot::{Seen, Spot};
 use crate::host::kernel::{born_at, fgetxattr, fsetxattr, getxattr, openat};
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use std::ffi::OsStr;

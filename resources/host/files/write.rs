@@ -2,11 +2,11 @@
 
 use super::Files;
 use super::attributes::{handle_of, path_of};
-use super::candidate::Candidate;
 use super::content::Content;
+use super::entry::{Seen, Spot};
 use super::fault::{Fault, Why};
 use super::read::seen;
-use super::spot::{Seen, Spot};
+use super::staged_file::Candidate;
 use super::takeover::Keeping;
 use super::xattr;
 use crate::host::kernel::{fchmod, fchown, fsync, ftruncate, openat, pwrite};

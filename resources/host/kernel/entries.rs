@@ -24,11 +24,12 @@ pub(crate) enum Entries {
 impl Entries {
     /// Those of an open directory.
     pub(crate) fn read_from(directory: impl AsFd) -> Result<Self, Errno> {
-        if let Some(names) = super::fork::overlay(|overlay| overlay.entries(directory.as_fd())) {
+        if let Some(names) = super::dispatch::overlay(|overlay| overlay.entries(directory.as_fd()))
+        {
             return Ok(Self::Listed(names?.into_iter()));
         }
-        #[cfg(feature = "twin")]
-        if let Some(names) = super::fork::twin(|twin| twin.entries(directory.as_fd())) {
+        #[cfg(feature = "simulated-host")]
+        if let Some(names) = super::dispatch::simulated(|host| host.entries(directory.as_fd())) {
             return Ok(Self::Listed(names?.into_iter()));
         }
         Dir::read_from(directory).map(Self::Kernel)

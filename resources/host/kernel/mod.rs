@@ -1,28 +1,28 @@
 //! The system calls by which this crate works on files, in one place.
 //!
 //! On a host they are those of `rustix`, as they stand. A thread that works in an overlay ([`overlay::Overlay`]) has its calls
-//! answered by that; it reads the host and never writes to it. Built with the feature `twin` (tests only), a thread that stands in a
-//! simulated host (`twin::Machine::enter`) has its calls answered by that host, with whatever faults it is told to have; every other thread
+//! answered by that; it reads the host and never writes to it. Built with the feature `simulated-host` (tests only), a thread that stands in a
+//! simulated host (`simulated::Machine::enter`) has its calls answered by that host, with whatever faults it is told to have; every other thread
 //! has the kernel's answers.
 
+pub mod dispatch;
 mod entries;
-pub mod fork;
 mod mounts;
 pub(super) mod overlay;
-#[cfg(feature = "twin")]
-pub mod twin;
+#[cfg(feature = "simulated-host")]
+pub mod simulated;
 
-pub(crate) use entries::Entries;
-pub(crate) use fork::{
+pub(crate) use dispatch::{
     chmodat, chownat, fchmod, fchown, fgetxattr, fsetxattr, fstat, fsync, ftruncate, getxattr,
     linkat, listxattr, mkdirat, openat, openat2, pwrite, read, readlinkat, removexattr, renameat,
     renameat_with, statat, symlinkat, sync, unlinkat,
 };
+pub(crate) use entries::Entries;
 pub(crate) use mounts::Mounts;
 
 /// Tells whether this thread may start commands: a change that is done in an overlay may not.
 pub(crate) fn runs_commands() -> bool {
-    fork::runs_commands()
+    dispatch::runs_commands()
 }
 
 /// Whether a name in a directory is where another file system begins.
@@ -30,11 +30,11 @@ pub(crate) fn is_mount_root(directory: impl std::os::fd::AsFd, name: &std::ffi::
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
     use std::os::unix::ffi::OsStrExt as _;
     let at = directory.as_fd();
-    if let Some(answer) = fork::overlay(|overlay| overlay.is_mount_root(at, name.as_bytes())) {
+    if let Some(answer) = dispatch::overlay(|overlay| overlay.is_mount_root(at, name.as_bytes())) {
         return answer;
     }
-    #[cfg(feature = "twin")]
-    if fork::twin(|_| ()).is_some() {
+    #[cfg(feature = "simulated-host")]
+    if dispatch::simulated(|_| ()).is_some() {
         return false;
     }
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
@@ -50,11 +50,11 @@ pub(crate) fn born_at(
     use rustix::fs::{AtFlags, StatxFlags, statx};
     use std::os::unix::ffi::OsStrExt as _;
     let at = directory.as_fd();
-    if let Some(answer) = fork::overlay(|overlay| overlay.born_at(at, name.as_bytes())) {
+    if let Some(answer) = dispatch::overlay(|overlay| overlay.born_at(at, name.as_bytes())) {
         return answer;
     }
-    #[cfg(feature = "twin")]
-    if fork::twin(|_| ()).is_some() {
+    #[cfg(feature = "simulated-host")]
+    if dispatch::simulated(|_| ()).is_some() {
         return None;
     }
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
@@ -67,8 +67,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clock on the wall, since 1970: the one that stamps files.
 pub(crate) fn wall() -> Duration {
-    #[cfg(feature = "twin")]
-    if let Some(wall) = fork::twin(twin::Machine::wall) {
+    #[cfg(feature = "simulated-host")]
+    if let Some(wall) = dispatch::simulated(simulated::Machine::wall) {
         return wall;
     }
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -76,8 +76,8 @@ pub(crate) fn wall() -> Duration {
 
 /// Random bytes, of the system.
 pub(crate) fn random(bytes: &mut [u8]) -> Result<(), rustix::io::Errno> {
-    #[cfg(feature = "twin")]
-    if let Some(drawn) = fork::twin(|machine| machine.random(bytes)) {
+    #[cfg(feature = "simulated-host")]
+    if let Some(drawn) = dispatch::simulated(|machine| machine.random(bytes)) {
         return drawn;
     }
     from_system(bytes)
@@ -108,8 +108,8 @@ pub(crate) struct Process {
 
 /// This one.
 pub(crate) fn process() -> Process {
-    #[cfg(feature = "twin")]
-    if let Some(began) = fork::twin(twin::Machine::incarnation) {
+    #[cfg(feature = "simulated-host")]
+    if let Some(began) = dispatch::simulated(simulated::Machine::incarnation) {
         return Process { number: 1, began };
     }
     let number = std::process::id();
@@ -118,8 +118,8 @@ pub(crate) fn process() -> Process {
 
 /// Whether that very process still runs.
 pub(crate) fn lives(process: Process) -> bool {
-    #[cfg(feature = "twin")]
-    if let Some(began) = fork::twin(twin::Machine::incarnation) {
+    #[cfg(feature = "simulated-host")]
+    if let Some(began) = dispatch::simulated(simulated::Machine::incarnation) {
         return process == Process { number: 1, began };
     }
     began(process.number) == Some(process.began)
@@ -139,9 +139,9 @@ pub(crate) fn set_identity(
     gid: Option<nix::unistd::Gid>,
 ) -> (nix::unistd::Uid, nix::unistd::Gid) {
     use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
-    #[cfg(feature = "twin")]
+    #[cfg(feature = "simulated-host")]
     if let Some((before_uid, before_gid)) =
-        fork::twin(|twin| twin.set_identity(uid.map(Uid::as_raw), gid.map(Gid::as_raw)))
+        dispatch::simulated(|host| host.set_identity(uid.map(Uid::as_raw), gid.map(Gid::as_raw)))
     {
         return (Uid::from_raw(before_uid), Gid::from_raw(before_gid));
     }

@@ -50,8 +50,8 @@ pub(crate) struct Mounts {
 impl Mounts {
     /// Reads it; nothing where that cannot be done, and in a simulated host, which has one file system.
     pub(crate) fn read() -> Self {
-        #[cfg(feature = "twin")]
-        if super::fork::twin(|_| ()).is_some() {
+        #[cfg(feature = "simulated-host")]
+        if super::dispatch::simulated(|_| ()).is_some() {
             return Self::default();
         }
         std::fs::read("/proc/self/mountinfo").map_or_else(|_| Self::default(), |it| Self::of(&it))

@@ -1,6 +1,7 @@
 //! Who has the lock of the package manager: as the kernel tells it, and as apt and dpkg complain of it.
 
-use crate::host::{Finished, spawner};
+use crate::host::Finished;
+use crate::host::process::spawner;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use std::fs::File;
@@ -33,7 +34,7 @@ fn holder_of(path: &str) -> Option<String> {
         return Some("another process".to_owned());
     }
     let name = std::fs::read_to_string(format!("/proc/{}/comm", found.l_pid)).unwrap_or_default();
-    Some(format!("process {} ({})", found.l_pid, crate::printable::short(name.trim_end(), 40)))
+    Some(format!("process {} ({})", found.l_pid, crate::escape::short(name.trim_end(), 40)))
 }
 
 /// Who had the lock, where that is why a command failed.

@@ -3,20 +3,21 @@
 //! One transaction at a time on a host. A command that may be changing packages is never ended by us, whatever becomes of its
 //! run or of this process; what is waited for is only the lock of another package manager.
 
-mod guard;
+mod apt_constraints;
 mod lock;
 mod scope;
 mod simulate;
 mod status;
-mod turn;
+mod transaction_lock;
 
-pub use guard::removing_only;
+pub use apt_constraints::removing_only;
 pub use simulate::Simulation;
 pub use status::{Package, Packages, State};
-pub use turn::{Access, Ran, Turn};
+pub use transaction_lock::{Access, Ran, Turn};
 
-use super::{Command, Finished, Glance, Host, spawner, wall};
-use crate::trouble::Trouble;
+use super::process::spawner;
+use super::{Command, Finished, Glance, Host, wall};
+use crate::failure::Trouble;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,7 +167,7 @@ pub fn complaint(finished: &Finished) -> Trouble {
         let said = finished.stderr.last_lines(2).join("; ");
         return Trouble::new(format!("the package manager failed ({:?}): {said}", finished.end));
     }
-    Trouble::new(crate::printable::short(&errors.join("; "), 400))
+    Trouble::new(crate::escape::short(&errors.join("; "), 400))
 }
 
 #[cfg(test)]

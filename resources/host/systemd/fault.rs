@@ -1,8 +1,8 @@
 //! Why a call was not answered as hoped.
 
 use super::{Bus, Seen};
-use crate::printable::short;
-use crate::trouble::Trouble;
+use crate::escape::short;
+use crate::failure::Trouble;
 use std::time::Duration;
 use zbus::DBusError as _;
 

@@ -1,9 +1,9 @@
 //! Jobs: what systemd is asked to do with a unit, and how that ends.
 
-use super::link::{Link, MANAGER, MANAGER_PATH, Shared};
+use super::connection::{Link, MANAGER, MANAGER_PATH, Shared};
 use super::{Bus, Systemd, fault::Fault};
+use crate::failure::Trouble;
 use crate::permit::Permit;
-use crate::trouble::Trouble;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;

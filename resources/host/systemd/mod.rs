@@ -4,27 +4,27 @@
 //! makes another. It lives on the runtime that also looks after children, so that it does not matter on which one the caller
 //! runs. What is told by anybody but the owner of systemd's name is not believed: every user may send signals.
 
-mod change;
-mod door;
+mod connection;
+mod connector;
 mod fault;
-mod hush;
 mod jobs;
-mod link;
-mod news;
+mod own_change_filter;
+mod signals;
 mod unit;
+mod unit_files;
 
-pub use change::{Applied, Install};
-pub use hush::{Hush, Seen};
+pub use connection::Subscription;
 pub use jobs::{End, Verb};
-pub use link::Subscription;
-pub use news::{Activity, Happening, Sink};
+pub use own_change_filter::{Hush, Seen};
+pub use signals::{Activity, Happening, Sink};
 pub use unit::Unit;
+pub use unit_files::{Applied, Install};
 
-use crate::trouble::Trouble;
-use change::Reloads;
-use door::Door;
-use link::Link;
+use crate::failure::Trouble;
+use connection::Link;
+use connector::Door;
 use std::sync::Arc;
+use unit_files::Reloads;
 
 /// Which systemd: the one of the machine, or the one of the user that the daemon runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

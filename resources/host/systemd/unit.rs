@@ -1,9 +1,9 @@
 //! What a unit is: asked without loading it, which would be an event by itself.
 
-use super::link::{Link, MANAGER, MANAGER_PATH};
-use super::news::{Activity, UNIT};
+use super::connection::{Link, MANAGER, MANAGER_PATH};
+use super::signals::{Activity, UNIT};
 use super::{Bus, Seen, Systemd, fault::Fault};
-use crate::trouble::Trouble;
+use crate::failure::Trouble;
 use futures_util::future::{try_join, try_join5};
 use std::path::Path;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Systemd {
         let folders: Vec<String> = folders
             .and_then(|folders| Ok(folders.try_into()?))
             .map_err(|fault| fault.trouble("asking where units lie"))?;
-        let handle = crate::host::spawner::handle()?;
+        let handle = crate::host::process::spawner::handle()?;
         let wanted = name.to_owned();
         let found = handle.spawn_blocking(move || {
             folders.iter().find_map(|folder| look(&Path::new(folder).join(&wanted)))

@@ -1,9 +1,9 @@
 //! The guards of an exec: whether there is something to do.
 
-use super::words;
+use super::argv;
+use crate::escape::short;
+use crate::failure::Trouble;
 use crate::host::{Command, End, Finished, Glance, Host};
-use crate::printable::short;
-use crate::trouble::Trouble;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -108,7 +108,7 @@ async fn glance(host: &Host, field: &str, path: &Path) -> Result<Option<Glance>,
 }
 
 fn says_yes(field: &str, command: &Command, finished: &Finished) -> Result<bool, Trouble> {
-    let argv = words::shown(&command.argv, 60);
+    let argv = argv::shown(&command.argv, 60);
     match finished.end {
         End::Exited(code) => Ok(code == 0),
         End::Killed(signal) => {

@@ -4,20 +4,20 @@
 //! run; it does not overrule the guards (as in Puppet and mgmt). Without any guard the command runs once per definition, for
 //! events, refreshes and `redo`. Nothing is put into the text of a command by this program: values go in by `env`, or as `args`.
 
-mod declared;
+mod argv;
+mod declare;
 mod guards;
 mod needs;
 mod run;
-mod words;
 
 use crate::change::{Change, Difference, Outcome, Verdict};
+use crate::dependency::Need;
 use crate::host::{Command, Host};
+use crate::kind::{FieldSpec, FieldType, Invalid, Spec};
 use crate::permit::Permit;
-use crate::receive::{Receives, SendSpec, Sent};
 use crate::resource::{Answer, Ask, Nature, OnInterrupt, Repeat, Resource, Seat};
-use crate::source::Source;
-use crate::spec::{FieldSpec, FieldType, Invalid, Spec};
-use crate::token::Need;
+use crate::values::{Receives, SendSpec, Sent};
+use crate::watch_source::Source;
 use guards::Guards;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub static SPEC: Spec = Spec {
     doc: "Runs a command, where its guards say that there is something to do.",
     fields: FIELDS,
     sends: SENDS,
-    build: declared::build,
+    build: declare::build,
 };
 
 const fn text(name: &'static str, doc: &'static str) -> FieldSpec {
@@ -188,7 +188,7 @@ impl Exec {
                 differences: vec![Difference {
                     aspect: "command",
                     from: String::new(),
-                    to: words::shown(&self.command.argv, 300),
+                    to: argv::shown(&self.command.argv, 300),
                     diff: None,
                 }],
                 destructive: false,
@@ -212,7 +212,7 @@ impl Resource for Exec {
     }
 
     fn may_change(&self, path: &Path) -> bool {
-        self.commands().any(|command| words::may_write(&command.argv, command.cwd.as_deref(), path))
+        self.commands().any(|command| argv::may_write(&command.argv, command.cwd.as_deref(), path))
     }
 
     fn trusts(&self) -> Vec<PathBuf> {

@@ -1,9 +1,9 @@
 //! What an exec needs before it can run: the files that hold its commands, what it watches, where and as whom it runs.
 
-use super::{Exec, words};
+use super::{Exec, argv};
+use crate::dependency::Need;
 use crate::host::Command;
-use crate::source::Source;
-use crate::token::Need;
+use crate::watch_source::Source;
 use std::path::{Path, PathBuf};
 
 impl Exec {
@@ -11,7 +11,7 @@ impl Exec {
         let mut needs = Vec::new();
         for command in self.commands() {
             let program = command.argv.first().map(String::as_str);
-            let programs = program.into_iter().chain(words::read_by_a_shell(&command.argv));
+            let programs = program.into_iter().chain(argv::read_by_a_shell(&command.argv));
             // What is looked for in PATH is nobody's in the graph; from where it runs a path leads on.
             let programs = programs.filter(|it| it.contains('/') && !it.contains(".."));
             let from = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
@@ -47,7 +47,7 @@ impl Exec {
     /// What decides whether it is done: what it creates or compares, and each path that a guard is given, in whatever words.
     pub(super) fn read_by_guards(&self) -> Vec<PathBuf> {
         let guards = self.guards.only_if.iter().chain(&self.guards.unless);
-        let named = guards.flat_map(|guard| &guard.argv).flat_map(|word| words::paths_in(word));
+        let named = guards.flat_map(|guard| &guard.argv).flat_map(|word| argv::paths_in(word));
         let own = self.guards.creates.iter().chain(&self.guards.mtimes).cloned();
         own.chain(named.map(PathBuf::from)).collect()
     }

@@ -1,12 +1,12 @@
 //! The run of an exec: the command, what confirms it, and what is said of it.
 
-use super::{Exec, words};
+use super::{Exec, argv};
 use crate::change::Outcome;
+use crate::failure::Trouble;
 use crate::host::{Command, End, Finished, Host};
+use crate::kind::Value;
 use crate::permit::Permit;
-use crate::receive::{Datum, Sent};
-use crate::spec::Value;
-use crate::trouble::Trouble;
+use crate::values::{Datum, Sent};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
 
@@ -93,7 +93,7 @@ impl Exec {
         finished: &Finished,
         returns: &[i32],
     ) -> Option<Outcome> {
-        let argv = words::shown(&command.argv, 50);
+        let argv = argv::shown(&command.argv, 50);
         let trouble = match finished.end {
             End::Exited(code) if returns.is_empty() || returns.contains(&code) => return None,
             End::Exited(code) => {

@@ -1,16 +1,16 @@
 //! From the plan of a check to the host: the premise is verified again, and every step asks the permit.
 
 use super::check::origins;
-use super::look::{Look, Want, octal};
+use super::compare::{Look, Want, octal};
 use super::plan::{Below, Plan, Premise, Work};
 use super::tree::Tree;
 use super::validate::Validation;
 use super::{File, Shape};
 use crate::change::{Change, Outcome};
-use crate::former::Losing;
 use crate::host::Host;
 use crate::host::files::{Attributes, Content, Draft, Fault, Files, Put, Reach, Seen, Spot, Why};
 use crate::permit::Permit;
+use crate::prior_state::Losing;
 use crate::resource::Ask;
 use rustix::fs::FileType;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +91,7 @@ impl Hands<'_> {
         let Some(found) = found else { return Err(Fault::moved()) };
         let cancel = CancellationToken::new();
         let tree = Tree::new(self.file, self.files(), &cancel, Some((*self, below)));
-        tree.hold(spot, Some(&found)).map(super::report::Report::notes)
+        tree.hold(spot, Some(&found)).map(super::tree_report::Report::notes)
     }
 
     /// Does what a look has planned, if what it saw is still there.

@@ -1,18 +1,18 @@
 //! What is there against what is declared, the thing itself and all below it: nothing is changed.
 
-use super::body::Body;
-use super::copied::{Sum, state_of};
-use super::look::{Look, Want};
-use super::lost;
+use super::compare::{Look, Want};
+use super::content::Body;
+use super::copy_digest::{Sum, state_of};
+use super::loss_digest;
 use super::plan::{Found, Plan, Premise};
 use super::tree::Tree;
 use super::{File, Shape};
 use crate::change::{Change, Verdict};
+use crate::failure::Trouble;
 use crate::host::files::{AccountKind, Content, Fault, Files, Seen, Why, said};
-use crate::host::trust::Reader;
+use crate::host::path_trust::Reader;
 use crate::resource::Ask;
 use crate::secret::Sealed;
-use crate::trouble::Trouble;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use tokio_util::sync::CancellationToken;
@@ -128,7 +128,7 @@ impl File {
         };
         if let Some(finding) = finding {
             let lost = finding.plan.found.filter(|_| finding.destructive);
-            found.lost = lost.map(|seen| lost::digest(&spot, &seen, cancel)).transpose()?;
+            found.lost = lost.map(|seen| loss_digest::digest(&spot, &seen, cancel)).transpose()?;
             found.premise.top = Some(finding.plan);
             found.differences = finding.differences;
             found.destructive = finding.destructive;

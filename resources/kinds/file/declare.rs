@@ -1,13 +1,14 @@
 //! From the fields of a graph file to a file that can be held; all that is wrong is told at once.
 
-use super::body::Body;
-use super::declare_more::{self, Known, Origins, Thing};
+use super::content::Body;
+use super::declare_copy;
+use super::declare_copy::{Known, Origins, Thing};
 use super::mode::Mode;
 use super::{File, OldContent, Shape};
 use crate::host::files::{is_sacred, printable};
-use crate::receive::Words;
+use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
-use crate::spec::{Fields, Invalid, Place};
+use crate::values::Words;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub(super) fn build(
         has_attributes: !no_attributes,
         old_content: if is_open { OldContent::Kept } else { OldContent::AsModeSays },
     };
-    let rare = declare_more::rare(&mut fields, &known, &mut wrong);
+    let rare = declare_copy::rare(&mut fields, &known, &mut wrong);
     let shape = given.shape();
     if !path.as_os_str().is_empty() {
         check_sacred(&path, &shape, &mut wrong);

@@ -1,8 +1,8 @@
 //! What a file gives to others, and what it needs before it can be made: its directory, what it is copied from, its owners.
 
-use super::body::Body;
+use super::content::Body;
 use super::{File, Shape};
-use crate::token::{Need, Token};
+use crate::dependency::{Need, Token};
 use std::path::PathBuf;
 
 impl File {

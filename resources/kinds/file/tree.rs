@@ -4,18 +4,18 @@
 //! through a link, and holds no more than the names of the directories that it is in.
 
 use super::apply::Hands;
-use super::copied::Sum;
-use super::look::{Look, Want, word};
+use super::compare::{Look, Want, word};
+use super::copy_digest::Sum;
 use super::plan::Below;
-use super::report::{Deed, Report};
 use super::tree_faults::TreeFaults;
-use super::{File, Shape, body};
-use crate::former::Losing;
+use super::tree_report::{Deed, Report};
+use super::{File, Shape, content};
 use crate::host::files::{
     Branch, Content, Entered, Fault, Files, Reach, Seen, Spot, Why, is_temporary, said,
 };
-use crate::host::trust::Reader;
+use crate::host::path_trust::Reader;
 use crate::permit::Revoked;
+use crate::prior_state::Losing;
 use rustix::fs::FileType;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -99,7 +99,7 @@ impl<'a> Tree<'a> {
 
     fn source(&self) -> Result<Option<Branch>, Fault> {
         let Shape::Directory(Some(path)) = &self.file.shape else { return Ok(None) };
-        body::tree_source(self.files, path, self.reader)?.branch().map(Some)
+        content::tree_source(self.files, path, self.reader)?.branch().map(Some)
     }
 
     /// One directory: first what it is to hold, then what else it holds.

@@ -1,7 +1,7 @@
 //! The faults of a walk: each is noted with its path, the walk goes on, and all of them are told in the end.
 
+use crate::failure::Trouble;
 use crate::host::files::{Fault, Files, Why, printable, said};
-use crate::trouble::Trouble;
 use std::path::{Path, PathBuf};
 
 /// So many faults are told in words; the others are counted.

@@ -2,12 +2,12 @@
 
 use super::Declared;
 use super::check::is_stale;
-use super::settle::{operand, options, settle};
+use super::resolve::{operand, options, settle};
 use crate::change::{Change, Difference, Outcome};
+use crate::failure::Trouble;
 use crate::host::Host;
 use crate::host::packages::{Access, Packages, Ran, State, Turn, apt, complaint, removing_only};
 use crate::permit::Permit;
-use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

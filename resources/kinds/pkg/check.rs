@@ -1,6 +1,6 @@
 //! Looks at packages: what dpkg knows of each, and what apt would do about it.
 
-use super::settle::{Settled, operand, settle};
+use super::resolve::{Settled, operand, settle};
 use super::{Declared, Want};
 use crate::change::{Change, Difference, Verdict};
 use crate::host::Host;
@@ -115,7 +115,7 @@ pub(super) fn differences(
             let before = if is_there { before } else { "" };
             found.extend(wanted.map(|wanted| difference(VERSION, before, wanted)));
         }
-    } else if is_there || super::settle::is_broken(package) {
+    } else if is_there || super::resolve::is_broken(package) {
         let to = if declared.purge { "purged" } else { "absent" };
         found.push(difference("state", &format!("{now} {before}"), to));
     } else if declared.purge && package.is_some_and(|it| it.state == State::Configuration) {

@@ -2,9 +2,9 @@
 
 use super::name::{is_name, is_version};
 use super::{Answers, Conffiles, Declared, Pkg, Together, Want};
-use crate::printable::short;
+use crate::escape::short;
+use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
-use crate::spec::{Fields, Invalid, Place};
 use std::sync::Arc;
 use std::time::Duration;
 

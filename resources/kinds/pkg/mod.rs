@@ -8,18 +8,18 @@ mod check;
 mod declare;
 mod name;
 mod outcome;
-mod settle;
+mod resolve;
 
 use crate::change::{Change, Outcome, Verdict};
+use crate::failure::Trouble;
 use crate::host::Host;
 use crate::host::packages::{LISTS, STATUS};
+use crate::kind::{FieldSpec, FieldType, Spec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, Ask, Nature, Resource, Seat};
-use crate::source::{Claim, Source};
-use crate::spec::{FieldSpec, FieldType, Spec, Value};
 use crate::transaction::{Grouping, Member, Transaction};
-use crate::trouble::Trouble;
+use crate::watch_source::{Claim, Source};
 use std::sync::Arc;
 use std::time::Duration;
 

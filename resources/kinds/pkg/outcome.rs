@@ -2,10 +2,10 @@
 
 use super::apply::{Halt, Work};
 use super::check::{VERSION, differences};
-use super::settle::Settled;
+use super::resolve::Settled;
 use crate::change::{Difference, Outcome};
+use crate::failure::Trouble;
 use crate::host::packages::Packages;
-use crate::trouble::Trouble;
 
 impl Work<'_> {
     /// What came of it, as dpkg has it now.

@@ -3,11 +3,11 @@
 use super::check::{Plan, Told, fixed, look, runs};
 use super::{Startup, State, Svc};
 use crate::change::{Change, Outcome};
+use crate::escape::short;
+use crate::failure::Trouble;
 use crate::host::Host;
 use crate::host::systemd::{Applied, End, Hush, Install, Verb};
 use crate::permit::Permit;
-use crate::printable::short;
-use crate::trouble::Trouble;
 
 /// systemd's word for a unit that was started too often.
 const START_LIMIT: &str = "start-limit-hit";

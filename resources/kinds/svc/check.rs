@@ -2,11 +2,11 @@
 
 use super::{Refresh, Startup, State, Svc};
 use crate::change::{Change, Difference, Verdict};
+use crate::escape::short;
+use crate::failure::Trouble;
 use crate::host::Host;
 use crate::host::systemd::{Activity, Unit};
-use crate::printable::short;
 use crate::resource::Ask;
-use crate::trouble::Trouble;
 use tokio::time::Instant;
 
 /// How a file stands that nothing starts at boot for its own sake.

@@ -1,10 +1,10 @@
 //! Reads the fields of a svc, and says everything that is wrong with them at once.
 
 use super::{Refresh, Startup, State, Svc, name};
+use crate::escape::short;
 use crate::host::systemd::Bus;
-use crate::printable::short;
+use crate::kind::{Fields, Invalid, Place};
 use crate::resource::Resource;
-use crate::spec::{Fields, Invalid, Place};
 use std::sync::Arc;
 
 pub(super) fn build(

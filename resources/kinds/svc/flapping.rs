@@ -1,7 +1,7 @@
 //! Restarts of a service by systemd itself: many of them within a short time are a failure, although it runs in between.
 
-use crate::printable::short;
-use crate::trouble::Trouble;
+use crate::escape::short;
+use crate::failure::Trouble;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

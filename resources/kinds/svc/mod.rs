@@ -11,14 +11,14 @@ mod flapping;
 mod name;
 
 use crate::change::{Change, Outcome, Verdict};
+use crate::dependency::{Need, Token};
 use crate::host::Host;
 use crate::host::systemd::Bus;
+use crate::kind::{FieldSpec, FieldType, Invalid, Spec, Value};
 use crate::permit::Permit;
 use crate::removal::Removal;
 use crate::resource::{Answer, Ask, Nature, Repeat, Resource, Seat};
-use crate::source::{Claim, Source};
-use crate::spec::{FieldSpec, FieldType, Invalid, Spec, Value};
-use crate::token::{Need, Token};
+use crate::watch_source::{Claim, Source};
 use std::path::PathBuf;
 use std::time::Duration;
 

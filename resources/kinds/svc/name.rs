@@ -1,7 +1,7 @@
 //! Names of units, as systemd writes them.
 
-use crate::printable::short;
-use crate::spec::Invalid;
+use crate::escape::short;
+use crate::kind::Invalid;
 
 /// Types that can be started and stopped.
 const TYPES: [&str; 9] =

@@ -1,8 +1,9 @@
 //! The host below an overlay. These are the only calls that an overlay makes on it, and all of them read.
 
 use super::state::{Attributes, Fact, State};
-use crate::host::kernel::fork::{self, names, openat, read, readlinkat, statat};
-use crate::host::kernel::fork::{getxattr, listxattr};
+use crate::host::kernel::dispatch;
+use crate::host::kernel::dispatch::{getxattr, listxattr};
+use crate::host::kernel::dispatch::{names, openat, read, readlinkat, statat};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -20,34 +21,34 @@ const READS: OFlags = OFlags::DIRECTORY
 
 /// Opens for reading.
 pub(super) fn open(path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-    fork::below(|| openat(CWD, path, flags & READS | OFlags::CLOEXEC, Mode::empty()))
+    dispatch::below(|| openat(CWD, path, flags & READS | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// Reads on from an open file.
 pub(super) fn read_on(file: std::os::fd::BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize> {
-    fork::below(|| read(file, buffer))
+    dispatch::below(|| read(file, buffer))
 }
 
 /// The identity and attributes of what is at a path.
 pub(super) fn stat(path: &[u8]) -> Result<Stat> {
-    fork::below(|| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT))
+    dispatch::below(|| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT))
 }
 
 /// The birth time of the inode at a path.
 pub(super) fn born_at(path: &[u8]) -> Option<(i64, u32)> {
     use std::os::unix::ffi::OsStrExt as _;
-    fork::below(|| crate::host::kernel::born_at(CWD, std::ffi::OsStr::from_bytes(path)))
+    dispatch::below(|| crate::host::kernel::born_at(CWD, std::ffi::OsStr::from_bytes(path)))
 }
 
 /// Tells whether another file system begins at a path.
 pub(super) fn is_mount_root(path: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
-    fork::below(|| crate::host::kernel::is_mount_root(CWD, std::ffi::OsStr::from_bytes(path)))
+    dispatch::below(|| crate::host::kernel::is_mount_root(CWD, std::ffi::OsStr::from_bytes(path)))
 }
 
 /// An extended attribute of what is at a path.
 pub(super) fn attribute(path: &[u8], name: &[u8], value: &mut [u8]) -> Result<usize> {
-    fork::below(|| getxattr(path, name, value))
+    dispatch::below(|| getxattr(path, name, value))
 }
 
 /// Something that was read, on its way to an overlay.
@@ -76,7 +77,7 @@ fn entry(path: &[u8]) -> Result<Option<(Stat, Option<Vec<u8>>)>> {
     };
     let is_link = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_symlink();
     let target = if is_link {
-        Some(fork::below(|| readlinkat(CWD, path, Vec::new()))?.into_bytes())
+        Some(dispatch::below(|| readlinkat(CWD, path, Vec::new()))?.into_bytes())
     } else {
         None
     };
@@ -85,7 +86,7 @@ fn entry(path: &[u8]) -> Result<Option<(Stat, Option<Vec<u8>>)>> {
 
 fn list(path: &[u8]) -> Result<Vec<Vec<u8>>> {
     let directory = open(path, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-    let found = fork::below(|| names(&directory)?.collect::<Result<Vec<_>>>())?;
+    let found = dispatch::below(|| names(&directory)?.collect::<Result<Vec<_>>>())?;
     let names = found.into_iter().map(std::ffi::CString::into_bytes);
     Ok(names.filter(|name| name != b"." && name != b"..").collect())
 }
@@ -95,7 +96,7 @@ fn content(path: &[u8], most: u64) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     loop {
         content.reserve(64 << 10);
-        let count = fork::below(|| read(&file, &mut content))?;
+        let count = dispatch::below(|| read(&file, &mut content))?;
         if count == 0 {
             return Ok(content);
         }
@@ -107,7 +108,7 @@ fn content(path: &[u8], most: u64) -> Result<Vec<u8>> {
 
 fn attributes(path: &[u8]) -> Result<Attributes> {
     let mut list = vec![0; 64 << 10];
-    let length = match fork::below(|| listxattr(path, &mut list)) {
+    let length = match dispatch::below(|| listxattr(path, &mut list)) {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP) => 0,
         Err(errno) => return Err(errno),

@@ -13,7 +13,7 @@ mod writes;
 
 pub use state::Limits;
 
-use super::fork::Inside;
+use super::dispatch::Inside;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use state::{State, Stop};
@@ -103,7 +103,7 @@ impl<F: Future + Unpin> Future for Within<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let _entered = super::fork::enter(Some(self.inside.clone()));
+        let _entered = super::dispatch::enter(Some(self.inside.clone()));
         Pin::new(&mut self.future).poll(context)
     }
 }

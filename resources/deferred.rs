@@ -1,0 +1,274 @@
+//! How a resource is made of what is written and what was received.
+
+use crate::dependency::Need;
+use crate::failure::Trouble;
+use crate::host::Supply;
+use crate::kind::{FieldType, Fields, Invalid, Value};
+use crate::resource::Resource;
+use crate::secret::{Seal, SealKey, Sealed, Secret};
+use crate::values::{Datum, Given, Made, Origin, Part, Piece, Received, Receives, Recipe, Slot};
+use crate::watch_source::Source;
+use std::sync::Arc;
+
+impl Slot {
+    /// Its name as in the graph file: `content`, `env.NAME`, `args.2`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.part {
+            Part::Whole => self.field.name.to_owned(),
+            Part::Key(key) => format!("{}.{key}", self.field.name),
+            Part::At(at) => format!("{}.{at}", self.field.name),
+        }
+    }
+
+    /// The type that it takes.
+    #[must_use]
+    pub fn takes(&self) -> FieldType {
+        if self.part == Part::Whole && !self.is_template() {
+            self.field.takes
+        } else {
+            FieldType::Text
+        }
+    }
+
+    /// It is a text with values in it.
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        !matches!(self.pieces.as_slice(), [Piece::Value(_)])
+    }
+
+    /// Something valid of its type, where there is no value yet.
+    fn stand_in(&self) -> Value {
+        match self.takes() {
+            FieldType::Text | FieldType::Anything => Value::Text("received".to_owned()),
+            FieldType::Bool => Value::Bool(false),
+            FieldType::Int => Value::Int(1),
+            FieldType::Float => Value::Float(1.0),
+            FieldType::Texts => Value::Texts(vec!["received".to_owned()]),
+            FieldType::TextMap => Value::TextMap(Vec::new()),
+        }
+    }
+
+    /// What it is given where only the hash of its value is known. An entry of a map is rather not there: a guard is not to try
+    /// a wrong password.
+    fn in_place_of(&self, sealed: Sealed) -> Option<Value> {
+        match (self.field.receives, &self.part) {
+            (Receives::Seals, _) => Some(Value::Sealed(sealed)),
+            (_, Part::Key(_)) => None,
+            (_, Part::Whole | Part::At(_)) => Some(self.stand_in()),
+        }
+    }
+
+    /// The hash of what it comes to, where that is nothing but one value, and is compared by its hash alone.
+    fn is_all_of(&self, given: &[Given]) -> Option<Seal> {
+        match (self.pieces.as_slice(), self.field.receives) {
+            ([Piece::Value(number)], Receives::Seals) => match given.get(*number)? {
+                Given::Sealed(seal) => Some(seal.clone()),
+                Given::Value(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A keyed hash of what it is made of: each text, and each value by its own hash.
+    fn pieces(&self, given: &[Given], key: &SealKey) -> Seal {
+        let mut all = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(words) => all.push_str(&format!("text {}\n{words}\n", words.len())),
+                Piece::Value(number) => {
+                    let seal = match given.get(*number) {
+                        Some(Given::Value(datum)) => datum.seal(key).to_hex(),
+                        Some(Given::Sealed(seal)) => seal.to_hex(),
+                        None => String::new(),
+                    };
+                    all.push_str(&format!("value {seal}\n"));
+                }
+            }
+        }
+        key.seal(all.as_bytes())
+    }
+
+    /// What it is given; none where a value is only known by its hash.
+    fn value(&self, given: &[Given]) -> Result<Option<Datum>, Trouble> {
+        let mut text = Secret::default();
+        let mut is_secret = false;
+        for piece in &self.pieces {
+            let datum = match piece {
+                Piece::Text(words) => Datum::Shown(Value::Text(words.clone())),
+                Piece::Value(number) => match given.get(*number) {
+                    Some(Given::Value(datum)) => datum.clone(),
+                    Some(Given::Sealed(_)) | None => return Ok(None),
+                },
+            };
+            if !self.is_template()
+                && let Datum::Shown(value) = datum
+            {
+                return convert(value, self.takes()).map(|value| Some(Datum::Shown(value)));
+            }
+            match datum {
+                Datum::Secret { secret, .. } => {
+                    is_secret = true;
+                    text = Secret::from(format!("{}{}", text.reveal(), secret.reveal()));
+                }
+                Datum::TooLong => return Err(unfit(self.takes())),
+                Datum::Shown(value) => {
+                    let words = as_text(&value).ok_or_else(|| unfit(FieldType::Text))?;
+                    text = Secret::from(format!("{}{words}", text.reveal()));
+                }
+            }
+        }
+        Ok(Some(if is_secret {
+            Datum::Secret { secret: text, saved: false }
+        } else {
+            Datum::Shown(Value::Text(text.reveal().to_owned()))
+        }))
+    }
+}
+
+impl Recipe {
+    /// The resource as far as it is written, or what is wrong with that: it is never run.
+    pub fn standing(&self) -> Result<Arc<dyn Resource>, Vec<Invalid>> {
+        let mut fields = self.fields.clone();
+        for slot in &self.slots {
+            put(&mut fields, slot, slot.stand_in());
+        }
+        (self.spec.build)(&self.name, fields, &self.place)?;
+        // Without parts of maps: what watches all the time is not to work with stand-ins.
+        let mut fields = self.fields.clone();
+        for slot in self.slots.iter().filter(|slot| !matches!(slot.part, Part::Key(_))) {
+            put(&mut fields, slot, slot.stand_in());
+        }
+        (self.spec.build)(&self.name, fields, &self.place)
+    }
+
+    /// Where events of what it receives come from: the files of its secrets.
+    #[must_use]
+    pub fn watch(&self) -> Vec<Source> {
+        let files = self.origins.iter().filter_map(|origin| match origin {
+            Origin::Secret(Supply::File(path)) => Some(Source::Supply(path.clone())),
+            Origin::Secret(_) | Origin::Sent { .. } => None,
+        });
+        files.collect()
+    }
+
+    /// Who must have been there before what it receives can be had: the files of its secrets, and what supplies them.
+    #[must_use]
+    pub fn needs(&self) -> Vec<Need> {
+        let supplies = self.origins.iter().filter_map(|origin| match origin {
+            Origin::Secret(supply) => Some(supply),
+            Origin::Sent { .. } => None,
+        });
+        let needs = supplies.filter_map(|supply| match supply {
+            Supply::File(path) => Some(Need::path(path, "it holds a secret of it")),
+            Supply::Command(argv) => {
+                let program = argv.first().filter(|program| program.starts_with('/'))?;
+                Some(Need::path(program, "it supplies a secret of it"))
+            }
+            Supply::Credential(_) => None,
+        });
+        needs.collect()
+    }
+
+    /// The resource with what its origins have given. `before` tells what a slot came to in its last good run, if these pieces made it.
+    pub fn make(
+        &self,
+        given: &[Given],
+        key: &SealKey,
+        before: &dyn Fn(&str, &Seal) -> Option<Seal>,
+    ) -> Result<Made, Trouble> {
+        let (mut fields, mut blind, mut received) = (self.fields.clone(), false, Vec::new());
+        for slot in &self.slots {
+            let (name, pieces) = (slot.name(), slot.pieces(given, key));
+            let Some(datum) = slot.value(given)? else {
+                let whole = before(&name, &pieces).or_else(|| slot.is_all_of(given));
+                let Some(whole) = whole else { return Err(forgotten(&name)) };
+                blind |= slot.field.receives != Receives::Seals;
+                if let Some(value) = slot.in_place_of(key.sealed(whole.clone())) {
+                    put(&mut fields, slot, value);
+                }
+                received.push(Received { slot: name, whole, pieces });
+                continue;
+            };
+            received.push(Received { slot: name.clone(), whole: datum.seal(key), pieces });
+            match datum {
+                Datum::TooLong => return Err(unfit(slot.takes())),
+                Datum::Shown(value) => put(&mut fields, slot, value),
+                Datum::Secret { .. } if slot.field.receives < Receives::Secrets => {
+                    let what = format!("`{name}` takes no secret, and it was sent one");
+                    return Err(Trouble::new(what).hint("send it to a field that takes secrets"));
+                }
+                Datum::Secret { secret, .. } => put(&mut fields, slot, Value::Secret(secret)),
+            }
+        }
+        match (self.spec.build)(&self.name, fields, &self.place) {
+            Ok(resource) => Ok(Made { resource, blind, received }),
+            Err(invalid) => Err(refused(&invalid)),
+        }
+    }
+}
+
+/// What was received makes no valid resource. The words of the kind may quote a value: only the field is named.
+fn refused(invalid: &[Invalid]) -> Trouble {
+    let field = invalid.iter().find_map(|invalid| invalid.field).unwrap_or("a field");
+    let what = format!("what was received is not valid for `{field}`");
+    Trouble::new(what).hint("look at what the sender has sent; values are not shown here")
+}
+
+fn forgotten(name: &str) -> Trouble {
+    Trouble::new(format!("the value of `{name}` is not kept, and nothing was done with it yet"))
+        .hint("of a secret only a hash is kept: `steadfast redo` its sender for a new one, or `saved: true`")
+}
+
+fn put(fields: &mut Fields, slot: &Slot, value: Value) {
+    let name = slot.field.name;
+    match (&slot.part, value) {
+        (Part::Whole, value) => fields.insert(name, value),
+        (Part::Key(key), Value::Secret(secret)) => fields.insert_secret(name, key.clone(), secret),
+        (Part::Key(key), value) => {
+            let mut map = fields.text_map(name).unwrap_or_default();
+            map.push((key.clone(), as_text(&value).unwrap_or_default()));
+            fields.insert(name, Value::TextMap(map));
+        }
+        (Part::At(at), value) => {
+            let mut list = fields.texts(name).unwrap_or_default();
+            let at = list.len().min(*at);
+            list.insert(at, as_text(&value).unwrap_or_default());
+            fields.insert(name, Value::Texts(list));
+        }
+    }
+}
+
+fn convert(value: Value, takes: FieldType) -> Result<Value, Trouble> {
+    let converted = match (takes, value) {
+        (FieldType::Text | FieldType::Anything, value) => as_text(&value).map(Value::Text),
+        (FieldType::Bool, Value::Bool(truth)) => Some(Value::Bool(truth)),
+        (FieldType::Int, Value::Int(number)) => Some(Value::Int(number)),
+        (FieldType::Float, Value::Float(number)) => Some(Value::Float(number)),
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "as written in the graph it would be read so"
+        )]
+        (FieldType::Float, Value::Int(number)) => Some(Value::Float(number as f64)),
+        (FieldType::Texts, Value::Texts(texts)) => Some(Value::Texts(texts)),
+        (FieldType::Texts, value) => as_text(&value).map(|text| Value::Texts(vec![text])),
+        (FieldType::TextMap, Value::TextMap(map)) => Some(Value::TextMap(map)),
+        _ => None,
+    };
+    converted.ok_or_else(|| unfit(takes))
+}
+
+fn unfit(takes: FieldType) -> Trouble {
+    Trouble::new(format!("what was sent is not of the type {takes:?}"))
+}
+
+/// A scalar as it would be written.
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Texts(_) | Value::TextMap(_) | Value::Secret(_) | Value::Sealed(_) => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! A directory that is walked: whatever is in it is reached through its descriptor, never across a mount, never through a link.
+
+use super::Files;
+use super::content::Origin;
+use super::entry::{Seen, Spot};
+use super::fault::{Fault, said};
+use super::protected_paths::{purgeable_inodes, sacred_inodes};
+use super::read::{open_listed, seen};
+use crate::host::kernel::{Entries, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Deeper trees are refused: each level holds a descriptor.
+pub(super) const DEEPEST: usize = 200;
+
+/// A directory of a tree.
+#[derive(Debug)]
+pub struct Branch {
+    handle: Arc<OwnedFd>,
+    path: PathBuf,
+    depth: usize,
+    /// The directories a host cannot do without; not looked for where a tree is only read.
+    sacred: Arc<HashSet<(u64, u64)>>,
+}
+
+/// What going into a directory of a tree led to.
+#[derive(Debug)]
+pub enum Entered {
+    /// Into it.
+    Branch(Branch),
+    /// Nowhere: something is mounted there.
+    Mounted,
+}
+
+impl Spot<'_> {
+    /// The directory that was seen here, as the top of a tree. With `holds_all` something is done to whatever is in it, and
+    /// directories without which there is no host are refused.
+    pub fn branch(&self, found: &Seen, holds_all: bool) -> Result<Branch, Fault> {
+        let sacred = Arc::new(if holds_all { sacred_inodes() } else { HashSet::new() });
+        let handle = open_listed(&self.directory, self.name.as_ref())?;
+        if seen(&handle)?.identity != found.identity {
+            return Err(Fault::moved());
+        }
+        if sacred.contains(&found.identity) && !purgeable_inodes().contains(&found.identity) {
+            return Err(refuse_sacred(self.path));
+        }
+        Ok(Branch { handle: Arc::new(handle), path: self.path.to_owned(), depth: 0, sacred })
+    }
+}
+
+impl Origin {
+    /// The directory that is copied from, as the top of a tree that is read.
+    pub fn branch(&self) -> Result<Branch, Fault> {
+        let (directory, name) = self.place();
+        let path = self.path();
+        let handle = open_listed(directory, name.as_ref()).map_err(|fault| fault.named(path))?;
+        if seen(&handle)?.identity != self.seen().identity {
+            return Err(Fault::moved());
+        }
+        let (handle, sacred) = (Arc::new(handle), Arc::default());
+        Ok(Branch { handle, path: path.to_owned(), depth: 0, sacred })
+    }
+}
+
+impl Files {
+    /// Makes durable what was done to the entries of a directory.
+    pub fn sync_branch(&self, branch: &Branch) -> Result<(), Fault> {
+        let identity = seen(&branch.handle)?.identity;
+        self.syncs
+            .sync(identity, &branch.handle)
+            .map_err(|errno| Fault::os("sync the directory of")(errno).after(true))
+    }
+}
+
+impl Branch {
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names in it, sorted.
+    pub fn names(&self) -> Result<Vec<OsString>, Fault> {
+        let mut names = Vec::new();
+        let listed = Entries::read_from(&self.handle).map_err(Fault::os("list"));
+        for entry in listed.map_err(|fault| fault.named(&self.path))? {
+            let entry = entry.map_err(Fault::os("list")).map_err(|f| f.named(&self.path))?;
+            let bytes = entry.file_name().to_bytes();
+            if !matches!(bytes, b"." | b"..") {
+                names.push(OsStr::from_bytes(bytes).to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The last part of this path as a name in it; whoever changes anything there syncs the branch in the end.
+    #[must_use]
+    pub fn spot<'p>(&self, path: &'p Path) -> Spot<'p> {
+        let name = path.file_name().unwrap_or_else(|| OsStr::new("."));
+        Spot { directory: Arc::clone(&self.handle), path, name, synced_later: true }
+    }
+
+    /// Goes into the directory that was seen at a spot of it.
+    pub fn enter(&self, spot: &Spot<'_>, found: &Seen) -> Result<Entered, Fault> {
+        if self.depth >= DEEPEST {
+            return Err(Fault::refused(said("walk", &self.path, "it is deeper than 200 levels")));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        let handle = match openat2(&self.handle, spot.name, flags, Mode::empty(), resolve) {
+            Ok(handle) => handle,
+            Err(Errno::XDEV) => return Ok(Entered::Mounted),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Fault::moved()),
+            Err(errno) => return Err(Fault::os("list")(errno).named(spot.path)),
+        };
+        let now = seen(&handle)?;
+        if now.identity != found.identity || now.kind != FileType::Directory {
+            return Err(Fault::moved());
+        }
+        if self.sacred.contains(&now.identity) {
+            return Err(refuse_sacred(spot.path));
+        }
+        Ok(Entered::Branch(Self {
+            handle: Arc::new(handle),
+            path: spot.path.to_owned(),
+            depth: self.depth + 1,
+            sacred: Arc::clone(&self.sacred),
+        }))
+    }
+}
+
+fn refuse_sacred(path: &Path) -> Fault {
+    Fault::refused(
+        said("hold all below", path, "it is a directory a host cannot do without")
+            .hint("name the directories below it that are meant"),
+    )
+}

@@ -1,0 +1,104 @@
+//! What a change takes away is kept before it is made, by whoever keeps for the run (decision 29).
+
+use super::attributes::{handle_of, path_of};
+use super::content::{Content, Origin};
+use super::entry::{Seen, Spot};
+use super::fault::{Fault, Why};
+use super::xattr;
+use crate::permit::Permit;
+use crate::prior_state::{Former, FormerContent, FormerShape, FormerThing, Keeper, Losing, Unkept};
+use rustix::fs::FileType;
+
+/// What was kept for a change that comes next.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Noted<'a>(Option<(&'a dyn Keeper, u64)>);
+
+impl Noted<'_> {
+    /// How the change went: of one that was not made nothing stays.
+    pub fn after<T>(self, done: Result<T, Fault>) -> Result<T, Fault> {
+        if let Some((keeper, number)) = self.0 {
+            keeper.settle(number, !matches!(done, Err(Fault { touched: false, .. })));
+        }
+        done
+    }
+}
+
+impl Spot<'_> {
+    /// Keeps what was found here, where anybody keeps for this run. Nothing may be changed there if that fails.
+    pub fn note<'p>(
+        &self,
+        permit: &'p Permit,
+        found: Option<&Seen>,
+        losing: Losing<'_>,
+    ) -> Result<Noted<'p>, Fault> {
+        let Some(keeper) = permit.keeper() else { return Ok(Noted(None)) };
+        permit.check()?;
+        let former = match found {
+            Some(found) => Former::Thing(thing(self, found, losing, keeper.largest())?),
+            None => Former::Nothing,
+        };
+        match keeper.keep(self.path, former, losing) {
+            Ok(number) => Ok(Noted(Some((keeper, number)))),
+            Err(trouble) => Err(Fault::refused(trouble)),
+        }
+    }
+}
+
+fn thing(
+    spot: &Spot<'_>,
+    found: &Seen,
+    losing: Losing<'_>,
+    largest: u64,
+) -> Result<FormerThing, Fault> {
+    let has_extended =
+        losing.content && matches!(found.kind, FileType::RegularFile | FileType::Directory);
+    let extended = if has_extended {
+        xattr::read(&path_of(&handle_of(spot, found)?), losing.secret)
+    } else {
+        Vec::new()
+    };
+    let shape = match found.kind {
+        FileType::RegularFile => {
+            FormerShape::File(found.size, content(spot, found, losing, largest)?)
+        }
+        FileType::Directory => FormerShape::Directory,
+        FileType::Symlink => FormerShape::Link(spot.target()?),
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => FormerShape::Other,
+    };
+    Ok(FormerThing { shape, mode: found.mode, uid: found.uid, gid: found.gid, extended })
+}
+
+fn content(
+    spot: &Spot<'_>,
+    found: &Seen,
+    losing: Losing<'_>,
+    largest: u64,
+) -> Result<FormerContent, Fault> {
+    if !losing.content {
+        return Ok(FormerContent::Unkept(Unkept::Same));
+    }
+    if losing.secret {
+        return Ok(FormerContent::Unkept(Unkept::Secret));
+    }
+    let mut content = Content::default();
+    content.push(Origin::at(spot, found));
+    let at_most = usize::try_from(largest).unwrap_or(usize::MAX);
+    match content.bytes(at_most) {
+        Ok(Some(bytes)) => Ok(FormerContent::Bytes(bytes)),
+        Ok(None) => Ok(FormerContent::Unkept(Unkept::Large)),
+        Err(fault) if matches!(fault.why, Why::Moved | Why::Revoked) => Err(fault),
+        // What nobody can read, nobody can keep; it must not stand in the way of what is declared.
+        Err(_) => Ok(FormerContent::Unkept(Unkept::Unreadable)),
+    }
+}
+
+/// Whether a file's mode denies others to read it: then it is sensitive, whatever was declared (S-19).
+#[must_use]
+pub fn denies_others(mode: u32) -> bool {
+    mode & 0o004 == 0
+}

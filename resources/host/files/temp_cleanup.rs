@@ -1,0 +1,103 @@
+//! What an earlier process of ours left behind when it was cut off is removed (S-5), and nothing else.
+
+use super::Files;
+use super::entry::{Seen, Spot};
+use super::fault::Fault;
+use super::read::{open_listed, seen};
+use super::temp_names::Maker;
+use crate::host::kernel::{Entries, openat, statat, unlinkat};
+use crate::permit::Permit;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::PoisonError;
+
+impl Files {
+    /// Sweeps the directory of a spot when it is written for the first time. Returns the identity of the directory.
+    pub(super) fn sweep_once(&self, permit: &Permit, spot: &Spot<'_>) -> Result<(u64, u64), Fault> {
+        let identity = spot.directory_seen()?.identity;
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.insert(identity) {
+            drop(swept);
+            self.sweep_directory(permit, &spot.directory)?;
+        }
+        Ok(identity)
+    }
+
+    /// Removes what dead processes of ours left in the directory at this path; says how many.
+    pub fn sweep(&self, permit: &Permit, directory: &Path) -> Result<usize, Fault> {
+        let inside = directory.join("x");
+        match self.spot(&inside)? {
+            Some(spot) => self.sweep_directory(permit, &spot.directory),
+            None => Ok(0),
+        }
+    }
+
+    fn sweep_directory(&self, permit: &Permit, directory: &OwnedFd) -> Result<usize, Fault> {
+        // A directory that cannot be listed is not ours to tidy.
+        let Ok(listed) = open_listed(directory, Path::new(".")) else { return Ok(0) };
+        let Ok(entries) = Entries::read_from(&listed) else { return Ok(0) };
+        let mut count = 0;
+        for entry in entries.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if Maker::of(name).is_some_and(|maker| !maker.lives()) {
+                permit.check()?;
+                count += usize::from(self.sweep_one(directory, name));
+            }
+        }
+        Ok(count)
+    }
+
+    /// A file, a link, an empty directory or a room for a candidate that is owned by us; or that was given to its owner before it
+    /// took its place: of whoever owns the directory, or of anybody where only we can put names into it.
+    fn sweep_one(&self, directory: &OwnedFd, name: &OsStr) -> bool {
+        let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let Ok(above) = seen(directory) else { return false };
+        let seen = Seen::of(&stat);
+        let is_ours_alone = above.uid == self.uid && above.mode & 0o022 == 0;
+        if seen.uid != self.uid && seen.uid != above.uid && !is_ours_alone {
+            return false;
+        }
+        let flags = match seen.kind {
+            FileType::RegularFile | FileType::Symlink => AtFlags::empty(),
+            FileType::Directory => {
+                sweep_room(directory, name, self.uid);
+                AtFlags::REMOVEDIR
+            }
+            _ => return false,
+        };
+        unlinkat(directory, name, flags).is_ok()
+    }
+}
+
+/// Empties a room. Anybody may have given a directory of ours such a name, but only we can have put that name into it.
+fn sweep_room(directory: &OwnedFd, name: &OsStr, own_uid: u32) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(room) = openat(directory, name, flags, Mode::empty()) else { return };
+    let is_ours = seen(&room).is_ok_and(|seen| seen.uid == own_uid && seen.mode & 0o777 == 0o700);
+    let is_room = statat(&room, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+    if !is_ours || !is_room {
+        return;
+    }
+    let Ok(entries) = Entries::read_from(&room) else { return };
+    // The name last: what is cut off here is finished by the next sweep.
+    let others = entries.flatten().map(|entry| entry.file_name().to_owned());
+    let others: Vec<_> = others.filter(|other| other.to_bytes() != name.as_bytes()).collect();
+    for other in others.iter().filter(|other| !matches!(other.to_bytes(), b"." | b"..")) {
+        let _gone = unlinkat(&room, other.as_c_str(), AtFlags::empty());
+    }
+    if is_empty_but(&room, name) {
+        let _gone = unlinkat(&room, name, AtFlags::empty());
+    }
+}
+
+fn is_empty_but(room: &OwnedFd, name: &OsStr) -> bool {
+    let Ok(entries) = Entries::read_from(room) else { return false };
+    entries.flatten().all(|entry| {
+        let bytes = entry.file_name().to_bytes();
+        matches!(bytes, b"." | b"..") || bytes == name.as_bytes()
+    })
+}

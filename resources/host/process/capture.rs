@@ -1,0 +1,104 @@
+//! What a command printed, as far as it is kept.
+
+use crate::escape::short;
+use std::borrow::Cow;
+use std::fmt;
+
+/// One stream of a command's output: its beginning up to a bound, and its very end.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    kept: Vec<u8>,
+    tail: Vec<u8>,
+    total: u64,
+}
+
+impl Captured {
+    /// The most that is kept of a stream.
+    pub const BOUND: usize = 1 << 20;
+    const TAIL: usize = 4096;
+
+    /// More of it came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let room = Self::BOUND - self.kept.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.kept.extend_from_slice(head);
+        if rest.is_empty() {
+            return;
+        }
+        self.tail.extend_from_slice(&rest[rest.len().saturating_sub(Self::TAIL)..]);
+        let surplus = self.tail.len().saturating_sub(Self::TAIL);
+        self.tail.drain(..surplus);
+    }
+
+    /// What was kept: the first [`Self::BOUND`] bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// The same as text; what is not UTF-8 is replaced.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.kept)
+    }
+
+    /// How many bytes were printed.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether more was printed than is kept.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.total > self.kept.len() as u64
+    }
+
+    /// The last lines that are not blank, each escaped and bounded: for a message.
+    #[must_use]
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        let end = if self.truncated() { &self.tail } else { &self.kept };
+        let from = end.len().saturating_sub(Self::TAIL);
+        let text = String::from_utf8_lossy(&end[from..]);
+        let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        let mut last: Vec<String> = lines.rev().take(count).map(|line| short(line, 200)).collect();
+        last.reverse();
+        last
+    }
+}
+
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Captured({} bytes)", self.total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Captured;
+
+    #[test]
+    fn the_beginning_and_the_very_end_are_kept() {
+        let mut captured = Captured::default();
+        captured.push(b"first\n");
+        for _ in 0..160 {
+            captured.push(&[b'x'; 16_384]);
+        }
+        captured.push(b"\nlast \x1b[2J line\n\n");
+        assert!(captured.truncated());
+        assert_eq!(captured.bytes().len(), Captured::BOUND);
+        assert!(captured.text().starts_with("first\nxxx"));
+        assert_eq!(captured.total(), 6 + 160 * 16_384 + 17);
+        assert_eq!(captured.last_lines(1), ["last \\u{1b}[2J line"]);
+        assert!(captured.tail.len() <= Captured::TAIL);
+    }
+
+    #[test]
+    fn blank_lines_do_not_count_as_last() {
+        let mut captured = Captured::default();
+        captured.push(b"a\nb\n\n  \n");
+        assert_eq!(captured.last_lines(2), ["a", "b"]);
+        assert!(!captured.truncated());
+    }
+}

@@ -1,0 +1,259 @@
+//! Looks after one child from its start until it is reaped: its pipes, its time, its end.
+
+use super::detached_stdio::Kept;
+use super::line_stream::{Line, Splitter};
+use super::process_group::{Group, is_alive};
+use super::spawner::spawn;
+use crate::failure::Trouble;
+use crate::host::{Captured, Command, End, Finished};
+use crate::secret::Secret;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long output is waited for that somebody else holds open.
+const TAIL: Duration = Duration::from_millis(100);
+/// How often it is looked whether a group that got TERM is gone.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What happens to processes that the leader leaves behind when it ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host) enum Leftover {
+    Kill,
+    Spare,
+}
+
+/// One child to be.
+#[derive(Debug)]
+pub(in crate::host) struct Job {
+    pub(in crate::host) command: Command,
+    pub(in crate::host) stop: CancellationToken,
+    pub(in crate::host) group: Arc<Group>,
+    pub(in crate::host) leftover: Leftover,
+    /// Told when the child runs.
+    pub(in crate::host) started: Option<oneshot::Sender<()>>,
+    /// Where the lines of its output go instead of being kept.
+    pub(in crate::host) lines: Option<mpsc::Sender<Line>>,
+    /// What it reads and prints instead of pipes, where it is to outlive us.
+    pub(in crate::host) kept: Option<Arc<Kept>>,
+}
+
+/// Starts it and looks after it until it is reaped.
+pub(in crate::host) async fn supervise(mut job: Job) -> Result<Finished, Trouble> {
+    let (command, group, stop) = (job.command.clone(), Arc::clone(&job.group), job.stop.clone());
+    let kept = job.kept.clone();
+    let spawn = move || spawn(&command, &group, &stop, kept.as_deref());
+    let spawned = tokio::task::spawn_blocking(spawn).await;
+    let spawned =
+        spawned.map_err(|why| Trouble::new(format!("the start of a command: {why}")))??;
+    let Some(mut child) = spawned else { return Ok(Finished::never()) };
+    if let Some(started) = job.started.take() {
+        // Who does not listen any more has abandoned the group.
+        if started.send(()).is_err() {}
+    }
+    let leader = Pid::from_child(&child);
+    let mut output = Output::default();
+    let followed = match Pipes::open(&mut child) {
+        Ok(pipes) => Ok(follow(&job, leader, pipes, &mut output).await),
+        Err(why) => {
+            job.group.signal(Signal::KILL);
+            exited(leader).await;
+            Err(Trouble::new(format!("the pipes of a command cannot be read: {why}")))
+        }
+    };
+    job.group.reaped();
+    let status = child.wait().map_err(|why| Trouble::new(format!("a command got lost: {why}")))?;
+    let (cut_off, held) = followed?;
+    if let Some(kept) = &job.kept {
+        let read = kept.read();
+        (output.stdout, output.stderr) =
+            read.map_err(|why| Trouble::new(format!("the output of a command is lost: {why}")))?;
+    }
+    let end = cut_off.unwrap_or_else(|| natural(status));
+    Ok(Finished { end, stdout: output.stdout, stderr: output.stderr, held })
+}
+
+fn natural(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, signal) => End::Killed(signal.unwrap_or_default()),
+    }
+}
+
+/// Until the leader has ended: why it was cut off, if it was, and whether its output is still held.
+async fn follow(job: &Job, leader: Pid, pipes: Pipes, output: &mut Output) -> (Option<End>, bool) {
+    let mut drained = std::pin::pin!(pipes.drain(output, job));
+    let mut is_open = true;
+    let deadline = job.command.timeout.map(|limit| Instant::now() + limit);
+    let cut_off = loop {
+        tokio::select! {
+            biased;
+            () = exited(leader) => break None,
+            () = job.stop.cancelled() => break Some(End::Cancelled { started: true }),
+            () = until(deadline) => break Some(End::TimedOut),
+            () = &mut drained, if is_open => is_open = false,
+        }
+    };
+    if cut_off.is_some() {
+        let ending = terminate(&job.group, leader);
+        let mut ending = std::pin::pin!(ending);
+        loop {
+            tokio::select! {
+                () = &mut ending => break,
+                () = &mut drained, if is_open => is_open = false,
+            }
+        }
+    } else if job.leftover == Leftover::Kill {
+        if is_open {
+            is_open = timeout(TAIL, &mut drained).await.is_err();
+        }
+        job.group.signal(Signal::KILL);
+    }
+    if is_open {
+        is_open = timeout(TAIL, &mut drained).await.is_err();
+    }
+    (cut_off, is_open)
+}
+
+/// TERM to all; KILL to what is left after the grace, be it the leader or another.
+async fn terminate(group: &Group, leader: Pid) {
+    group.signal(Signal::TERM);
+    let over = Instant::now() + GRACE;
+    while Instant::now() < over {
+        let look = tokio::task::spawn_blocking(move || is_alive(leader)).await;
+        if matches!(look, Ok(false)) {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    group.signal(Signal::KILL);
+    exited(leader).await;
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Until the leader has ended; it is not reaped, so that its number stays ours.
+async fn exited(leader: Pid) {
+    // Kernels before 5.3, and some containers, have no pidfd: then it is looked for.
+    let pidfd = pidfd_open(leader, PidfdFlags::empty()).ok();
+    #[expect(
+        deprecated,
+        reason = "its replacement is unsafe; an owned descriptor is sound in both"
+    )]
+    let pidfd = pidfd.and_then(|pidfd| AsyncFd::new(pidfd).ok());
+    while !has_exited(leader) {
+        match &pidfd {
+            Some(pidfd) => drop(pidfd.readable().await),
+            None => sleep(LOOK).await,
+        }
+    }
+}
+
+fn has_exited(leader: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(leader), options), Ok(None) | Err(rustix::io::Errno::INTR))
+}
+
+#[derive(Debug, Default)]
+struct Output {
+    stdout: Captured,
+    stderr: Captured,
+}
+
+#[derive(Debug)]
+struct Pipes {
+    stdin: Option<pipe::Sender>,
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
+}
+
+impl Pipes {
+    fn open(child: &mut Child) -> io::Result<Self> {
+        let receive = |end: Option<OwnedFd>| end.map(pipe::Receiver::from_owned_fd).transpose();
+        let stdin: Option<OwnedFd> = child.stdin.take().map(Into::into);
+        Ok(Self {
+            stdin: stdin.map(pipe::Sender::from_owned_fd).transpose()?,
+            stdout: receive(child.stdout.take().map(Into::into))?,
+            stderr: receive(child.stderr.take().map(Into::into))?,
+        })
+    }
+
+    /// Until everybody has closed them.
+    async fn drain(self, output: &mut Output, job: &Job) {
+        let Output { stdout, stderr } = output;
+        let feed = feed(self.stdin, job.command.stdin.as_ref().map_or("", Secret::reveal));
+        let complaints = keep(self.stderr, stderr);
+        match &job.lines {
+            None => {
+                tokio::join!(feed, complaints, keep(self.stdout, stdout));
+            }
+            Some(lines) => {
+                tokio::join!(feed, complaints, split(self.stdout, lines));
+            }
+        }
+    }
+}
+
+/// A child that does not read all of it is no trouble.
+async fn feed(stdin: Option<pipe::Sender>, text: &str) {
+    let Some(stdin) = stdin else { return };
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() && stdin.writable().await.is_ok() {
+        match stdin.try_write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(why) if why.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+async fn keep(stream: Option<pipe::Receiver>, captured: &mut Captured) {
+    let Some(stream) = stream else { return };
+    while stream.readable().await.is_ok() && take(&stream, |bytes| captured.push(bytes)) {}
+}
+
+async fn split(stream: Option<pipe::Receiver>, lines: &mpsc::Sender<Line>) {
+    let Some(stream) = stream else { return };
+    let mut splitter = Splitter::default();
+    let mut is_open = true;
+    while is_open && stream.readable().await.is_ok() {
+        is_open = take(&stream, |bytes| splitter.push(bytes));
+        if !is_open {
+            splitter.finish();
+        }
+        for line in splitter.ready() {
+            if lines.send(line).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Reads once; false at the end. The buffer is on the stack, so that a waiting task has none.
+fn take(stream: &pipe::Receiver, mut sink: impl FnMut(&[u8])) -> bool {
+    let mut buffer = [0; 16 * 1024];
+    match stream.try_read(&mut buffer) {
+        Ok(0) => false,
+        Ok(count) => {
+            sink(&buffer[..count]);
+            true
+        }
+        Err(why) => matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+    }
+}

@@ -1,0 +1,207 @@
+//! Turns a declared command into what is really started: program, arguments, surroundings. Nothing is inherited (S-9).
+//!
+//! A command that runs as another user starts through `prlimit`, `setsid` and `setpriv` of util-linux, which each replace
+//! themselves by the next: its pid stays the same, and is the number of its session and of its process group.
+
+use super::run_as::{Account, Switch, account};
+use crate::escape::short;
+use crate::failure::Trouble;
+use crate::host::path_trust::Reader;
+use crate::host::{Command, MAX_TASKS};
+use rustix::process::{Resource, getrlimit};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+/// Where programs are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a command's umask is unless it declares one, whatever the daemon's own.
+const UMASK: u32 = 0o022;
+
+/// The umask it is to be started with.
+pub(in crate::host) fn umask(command: &Command) -> u32 {
+    command.umask.unwrap_or(UMASK)
+}
+
+/// A command that can be started.
+#[derive(Debug)]
+pub(in crate::host) struct Prepared {
+    pub(in crate::host) process: Process,
+    /// It becomes another user: it needs a session keyring of its own.
+    pub(in crate::host) switches: bool,
+}
+
+/// Everything is looked up here, so that what is missing is named; may block on a file system or a directory service.
+///
+/// With `umask_in_shell` the umask is set by a shell in front: for hosts where no thread may have one of its own.
+pub(in crate::host) fn prepare(
+    command: &Command,
+    umask_in_shell: bool,
+) -> Result<Prepared, Trouble> {
+    let [name, arguments @ ..] = command.argv.as_slice() else {
+        return Err(Trouble::new("a command is expected, found an empty argument vector"));
+    };
+    let account = account(command)?;
+    let path = variable(command, "PATH");
+    let cwd = command.cwd.as_deref().unwrap_or_else(|| Path::new("/"));
+    directory(cwd)?;
+    let program = find(name, path, cwd)?;
+    if command.judged {
+        let runs_as = account.switch.as_ref().map(Switch::uid);
+        believe(&program, Reader::here().on_behalf_of(runs_as))?;
+    }
+
+    let mut words: Vec<PathBuf> = Vec::new();
+    if umask_in_shell {
+        let script = r#"umask "$0" && exec "$@""#;
+        words.extend(["/bin/sh".into(), "-c".into(), script.into()]);
+        words.push(format!("{:04o}", umask(command)).into());
+    }
+    let switches = account.switch.is_some();
+    if switches {
+        words.push(helper("prlimit")?);
+        words.push(nproc(command.max_tasks.unwrap_or(MAX_TASKS)).into());
+        words.extend(["--".into(), helper("setsid")?]);
+    }
+    if switches || command.no_new_privs {
+        words.push(helper("setpriv")?);
+        words.extend(command.no_new_privs.then(|| "--no-new-privs".into()));
+        let options = account.switch.as_ref().map(Switch::options).unwrap_or_default();
+        words.extend(options.into_iter().map(PathBuf::from));
+        words.push("--".into());
+    }
+    let is_direct = words.is_empty();
+    words.push(program);
+
+    let mut process = Process::new(&words[0]);
+    process.args(&words[1..]).args(arguments);
+    if is_direct {
+        process.arg0(name);
+    }
+    surround(&mut process, command, &account);
+    process.current_dir(cwd);
+    if !switches {
+        // The others get a group with their session: whoever leads a group already cannot begin one.
+        process.process_group(0);
+    }
+    process.stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    Ok(Prepared { process, switches })
+}
+
+/// A program of util-linux that stands before the declared one.
+fn helper(name: &str) -> Result<PathBuf, Trouble> {
+    let hint = format!("`user`, `group` and `no_new_privs` need {name}, of util-linux");
+    find(name, None, Path::new("/")).map_err(|trouble| trouble.hint(hint))
+}
+
+/// The option of `prlimit` for so many tasks; never more than this process may have, which could refuse the child its start.
+fn nproc(tasks: u32) -> String {
+    let most = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
+    let tasks = u64::from(tasks).min(most);
+    format!("--nproc={tasks}:{tasks}")
+}
+
+fn surround(process: &mut Process, command: &Command, account: &Account) {
+    process
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", &account.home)
+        .env("USER", &account.name)
+        .env("LOGNAME", &account.name)
+        .env("SHELL", &account.shell)
+        .env("LANG", "C.UTF-8")
+        .envs(command.env.iter().map(|(name, value)| (name, value.reveal())));
+}
+
+fn variable<'a>(command: &'a Command, wanted: &str) -> Option<&'a str> {
+    let found = command.env.iter().rev().find(|(name, _)| name == wanted);
+    found.map(|(_, value)| value.reveal())
+}
+
+fn directory(cwd: &Path) -> Result<(), Trouble> {
+    match cwd.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(Trouble::new(format!("cwd {} is not a directory", shown(cwd)))),
+        Err(why) => Err(Trouble::new(format!("cwd {} cannot be used: {why}", shown(cwd)))
+            .hint("make the directory first: a `file` resource before this one")),
+    }
+}
+
+/// A name without a slash is looked for in PATH; one with a slash is taken from the working directory. A declared PATH is never
+/// shown: it may be a secret.
+fn find(name: &str, declared: Option<&str>, cwd: &Path) -> Result<PathBuf, Trouble> {
+    if name.is_empty() {
+        return Err(Trouble::new("a program is expected, found an empty name"));
+    }
+    if name.contains('/') {
+        let program = cwd.join(name);
+        return match program.metadata() {
+            Ok(metadata) if is_program(&metadata) => Ok(program),
+            Ok(_) => Err(Trouble::new(format!("{} is not executable", shown(&program)))),
+            Err(why) => Err(Trouble::new(format!("program {}: {why}", shown(&program)))),
+        };
+    }
+    let found = declared
+        .unwrap_or(PATH)
+        .split(':')
+        .map(Path::new)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|program| program.metadata().is_ok_and(|metadata| is_program(&metadata)));
+    found.ok_or_else(|| {
+        let mut trouble = Trouble::new(match declared {
+            Some(_) => format!("program {name:?} not found in the PATH of its `env`"),
+            None => format!("program {name:?} not found in PATH\nPATH is {PATH}"),
+        });
+        if name.contains(char::is_whitespace) {
+            trouble = trouble.hint("the first element of the vector is the program alone");
+        }
+        trouble
+    })
+}
+
+/// S-11: what root believes, nobody else may be able to change; what runs as another user, that user may.
+fn believe(program: &Path, reader: Reader) -> Result<(), Trouble> {
+    let Some(doubt) = reader.doubts_on_the_way(program).filter(|_| reader.is_strict()) else {
+        return Ok(());
+    };
+    let said = format!("program {}: somebody else could change it\n{doubt}", shown(program));
+    Err(Trouble::new(said).hint("let root own it and all folders above it"))
+}
+
+fn is_program(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+fn shown(path: &Path) -> String {
+    short(&path.to_string_lossy(), 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prepare;
+    use crate::host::Command;
+
+    /// S-9, where no thread may have a umask of its own: a shell in front sets it, and changes nothing else.
+    #[test]
+    fn a_shell_in_front_sets_the_umask_and_nothing_else() {
+        let script = "umask; env; printf '%s|' \"$@\"";
+        let argv = ["/bin/sh", "-c", script, "x", "$(id)", "", "-n a"].map(str::to_owned).into();
+        let mut command = Command { argv, umask: Some(0o027), ..Command::default() };
+        let printed = |command: &Command, umask_in_shell| {
+            let output = prepare(command, umask_in_shell).unwrap().process.output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0027\n") && seen.ends_with("$(id)||-n a|"), "{seen}");
+        let without = printed(&command, false);
+        assert_eq!(seen.split_once('\n').unwrap().1, without.split_once('\n').unwrap().1);
+        command.user = Some("nobody".to_owned());
+        command.umask = None;
+        let seen = printed(&command, true);
+        assert!(seen.starts_with("0022\n") && seen.contains("USER=nobody"), "{seen}");
+    }
+}

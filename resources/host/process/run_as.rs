@@ -1,0 +1,128 @@
+//! As whom a command runs: looked up on the host each time, since the graph may have just made the account.
+
+use crate::failure::Trouble;
+use crate::host::Command;
+use nix::unistd::{Group, User};
+use rustix::process::{getegid, geteuid};
+
+/// As whom a command runs.
+#[derive(Debug)]
+pub(in crate::host) struct Account {
+    pub(in crate::host) name: String,
+    pub(in crate::host) home: String,
+    pub(in crate::host) shell: String,
+    /// What must be switched to; none where it runs as the daemon itself.
+    pub(in crate::host) switch: Option<Switch>,
+}
+
+/// Another identity, taken on by `setpriv` in a session of its own.
+#[derive(Debug)]
+pub(in crate::host) struct Switch {
+    uid: u32,
+    gid: u32,
+    /// Whose supplementary groups it gets; a bare number has none.
+    groups_of: Option<String>,
+}
+
+impl Switch {
+    /// Whom it is switched to.
+    pub(in crate::host) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// The options of `setpriv`.
+    pub(in crate::host) fn options(&self) -> Vec<String> {
+        let number = self.uid.to_string();
+        let named = self.groups_of.as_ref().filter(|name| name.parse::<u32>().is_err());
+        let groups = if self.groups_of.is_some() { "--init-groups" } else { "--clear-groups" };
+        vec![
+            format!("--reuid={}", named.unwrap_or(&number)),
+            format!("--regid={}", self.gid),
+            groups.to_owned(),
+        ]
+    }
+}
+
+/// As whom this command runs.
+pub(in crate::host) fn account(command: &Command) -> Result<Account, Trouble> {
+    let own = geteuid().as_raw();
+    let (uid, user) = match &command.user {
+        Some(wanted) => user(wanted)?,
+        None => (own, by_number(own)?),
+    };
+    let gid = match (&command.group, &user) {
+        (Some(wanted), _) => Some(group(wanted)?),
+        (None, Some(user)) => Some(user.gid.as_raw()),
+        (None, None) => None,
+    };
+    let switch = switch(command, uid, gid, user.as_ref())?;
+    Ok(match user {
+        Some(user) => Account {
+            name: user.name,
+            home: user.dir.to_string_lossy().into_owned(),
+            shell: user.shell.to_string_lossy().into_owned(),
+            switch,
+        },
+        None => {
+            Account { name: uid.to_string(), home: "/".into(), shell: "/bin/sh".into(), switch }
+        }
+    })
+}
+
+fn switch(
+    command: &Command,
+    uid: u32,
+    gid: Option<u32>,
+    user: Option<&User>,
+) -> Result<Option<Switch>, Trouble> {
+    if command.user.is_none() && command.group.is_none() {
+        return Ok(None);
+    }
+    let Some(gid) = gid else {
+        return Err(Trouble::new(format!(
+            "user {uid} is not in /etc/passwd: its group is unknown"
+        ))
+        .hint("declare `group` beside a user that is only a number"));
+    };
+    let own = geteuid().as_raw();
+    if own == 0 {
+        let groups_of = user.map(|user| user.name.clone());
+        return Ok(Some(Switch { uid, gid, groups_of }));
+    }
+    if uid == own && gid == getegid().as_raw() {
+        return Ok(None);
+    }
+    Err(Trouble::new(format!("uid {uid}, gid {gid} is asked for, but this runs as uid {own}"))
+        .hint("run steadfast as root, or leave out `user` and `group`"))
+}
+
+fn user(wanted: &str) -> Result<(u32, Option<User>), Trouble> {
+    let named = User::from_name(wanted).map_err(|why| unreadable("user", wanted, why))?;
+    if let Some(user) = named {
+        return Ok((user.uid.as_raw(), Some(user)));
+    }
+    let Ok(number) = wanted.parse() else {
+        return Err(Trouble::new(format!("user {wanted:?} does not exist"))
+            .hint("declare it, and put this resource after it"));
+    };
+    Ok((number, by_number(number)?))
+}
+
+fn by_number(number: u32) -> Result<Option<User>, Trouble> {
+    User::from_uid(number.into()).map_err(|why| unreadable("user", &number.to_string(), why))
+}
+
+fn group(wanted: &str) -> Result<u32, Trouble> {
+    let named = Group::from_name(wanted).map_err(|why| unreadable("group", wanted, why))?;
+    if let Some(group) = named {
+        return Ok(group.gid.as_raw());
+    }
+    wanted.parse().map_err(|_not_a_number| {
+        Trouble::new(format!("group {wanted:?} does not exist"))
+            .hint("declare it, and put this resource after it")
+    })
+}
+
+fn unreadable(what: &str, wanted: &str, why: nix::Error) -> Trouble {
+    Trouble::new(format!("{what} {wanted:?} cannot be looked up: {}", why.desc()))
+}

@@ -1,0 +1,33 @@
+//! Looks at a path without holding the caller's thread.
+
+use super::Host;
+use super::process::spawner;
+use std::io;
+use std::path::Path;
+
+/// What is at a path, as far as those ask who must not block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// When its content was changed, in seconds and nanoseconds since 1970.
+    pub modified: (i64, i64),
+}
+
+impl Host {
+    /// What is at a path, links followed; for kinds that must not block ([`crate::Seat::Command`]).
+    pub async fn look(&self, path: &Path) -> io::Result<Glance> {
+        #[cfg(feature = "simulated-host")]
+        if let Some(glance) = super::simulated::glance_here(path) {
+            return glance;
+        }
+        let path = path.to_owned();
+        let handle = spawner::handle().map_err(io::Error::other)?;
+        let looked = handle.spawn_blocking(move || glance(&path)).await;
+        looked.map_err(io::Error::other)?
+    }
+}
+
+fn glance(path: &Path) -> io::Result<Glance> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = path.metadata()?;
+    Ok(Glance { modified: (found.mtime(), found.mtime_nsec()) })
+}

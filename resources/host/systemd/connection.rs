@@ -1,0 +1,306 @@
+//! A connection to a bus on which systemd is: calls go out, and one task takes in all that is told.
+
+use super::fault::Fault;
+use super::jobs::Board;
+use super::own_change_filter::{Hushes, Seen};
+use super::signals;
+use super::signals::{Happening, News, Sink};
+use futures_util::StreamExt as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use zbus::connection::{Builder, Connection};
+use zbus::export::serde::Serialize;
+use zbus::{DynamicType, Message, MessageStream};
+
+/// systemd's own name, and the place of its manager.
+pub(super) const NAME: &str = "org.freedesktop.systemd1";
+pub(super) const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+pub(super) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const BUS: (&str, &str, &str) =
+    ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus");
+
+/// How long a call may take: what D-Bus itself takes for its default.
+pub(super) const CALL: Duration = Duration::from_secs(25);
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    connection: Connection,
+    shared: Arc<Shared>,
+    /// Ends the task that listens.
+    _listening: DropGuard,
+}
+
+/// What the listening task and the callers share.
+#[derive(Default)]
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    /// Up to where everything was taken in, answers too.
+    position: watch::Sender<Option<Seen>>,
+    /// Cancelled when the connection is lost.
+    gone: CancellationToken,
+}
+
+#[derive(Default)]
+struct Inner {
+    why: Option<String>,
+    board: Board,
+    hushes: Hushes,
+    sinks: Vec<(u64, Sink)>,
+    last: u64,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("lost", &self.gone.is_cancelled()).finish_non_exhaustive()
+    }
+}
+
+/// Somebody is told what happens, until this is dropped.
+#[derive(Debug)]
+pub struct Subscription {
+    shared: Arc<Shared>,
+    number: u64,
+    /// Keeps the connection.
+    _link: Arc<Link>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.shared.lock().sinks.retain(|(number, _)| *number != self.number);
+    }
+}
+
+impl Subscription {
+    /// Waits until the connection is lost.
+    pub async fn lost(&self) {
+        self.shared.gone.cancelled().await;
+    }
+}
+
+impl Link {
+    /// Connects and subscribes. To be called on the runtime on which the connection is to live.
+    pub(super) async fn open(address: Option<String>) -> Result<Arc<Self>, Fault> {
+        let builder =
+            address.map_or_else(Builder::system, |address| Builder::address(address.as_str()));
+        let connection = builder.build().await?;
+        let stream = MessageStream::from(&connection);
+        // In this order nothing is missed: who owns the name is watched before it is asked.
+        add_match(
+            &connection,
+            &format!("sender='{}',member='NameOwnerChanged',arg0='{NAME}'", BUS.0),
+        )
+        .await?;
+        let owner = bus_call(&connection, "GetNameOwner", NAME).await?;
+        let owner: String = owner.body().deserialize()?;
+        let shared = Arc::new(Shared::default());
+        let listening = CancellationToken::new();
+        tokio::spawn(listen(stream, owner, Arc::clone(&shared), listening.clone()));
+        let link = Self { connection, shared, _listening: listening.drop_guard() };
+        let rules = [
+            format!("sender='{NAME}',path='{MANAGER_PATH}',interface='{MANAGER}'"),
+            format!(
+                "sender='{NAME}',path_namespace='{MANAGER_PATH}/unit',\
+                 member='PropertiesChanged',arg0='{}'",
+                signals::UNIT
+            ),
+        ];
+        for rule in rules {
+            add_match(&link.connection, &format!("type='signal',{rule}")).await?;
+        }
+        link.call(MANAGER_PATH, MANAGER, "Subscribe", &()).await?;
+        Ok(Arc::new(link))
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.shared.gone.is_cancelled() || self.connection.is_closed()
+    }
+
+    /// Calls a method of systemd's.
+    pub(super) async fn call<B>(
+        &self,
+        path: &str,
+        interface: &str,
+        member: &str,
+        body: &B,
+    ) -> Result<Message, Fault>
+    where
+        B: Serialize + DynamicType + Sync,
+    {
+        self.call_within(CALL, (path, interface, member), body).await
+    }
+
+    /// Calls a method that may take long.
+    pub(super) async fn call_within<B>(
+        &self,
+        limit: Duration,
+        (path, interface, member): (&str, &str, &str),
+        body: &B,
+    ) -> Result<Message, Fault>
+    where
+        B: Serialize + DynamicType + Sync,
+    {
+        let call = self.connection.call_method(Some(NAME), path, Some(interface), member, body);
+        tokio::select! {
+            answer = tokio::time::timeout(limit, call) => match answer {
+                Ok(answer) => Ok(answer?),
+                Err(_) => Err(Fault::Silent(limit)),
+            },
+            () = self.shared.gone.cancelled() => Err(self.shared.lost()),
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Tells somebody all that happens from now on.
+    pub(super) fn subscribe(self: Arc<Self>, sink: Sink) -> Subscription {
+        let mut inner = self.shared.lock();
+        inner.last += 1;
+        let number = inner.last;
+        let lost = inner.why.clone();
+        if let Some(why) = &lost {
+            sink(Happening::Lost(why));
+        }
+        inner.sinks.push((number, sink));
+        drop(inner);
+        Subscription { shared: Arc::clone(&self.shared), number, _link: self }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the jobs that are waited for.
+    pub(super) fn board<T>(&self, work: impl FnOnce(&mut Board) -> T) -> T {
+        work(&mut self.lock().board)
+    }
+
+    /// Does something with the units that runs are at work on; what is told then is told at this moment.
+    pub(super) fn hushes<T>(
+        &self,
+        work: impl FnOnce(&mut Hushes, &mut dyn FnMut(Happening<'_>)) -> T,
+    ) -> T {
+        let mut inner = self.lock();
+        let Inner { hushes, sinks, .. } = &mut *inner;
+        work(hushes, &mut |happening| {
+            for (_, sink) in &*sinks {
+                sink(happening);
+            }
+        })
+    }
+
+    pub(super) async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+
+    pub(super) fn lost(&self) -> Fault {
+        Fault::Lost(self.lock().why.clone().unwrap_or_else(|| "it was closed".to_owned()))
+    }
+
+    /// Waits until all that came before a moment was taken in.
+    pub(super) async fn taken_in(&self, upto: Seen) {
+        let mut position = self.position.subscribe();
+        tokio::select! {
+            // The sender lives as long as this.
+            _reached = position.wait_for(|position| *position >= Some(upto)) => {}
+            () = self.gone() => {}
+        }
+    }
+
+    /// Takes in what was told; false when it says that systemd has left.
+    fn take_in(&self, message: &Message) -> bool {
+        let Some(news) = signals::read(message) else { return true };
+        let at = Seen::at(message);
+        self.hushes(|hushes, tell| match &news {
+            News::Left => {}
+            News::Job { unit, .. } => hushes.job_ended(unit),
+            News::Unit { path, activity } => {
+                let known = hushes.is_known(path, None, at);
+                tell(Happening::Unit { path, activity: *activity, known });
+            }
+            News::New { name, path } => {
+                let known = hushes.is_known(path, Some(name), at);
+                tell(Happening::New { name, path, known });
+            }
+            News::Removed { name, path } => {
+                tell(Happening::Removed { name, path });
+            }
+            News::Reloading(begins) => tell(Happening::Reloading(*begins)),
+            News::Files => tell(Happening::Files),
+        });
+        if let News::Job { path, result, .. } = &news {
+            self.board(|board| board.ended(path, result));
+        }
+        news != News::Left
+    }
+
+    fn lose(&self, why: &str) {
+        let mut inner = self.lock();
+        inner.why = Some(why.to_owned());
+        inner.board.forget();
+        for (_, sink) in &inner.sinks {
+            sink(Happening::Lost(why));
+        }
+        drop(inner);
+        self.gone.cancel();
+    }
+}
+
+/// Takes in all that is told, until the connection ends; always drained, or the whole connection would stop.
+async fn listen(
+    mut stream: MessageStream,
+    owner: String,
+    shared: Arc<Shared>,
+    closing: CancellationToken,
+) {
+    let mut ends = Ends { shared: Arc::clone(&shared), why: "its task has panicked".to_owned() };
+    ends.why = loop {
+        let message = tokio::select! {
+            message = stream.next() => message,
+            () = closing.cancelled() => break "it was closed".to_owned(),
+        };
+        match message {
+            Some(Ok(message)) => {
+                if is_from(&message, &[&owner, BUS.0]) && !shared.take_in(&message) {
+                    break "systemd has left the bus".to_owned();
+                }
+                shared.position.send_replace(Some(Seen::at(&message)));
+            }
+            Some(Err(why)) => break why.to_string(),
+            None => break "the bus has closed it".to_owned(),
+        }
+    };
+}
+
+/// However it ends: nothing more is told, and who listens or waits must know.
+struct Ends {
+    shared: Arc<Shared>,
+    why: String,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.shared.lose(&self.why);
+    }
+}
+
+/// Anybody may send a signal to anybody.
+fn is_from(message: &Message, senders: &[&str]) -> bool {
+    let header = message.header();
+    header.sender().is_some_and(|sender| senders.contains(&sender.as_str()))
+}
+
+async fn add_match(connection: &Connection, rule: &str) -> Result<(), Fault> {
+    bus_call(connection, "AddMatch", rule).await.map(drop)
+}
+
+async fn bus_call(connection: &Connection, member: &str, body: &str) -> Result<Message, Fault> {
+    let (name, path, interface) = BUS;
+    Ok(connection.call_method(Some(name), path, Some(interface), member, &body).await?)
+}

@@ -1,0 +1,500 @@
+//! One look at one thing against what is wanted of it: nothing is changed, and little is read.
+
+use super::content::Body;
+use super::diff;
+use super::plan::{Finding, Plan, Work};
+use super::{File, OldContent, Shape};
+use crate::change::Difference;
+use crate::host::files::{
+    AccountKind, Attributes, Comparison, Content, Fault, Files, SET_ID, Seen, Spot, Why,
+    account_name, denies_others, is_temporary, printable, said,
+};
+use rustix::fs::FileType;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// What must be at a spot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Want<'a> {
+    /// A regular file; with this content, if one is declared.
+    Regular(Option<&'a Content<'a>>),
+    /// A directory; a new one has this mode, if one is given, before that which is declared.
+    Directory(Option<u32>),
+    /// A link with this target.
+    Link(&'a OsStr),
+    /// Nothing.
+    Absent,
+    /// Whatever is there, or nothing.
+    IfThere { is_directory: bool },
+    /// Whatever is there, a link as well.
+    Whatever,
+}
+
+/// One look at one spot.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) file: &'a File,
+    pub(super) files: &'a Files,
+    pub(super) spot: &'a Spot<'a>,
+    pub(super) want: Want<'a>,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Look<'_> {
+    /// What differs, if anything does.
+    pub(super) fn look(&self) -> Result<Option<Finding>, Fault> {
+        let found = self.spot.look()?;
+        let finding = match found {
+            None => self.create(None, false)?,
+            Some(seen) => self.something_there(seen)?,
+        };
+        if let (Some(finding), Some(seen)) = (&finding, &found)
+            && seen.kind == FileType::RegularFile
+            && matches!(finding.plan.work, Work::Write { .. } | Work::Attributes(_))
+        {
+            self.files.guard_links(self.spot, seen)?;
+        }
+        Ok(finding)
+    }
+
+    fn something_there(&self, seen: Seen) -> Result<Option<Finding>, Fault> {
+        match (self.want, seen.kind) {
+            (Want::Absent, kind) => {
+                self.files.guard_removal(self.spot, &seen)?;
+                if kind == FileType::Directory && !self.file.force && !self.spot.is_empty()? {
+                    return Err(self.refuse("remove", "the directory is not empty"));
+                }
+                Ok(Some(Finding {
+                    plan: Plan { found: Some(seen), clear: true, work: Work::Remove },
+                    differences: [state(word(kind), "absent")]
+                        .into_iter()
+                        .chain(self.unkept(&seen))
+                        .collect(),
+                    destructive: true,
+                }))
+            }
+            (Want::Regular(content), FileType::RegularFile) => self.file_there(&seen, content),
+            (Want::Link(target), FileType::Symlink) => self.link_there(&seen, target),
+            (Want::IfThere { .. }, FileType::Symlink) => Err(Fault::refused(
+                said("manage", self.spot.path(), "it is a link, which is not followed")
+                    .hint("declare the path that the link means, or symlink"),
+            )),
+            (Want::IfThere { is_directory: true }, kind) if kind != FileType::Directory => {
+                let why = format!("expected a directory, found a {}", word(kind));
+                Err(Fault::refused(said("manage", self.spot.path(), &why)))
+            }
+            (Want::Directory(_), FileType::Directory)
+            | (Want::IfThere { .. } | Want::Whatever, _) => self.attributes_of(&seen),
+            (Want::Regular(_) | Want::Link(_) | Want::Directory(_), kind) => {
+                self.may_go(&seen)?;
+                let in_one_step =
+                    kind != FileType::Directory && !matches!(self.want, Want::Directory(_));
+                self.create(Some(seen), !in_one_step)
+            }
+        }
+    }
+
+    /// Whether a thing of another type may go: what holds nothing may, anything else wants `force`.
+    fn may_go(&self, seen: &Seen) -> Result<(), Fault> {
+        if self.file.rare().claims.are_below(self.spot.path()) {
+            return Err(Fault::refused(
+                said("replace", self.spot.path(), "another resource declares something below it")
+                    .hint("exclude it from this tree, or leave that resource out"),
+            ));
+        }
+        if self.file.force {
+            return self.files.guard_removal(self.spot, seen);
+        }
+        let holds = match seen.kind {
+            FileType::Symlink => return Ok(()),
+            FileType::RegularFile if seen.size == 0 => return Ok(()),
+            FileType::RegularFile => "a file with content is there",
+            FileType::Directory if self.spot.is_empty()? => return Ok(()),
+            FileType::Directory => "a directory that is not empty is there",
+            _ => "a socket, fifo or device is there",
+        };
+        Err(self.refuse("replace", holds))
+    }
+
+    /// What of a thing that goes can never be brought back: of a content that is sensitive nothing is kept (S-6), but for a copy that was
+    /// asked for.
+    fn unkept(&self, seen: &Seen) -> Option<Difference> {
+        let holds = seen.kind == FileType::RegularFile && seen.size > 0;
+        let is_kept = self.file.rare().backup.is_some();
+        let is_unkept = self.is_unkept(seen.mode, Some(seen.mode));
+        (holds && !is_kept && is_unkept).then(diff::unkept)
+    }
+
+    fn refuse(&self, doing: &str, why: &str) -> Fault {
+        Fault::refused(
+            said(doing, self.spot.path(), why)
+                .hint("move it away, or write force: true if it may be lost"),
+        )
+    }
+
+    /// A new thing, in the place of another or of nothing.
+    fn create(&self, found: Option<Seen>, clear: bool) -> Result<Option<Finding>, Fault> {
+        let declared = self.declared()?;
+        let (mode, is) = match self.want {
+            Want::Absent | Want::IfThere { .. } | Want::Whatever => return Ok(None),
+            Want::Regular(content) => {
+                (Some(self.file.mode_over(self.file.born(content), false)), "file")
+            }
+            Want::Directory(born) => (self.directory_mode(born), "directory"),
+            Want::Link(_) => (None, "symlink"),
+        };
+        let from = found.map_or("absent", |seen| word(seen.kind));
+        let mut differences = vec![state(from, is)];
+        differences.extend(found.and_then(|seen| self.unkept(&seen)));
+        let work = match self.want {
+            Want::Regular(content) => {
+                let mode = mode.unwrap_or_else(|| self.file.born(content));
+                if let Some(content) = content.filter(|content| content.size() > 0) {
+                    differences.push(if self.is_secret(mode, None) {
+                        diff::secret()
+                    } else {
+                        let new = content.bytes(diff::SHOWN_AT_MOST)?;
+                        diff::content(None, Some(b""), (content.size(), new.as_deref()))
+                    });
+                }
+                Work::Write { attributes: declared, mode }
+            }
+            Want::Link(target) => {
+                differences.push(symlink(String::new(), target));
+                Work::Link(declared)
+            }
+            _ => Work::Directory(Attributes { mode, ..declared }),
+        };
+        self.show_declared(&mut differences, mode);
+        let destructive = found.is_some();
+        Ok(Some(Finding { plan: Plan { found, clear, work }, differences, destructive }))
+    }
+
+    fn directory_mode(&self, born: Option<u32>) -> Option<u32> {
+        match (&self.file.mode, born) {
+            (Some(_), born) => Some(self.file.mode_over(born.unwrap_or(0o755), true)),
+            (None, born) => born,
+        }
+    }
+
+    /// The attributes of a new thing, as they will be shown.
+    fn show_declared(&self, differences: &mut Vec<Difference>, mode: Option<u32>) {
+        let texts = [
+            ("owner", self.file.owner.clone()),
+            ("group", self.file.group.clone()),
+            ("mode", mode.map(octal)),
+        ];
+        for (aspect, text) in texts {
+            if let Some(to) = text {
+                differences.push(Difference { aspect, from: String::new(), to, diff: None });
+            }
+        }
+    }
+
+    fn file_there(
+        &self,
+        seen: &Seen,
+        content: Option<&Content<'_>>,
+    ) -> Result<Option<Finding>, Fault> {
+        // Created once, it is another's.
+        let content = content.filter(|_| self.file.rare().replace);
+        let Some(content) = content else { return self.attributes_of(seen) };
+        let end = self.end(seen, Some(content))?;
+        let (drift, mut differences) = self.drift(seen, &end);
+        let mode = self.file.mode_over(end.base, false);
+        let after = Attributes { mode: Some(mode), ..end.declared };
+        let is_open = self.files.may_be_open(self.spot, seen, after);
+        let compared = match content.size() {
+            size if size != seen.size => Comparison::Different,
+            // An empty file needs no reading.
+            0 if self.files.is_marked_open(self.spot) => Comparison::EqualInMarkedFile,
+            0 => Comparison::Equal,
+            _ => self.compare(seen, content, is_open)?,
+        };
+        if compared == Comparison::Equal && !is_open {
+            return Ok(attributes_work(seen, drift, differences));
+        }
+        if compared == Comparison::Different {
+            differences.insert(0, self.content_difference(seen, content, mode)?);
+        }
+        if differences.is_empty() {
+            differences.push(diff::open_elsewhere());
+        }
+        Ok(Some(self.write_anew(seen, &end, differences)))
+    }
+
+    fn content_difference(
+        &self,
+        seen: &Seen,
+        content: &Content<'_>,
+        mode: u32,
+    ) -> Result<Difference, Fault> {
+        if self.is_secret(mode, Some(seen.mode)) {
+            return Ok(diff::secret());
+        }
+        let old = if seen.size <= diff::SHOWN_AT_MOST as u64 {
+            match self.spot.content(seen, diff::SHOWN_AT_MOST) {
+                Err(fault) if matches!(fault.why, Why::Moved) => return Err(fault),
+                // A file that may be written and not read is replaced all the same.
+                other => other.unwrap_or_default(),
+            }
+        } else {
+            None
+        };
+        let new = content.bytes(diff::SHOWN_AT_MOST)?;
+        Ok(diff::content(Some(seen.size), old.as_deref(), (content.size(), new.as_deref())))
+    }
+
+    /// A new file in the place of one that was found.
+    fn write_anew(&self, seen: &Seen, end: &End, differences: Vec<Difference>) -> Finding {
+        let attributes = Attributes {
+            owner: end.declared.owner.or(Some(seen.uid)),
+            group: end.declared.group.or_else(|| end.keeps_group.then_some(seen.gid)),
+            mode: None,
+        };
+        let work = Work::Write { attributes, mode: self.file.mode_over(end.base, false) };
+        let plan = Plan { found: Some(*seen), clear: false, work };
+        Finding { plan, differences, destructive: false }
+    }
+
+    /// Compares the content. A file that is written anew in any case need not be readable.
+    fn compare(
+        &self,
+        seen: &Seen,
+        content: &Content<'_>,
+        is_open: bool,
+    ) -> Result<Comparison, Fault> {
+        let known = &self.file.rare().known;
+        let pair = known.as_ref().and_then(|known| known.pair(self.spot.path(), seen, content));
+        if let (Some(known), Some(pair)) = (known, pair)
+            && known.are_equal(pair)
+        {
+            return Ok(Comparison::Equal);
+        }
+        let own = self.files.owns(seen);
+        let readable_then = self.file.mode_over(seen.mode, false) & 0o400 != 0;
+        let compared = match self.spot.compare(seen, content, self.cancel) {
+            // Whoever owns it may write it anew, whatever its mode was set to; with the declared one it can be read again.
+            Err(fault) if own && readable_then && fault.is_denied() => {
+                return Ok(Comparison::Different);
+            }
+            // Its owner may hold a lease on it.
+            Err(fault)
+                if fault.errno().is_some() && (is_open || self.files.is_marked_open(self.spot)) =>
+            {
+                return Ok(Comparison::Different);
+            }
+            answer => answer?,
+        };
+        // What was compared is what was seen, unless it has moved meanwhile.
+        if let (Comparison::Equal, Some(known), Some(pair)) = (compared, known, pair)
+            && self.spot.look()?.as_ref() == Some(seen)
+        {
+            known.note(pair);
+        }
+        Ok(compared)
+    }
+
+    fn link_there(&self, seen: &Seen, target: &OsStr) -> Result<Option<Finding>, Fault> {
+        let old = self.spot.target()?;
+        if old == target.as_bytes() {
+            return self.attributes_of(seen);
+        }
+        let end = self.end(seen, None)?;
+        let declared = end.declared;
+        let (_, mut differences) = self.drift(seen, &end);
+        differences.insert(0, symlink(printable(Path::new(OsStr::from_bytes(&old))), target));
+        let attributes = Attributes {
+            owner: declared.owner.or(Some(seen.uid)),
+            group: declared.group.or(Some(seen.gid)),
+            mode: None,
+        };
+        let plan = Plan { found: Some(*seen), clear: false, work: Work::Link(attributes) };
+        Ok(Some(Finding { plan, differences, destructive: false }))
+    }
+
+    fn attributes_of(&self, seen: &Seen) -> Result<Option<Finding>, Fault> {
+        let end = self.end(seen, None)?;
+        let (drift, differences) = self.drift(seen, &end);
+        if differences.is_empty() {
+            return Ok(None);
+        }
+        let is_empty = matches!(self.want, Want::Regular(None))
+            && seen.kind == FileType::RegularFile
+            && seen.size == 0;
+        let after = Attributes { mode: Some(self.file.mode_over(end.base, false)), ..end.declared };
+        if is_empty && self.files.may_be_open(self.spot, seen, after) {
+            return Ok(Some(self.write_anew(seen, &end, differences)));
+        }
+        self.files.guard_links(self.spot, seen)?;
+        if !self.file.force {
+            self.files.guard_private(self.spot, seen, drift)?;
+        }
+        Ok(attributes_work(seen, drift, differences))
+    }
+
+    /// Owner, group and mode in the end, by the declaration and by the object that was found.
+    fn end(&self, seen: &Seen, content: Option<&Content<'_>>) -> Result<End, Fault> {
+        let mut declared = self.declared()?;
+        let is_narrow = self.is_narrow(content);
+        let is_strangers = self.files.is_strangers(seen);
+        let is_closed = is_narrow || content.is_some_and(|content| self.is_closed(content));
+        if is_closed && declared.owner.is_none() && is_strangers {
+            declared.owner = Some(self.files.own_uid());
+        }
+        let mut base = self.files.base_mode(self.spot, seen, (declared.owner, declared.group))?;
+        let mut keeps_group = true;
+        if let Some(content) = content {
+            if self.files.leaves_stranger(seen, declared.owner) {
+                base &= 0o755;
+                if content.denies_others() {
+                    base &= self.file.born(Some(content));
+                }
+                keeps_group = !is_narrow && self.files.is_private_place(self.spot)?;
+            } else if base & SET_ID != 0
+                && !self.files.is_trusted(self.spot, seen, declared.owner.or(Some(seen.uid)))?
+            {
+                base &= !SET_ID;
+            }
+        }
+        Ok(End { declared, base: if is_narrow { base & 0o700 } else { base }, keeps_group })
+    }
+
+    /// Tells a content that others may not read: by the declared mode, or by the mode of what it is copied from.
+    fn is_closed(&self, content: &Content<'_>) -> bool {
+        let declared = self.file.mode_over(self.file.born(Some(content)), false);
+        content.denies_others() || (self.file.mode.is_some() && denies_others(declared))
+    }
+
+    /// Tells a content that is for its owner alone unless a mode says otherwise.
+    fn is_narrow(&self, content: Option<&Content<'_>>) -> bool {
+        let is_sealed = matches!(self.file.shape, Shape::Regular(Body::Sealed(_)));
+        self.file.sensitive && (content.is_some() || is_sealed)
+    }
+
+    /// Owner and group as numbers of this host.
+    fn declared(&self) -> Result<Attributes, Fault> {
+        let number = |kind, text: &Option<String>| {
+            let accounts = self.files.accounts();
+            text.as_deref().map(|text| accounts.number(kind, text)).transpose()
+        };
+        Ok(Attributes {
+            owner: number(AccountKind::User, &self.file.owner).map_err(Fault::refused)?,
+            group: number(AccountKind::Group, &self.file.group).map_err(Fault::refused)?,
+            mode: None,
+        })
+    }
+
+    /// Which attributes differ, and how that is shown.
+    fn drift(&self, seen: &Seen, end: &End) -> (Attributes, Vec<Difference>) {
+        let mut differences = Vec::new();
+        let mut show = |aspect, from: String, to: String| {
+            differences.push(Difference { aspect, from, to, diff: None });
+        };
+        let name = |kind, id, text: &Option<String>| {
+            text.clone().unwrap_or_else(|| account_name(kind, id))
+        };
+        let owner = end.declared.owner.filter(|uid| *uid != seen.uid);
+        if let Some(uid) = owner {
+            let from = account_name(AccountKind::User, seen.uid);
+            show("owner", from, name(AccountKind::User, uid, &self.file.owner));
+        }
+        let group = end.declared.group.filter(|gid| *gid != seen.gid);
+        if let Some(gid) = group {
+            let from = account_name(AccountKind::Group, seen.gid);
+            show("group", from, name(AccountKind::Group, gid, &self.file.group));
+        }
+        let is_directory = seen.kind == FileType::Directory;
+        let has_mode = seen.kind != FileType::Symlink;
+        let wanted = has_mode.then(|| self.file.mode_over(end.base, is_directory));
+        let differs = wanted.filter(|mode| *mode != seen.mode);
+        if let Some(mode) = differs {
+            show("mode", octal(seen.mode), octal(mode));
+        }
+        // A change of hands takes set-id bits away, which a declared mode wants back.
+        let lost = wanted.filter(|mode| (owner.is_some() || group.is_some()) && mode & SET_ID != 0);
+        (Attributes { owner, group, mode: differs.or(lost) }, differences)
+    }
+
+    /// Tells whether the history keeps nothing of the content. A declared `sensitive: false` wins over a mode. What was left under one of
+    /// our temporary names may be the content of anything.
+    pub(super) fn is_unkept(&self, mode: u32, now: Option<u32>) -> bool {
+        if is_temporary(self.spot.name()) {
+            return true;
+        }
+        self.file.rare().old_content != OldContent::Kept && self.is_secret(mode, now)
+    }
+
+    /// Whether nothing of the content may be shown: said so, or denied to others by a mode, also of what it is copied from
+    /// (S-19).
+    pub(super) fn is_secret(&self, mode: u32, now: Option<u32>) -> bool {
+        let origins = match self.want {
+            Want::Regular(Some(content)) => content.denies_others(),
+            _ => false,
+        };
+        self.file.sensitive || origins || denies_others(mode) || now.is_some_and(denies_others)
+    }
+}
+
+/// Attributes that a found object is to have in the end.
+struct End {
+    /// The owner and group that it must have, as numbers of this host.
+    declared: Attributes,
+    /// The mode before the declared changes.
+    base: u32,
+    /// A new file in its place gets its group where none is declared.
+    keeps_group: bool,
+}
+
+/// It stays, and gets these attributes; nothing where none differ.
+fn attributes_work(
+    seen: &Seen,
+    drift: Attributes,
+    differences: Vec<Difference>,
+) -> Option<Finding> {
+    let plan = Plan { found: Some(*seen), clear: false, work: Work::Attributes(drift) };
+    let finding = Finding { plan, differences, destructive: false };
+    (!finding.differences.is_empty()).then_some(finding)
+}
+
+impl File {
+    pub(super) fn mode_over(&self, now: u32, is_directory: bool) -> u32 {
+        let Some(mode) = &self.mode else { return now };
+        let bits = mode.over(now, is_directory);
+        // One number cannot be right for files and directories: who may read a directory of a tree may enter it.
+        let tree = self.rare().recurse && is_directory && mode.is_exact();
+        if tree { bits | ((bits & 0o444) >> 2) } else { bits }
+    }
+}
+
+impl Content<'_> {
+    fn denies_others(&self) -> bool {
+        self.origins().any(|origin| denies_others(origin.seen().mode))
+    }
+}
+
+fn state(from: &str, to: &str) -> Difference {
+    Difference { aspect: "state", from: from.into(), to: to.into(), diff: None }
+}
+
+fn symlink(from: String, to: &OsStr) -> Difference {
+    Difference { aspect: "symlink", from, to: printable(Path::new(to)), diff: None }
+}
+
+pub(super) fn octal(mode: u32) -> String {
+    format!("{mode:04o}")
+}
+
+pub(super) fn word(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "symlink",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        FileType::Unknown => "unknown",
+    }
+}

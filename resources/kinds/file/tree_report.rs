@@ -1,0 +1,136 @@
+//! What differs below a directory, told by name and bounded.
+
+use super::copy_digest::Sum;
+use super::plan::Below;
+use super::tree_faults::TreeFaults;
+use crate::change::Difference;
+use crate::host::files::{Files, printable};
+use std::path::Path;
+
+/// So many things are named; the others are counted.
+const NAMED: usize = 100;
+
+/// So much of the contents is shown in all.
+const SHOWN: usize = 64 * 1024;
+
+/// What differs below a directory.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    held: Vec<Difference>,
+    removed: Vec<Difference>,
+    counts: [usize; 3],
+    shown: usize,
+    pub(super) destructive: bool,
+    /// The entries that could not be looked at.
+    pub(super) faults: TreeFaults,
+    /// The entries that differ, or could not be held.
+    pub(super) below: Below,
+    /// The state of what is copied.
+    pub(super) origins: Sum,
+}
+
+/// What is, or would be, done to a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Added,
+    Changed,
+    Removed,
+}
+
+impl Deed {
+    const ALL: [Self; 3] = [Self::Added, Self::Changed, Self::Removed];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl Report {
+    /// Tells whether nothing differs. Some of it may have failed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts == [0; 3]
+    }
+
+    /// Notes a deed on a thing by its path below the directory.
+    pub(super) fn note(&mut self, deed: Deed, below: &Path, differences: Vec<Difference>) {
+        self.counts[deed as usize] += 1;
+        self.below.note(below);
+        if self.held.len() + self.removed.len() >= NAMED {
+            return;
+        }
+        let name = printable(below);
+        let plain =
+            |from: String, to: String| Difference { aspect: deed.word(), from, to, diff: None };
+        match deed {
+            Deed::Removed => {
+                // It may go for good.
+                let words = differences.iter().find(|one| one.aspect == "content");
+                let name =
+                    words.map_or_else(|| name.clone(), |words| format!("{name}: {}", words.from));
+                self.removed.push(plain(name, String::new()));
+            }
+            Deed::Added => self.held.push(plain(String::new(), name)),
+            Deed::Changed => {
+                for mut difference in differences {
+                    difference.from = match difference.from.as_str() {
+                        "" => name.clone(),
+                        from => format!("{name}: {from}"),
+                    };
+                    let size = difference.diff.as_ref().map_or(0, String::len);
+                    if self.shown + size > SHOWN {
+                        difference.diff = None;
+                    } else {
+                        self.shown += size;
+                    }
+                    self.held.push(difference);
+                }
+            }
+        }
+    }
+
+    fn more(&self) -> Option<String> {
+        let all: usize = self.counts.iter().sum();
+        (all > NAMED).then(|| format!("{NAMED} of {all} are named: {}", self.counted()))
+    }
+
+    fn counted(&self) -> String {
+        let counts = Deed::ALL.iter().zip(self.counts).filter(|(_, count)| *count > 0);
+        let words: Vec<String> =
+            counts.map(|(deed, count)| format!("{count} {}", deed.word())).collect();
+        words.join(", ")
+    }
+
+    /// How it is shown: what goes comes last.
+    pub(super) fn differences(self, files: &Files) -> Vec<Difference> {
+        let more = self.more().map(|to| Difference {
+            aspect: "below",
+            from: String::new(),
+            to,
+            diff: None,
+        });
+        let below = |to| Difference { aspect: "below", from: String::new(), to, diff: None };
+        let failed = self.faults.lines(files).into_iter().map(below);
+        self.held.into_iter().chain(self.removed).chain(more).chain(failed).collect()
+    }
+
+    /// What was done, for the log.
+    pub(super) fn notes(self) -> Vec<String> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let counted = format!("below: {}", self.counted());
+        let name = |difference: &Difference| match (&*difference.from, &*difference.to) {
+            ("", to) => format!("{} {to}", difference.aspect),
+            (from, _) => format!("{} {from}", difference.aspect),
+        };
+        let names = self.held.iter().chain(&self.removed).take(NOTED).map(name);
+        std::iter::once(counted).chain(names).collect()
+    }
+}
+
+/// So many things are named in the log.
+const NOTED: usize = 10;

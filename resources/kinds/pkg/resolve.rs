@@ -1,0 +1,155 @@
+//! Asks apt what it would do, and finds out who is to blame where it can not.
+
+use super::{Conffiles, Declared, Want};
+use crate::escape::short;
+use crate::failure::Trouble;
+use crate::host::Host;
+use crate::host::packages::{Package, Packages, Simulation, State};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What apt can do of what is wanted.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Packages that are one call, by position, with what it would do. One, unless apt can do them only apart.
+    pub(super) batches: Vec<(Vec<usize>, Simulation)>,
+    /// Those that it cannot do.
+    pub(super) refused: BTreeMap<usize, Trouble>,
+}
+
+impl Settled {
+    /// What would be done with one of them.
+    pub(super) fn of(&self, at: usize) -> Option<&Simulation> {
+        self.batches.iter().find(|(members, _)| members.contains(&at)).map(|(_, found)| found)
+    }
+}
+
+/// What is asked of apt for a package; none where there is nothing to ask.
+pub(super) fn operand(declared: &Declared, packages: &Packages) -> Option<String> {
+    let (name, package) = (&declared.name, packages.get(&declared.name));
+    let is_there = package.is_some_and(|package| package.state == State::Installed);
+    match &declared.want {
+        Want::Installed => (!is_there).then(|| name.clone()),
+        Want::Newest => Some(name.clone()),
+        Want::Version(version) => {
+            let is_right = is_there && package.is_some_and(|package| package.version == *version);
+            (!is_right).then(|| format!("{name}={version}"))
+        }
+        Want::Absent => (is_there || is_broken(package)).then(|| format!("{name}-")),
+    }
+}
+
+pub(super) fn is_broken(package: Option<&Package>) -> bool {
+    package.is_some_and(|package| matches!(package.state, State::Broken(_)))
+}
+
+/// Options of a call for these.
+pub(super) fn options(members: &[&Declared], packages: &Packages) -> Vec<&'static str> {
+    let mut options = vec!["-o", "Dpkg::Options::=--force-confdef"];
+    let first = members.first();
+    options.extend(match first.map(|first| first.conffiles) {
+        Some(Conffiles::Replace) => ["-o", "Dpkg::Options::=--force-confnew"],
+        Some(Conffiles::Keep) | None => ["-o", "Dpkg::Options::=--force-confold"],
+    });
+    if options.last() == Some(&"Dpkg::Options::=--force-confnew") {
+        options.drain(..2);
+    }
+    match first.and_then(|first| first.recommends) {
+        Some(true) => options.extend(["-o", "APT::Install-Recommends=true"]),
+        Some(false) => options.extend(["-o", "APT::Install-Recommends=false"]),
+        None => {}
+    }
+    if members.iter().any(|declared| matches!(declared.want, Want::Version(_))) {
+        options.push("--allow-downgrades");
+    }
+    if members.iter().any(|declared| packages.get(&declared.name).is_some_and(|it| it.held)) {
+        options.push("--allow-change-held-packages");
+    }
+    options
+}
+
+/// Asks for all at once. Where that cannot be, those that cannot be at all are set apart, and the others asked for again; where
+/// they cannot be together either, they stay in parts that can.
+pub(super) async fn settle(
+    all: &[Arc<Declared>],
+    wanted: Vec<usize>,
+    (host, packages): (&Host, &Packages),
+    cancel: &CancellationToken,
+) -> Settled {
+    let mut settled = Settled::default();
+    let mut left = vec![wanted];
+    while let Some(members) = left.pop().filter(|_| !cancel.is_cancelled()) {
+        if members.is_empty() {
+            continue;
+        }
+        match simulate(all, &members, (host, packages), cancel).await {
+            Ok(found) => settled.batches.push((members, found)),
+            Err(trouble) if members.len() == 1 => {
+                settled.refused.extend(members.first().map(|at| (*at, trouble)));
+            }
+            Err(_) => {
+                let (head, tail) = members.split_at(members.len() / 2);
+                left.extend([tail.to_vec(), head.to_vec()]);
+            }
+        }
+    }
+    if settled.batches.len() > 1 {
+        let mut together: Vec<usize> =
+            settled.batches.iter().flat_map(|(members, _)| members.iter().copied()).collect();
+        together.sort_unstable();
+        if let Ok(found) = simulate(all, &together, (host, packages), cancel).await {
+            settled.batches = vec![(together, found)];
+        }
+    }
+    settled
+}
+
+async fn simulate(
+    all: &[Arc<Declared>],
+    members: &[usize],
+    (host, packages): (&Host, &Packages),
+    cancel: &CancellationToken,
+) -> Result<Simulation, Trouble> {
+    let members: Vec<&Declared> = members.iter().map(|at| &*all[*at]).collect();
+    let operands: Vec<String> =
+        members.iter().filter_map(|declared| operand(declared, packages)).collect();
+    let found = host.simulate(&options(&members, packages), &operands, cancel).await?;
+    members.iter().try_for_each(|declared| accept(declared, packages, &found))?;
+    let asked = |name: &String| {
+        members.iter().any(|it| !it.is_to_be_there() && packages.short(&it.name) == name)
+    };
+    let others: Vec<&str> =
+        found.removes.iter().filter(|name| !asked(name)).map(String::as_str).collect();
+    if others.is_empty() {
+        return Ok(found);
+    }
+    let what = format!("it would remove what nothing asks to remove: {}", others.join(", "));
+    let hint = "declare those `state: absent` if they may go";
+    Err(Trouble::new(short(&what, 300)).hint(hint))
+}
+
+/// Whether a call would do what is wanted, and nothing else in its name: apt takes some words for patterns or other packages.
+fn accept(declared: &Declared, packages: &Packages, found: &Simulation) -> Result<(), Trouble> {
+    let name = packages.short(&declared.name);
+    let package = packages.get(&declared.name);
+    let version = found.version(name);
+    if package.is_some_and(|it| it.held) && declared.hold.is_none() {
+        let changes = version.is_some() || found.removes.iter().any(|removed| removed == name);
+        if changes {
+            return Err(Trouble::new("somebody holds it: its version must not change")
+                .hint("say `hold: true` or `hold: false` to decide that here"));
+        }
+    }
+    let is_there = package.is_some_and(|package| package.state == State::Installed);
+    let is_done = match &declared.want {
+        Want::Installed | Want::Newest => is_there || version.is_some() || is_broken(package),
+        Want::Version(wanted) => version == Some(wanted) || is_broken(package),
+        Want::Absent => found.removes.iter().any(|removed| removed == name),
+    };
+    if is_done {
+        return Ok(());
+    }
+    Err(Trouble::new(format!("apt has no package that is named {name}"))
+        .hint("a name that several packages provide is none: choose one of them"))
+}

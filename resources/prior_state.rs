@@ -1,0 +1,100 @@
+//! What was at a path before a change, and who keeps it: so that it can be looked at and put back.
+
+use crate::failure::Trouble;
+use std::fmt;
+use std::path::Path;
+
+/// What was at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Former {
+    /// Nothing.
+    Nothing,
+    /// A thing.
+    Thing(FormerThing),
+}
+
+/// A thing, with what was to be known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerThing {
+    /// What it was.
+    pub shape: FormerShape,
+    /// Its permission bits, with set-id and sticky.
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// Its access lists and other extended attributes, name and value, as far as they could be read.
+    pub extended: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a thing was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormerShape {
+    /// A regular file of so many bytes.
+    File(u64, FormerContent),
+    /// A directory. What was in it has entries of its own.
+    Directory,
+    /// A link with this target.
+    Link(Vec<u8>),
+    /// A socket, fifo or device, which is not kept.
+    Other,
+}
+
+/// The content of a file.
+#[derive(Clone, PartialEq, Eq)]
+pub enum FormerContent {
+    /// All of it.
+    Bytes(Vec<u8>),
+    /// It is not here, because of this.
+    Unkept(Unkept),
+}
+
+/// Why a content is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unkept {
+    /// The change left it as it was.
+    Same,
+    /// It is sensitive (S-6).
+    Secret,
+    /// It is larger than what is kept.
+    Large,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl fmt::Debug for FormerContent {
+    /// Contents are never printed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Unkept(why) => why.fmt(f),
+        }
+    }
+}
+
+/// What a change takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Losing<'a> {
+    /// Content, a link's target, the thing itself; else owner, group and mode alone.
+    pub content: bool,
+    /// The content that is there, or comes, is sensitive: it is not kept.
+    pub secret: bool,
+    /// It is purged: nobody declared it, and it goes whether the history has room for it or not.
+    pub purged: bool,
+    /// What changes, for people: `created`, `removed`, `content`, `mode`, …
+    pub what: &'a str,
+}
+
+/// Keeps what one run takes away. It comes with the permit of that run, so a kind that may change something can never be without it.
+pub trait Keeper: fmt::Debug + Send + Sync {
+    /// Files larger than this are not read for it.
+    fn largest(&self) -> u64;
+
+    /// Keeps what is at a path and will be changed next; durable when it returns, where anything would be lost otherwise. A refusal
+    /// means: do not change it. The answer is for [`Keeper::settle`].
+    fn keep(&self, path: &Path, former: Former, losing: Losing<'_>) -> Result<u64, Trouble>;
+
+    /// That change was made, at least in part; or it was not made after all.
+    fn settle(&self, number: u64, made: bool);
+}

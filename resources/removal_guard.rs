@@ -1,0 +1,259 @@
+//! The removal of what has left a graph: not where the graph holds the same thing under another path (B-16).
+//!
+//! Whether it does can only be told on the host, by device, inode and last name; so it is told by the check of the removal, which has
+//! a thread of its own, and not where the graph is loaded.
+
+use crate::change::{Change, Outcome, Verdict};
+use crate::dependency::{Need, Token};
+use crate::failure::Trouble;
+use crate::host::Host;
+use crate::host::files::{Mounts, Ways};
+use crate::kind::Invalid;
+use crate::permit::Permit;
+use crate::resource::{Answer, Ask, Becomes, Nature, Resource, Seat};
+use crate::transaction::Grouping;
+use crate::watch_source::{Claim, Source};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// What the resources of a graph hold.
+#[derive(Debug)]
+pub struct Held {
+    resources: Vec<(Arc<str>, Arc<dyn Resource>)>,
+    /// Made when it is first asked for.
+    index: OnceLock<Index>,
+}
+
+/// By paths; of each who holds it, by its place.
+#[derive(Debug, Default)]
+struct Index {
+    /// By their last names.
+    names: HashMap<OsString, Vec<(PathBuf, usize)>>,
+    /// Directories that are held with all that is in them.
+    trees: Vec<(PathBuf, usize)>,
+}
+
+/// What a graph holds of a thing that is to be removed.
+enum Meeting {
+    /// The thing itself, or a directory with all that is in it where the thing is.
+    Thing(String),
+    /// Something in it.
+    Inside(Trouble),
+    /// It was asked to stop.
+    CutOff,
+}
+
+impl Held {
+    /// By these resources, by identity.
+    #[must_use]
+    pub fn by(resources: Vec<(Arc<str>, Arc<dyn Resource>)>) -> Self {
+        let creating = resources.into_iter().filter(|(_, resource)| resource.creates());
+        Self { resources: creating.collect(), index: OnceLock::new() }
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
+            for (number, (_, resource)) in self.resources.iter().enumerate() {
+                for path in paths(resource.as_ref()) {
+                    let name = path.file_name().unwrap_or_default().to_owned();
+                    index.names.entry(name).or_default().push((path, number));
+                }
+                index.trees.extend(resource.minds().map(|path| (path.to_owned(), number)));
+            }
+            index
+        })
+    }
+
+    fn name(&self, number: usize) -> &str {
+        self.resources.get(number).map_or("", |(identity, _)| identity)
+    }
+
+    /// This one has it now, under another path.
+    fn same(&self, number: usize, other: &Path) -> Meeting {
+        let (holder, other) = (self.name(number), other.display());
+        Meeting::Thing(format!("left the graph; {holder} has the same thing now, as {other}"))
+    }
+
+    /// What of it is met at this path. What cannot be looked at is not there, as far as this can tell.
+    fn meet(&self, path: &Path, cancel: &CancellationToken) -> Option<Meeting> {
+        let (parent, index) = (path.parent()?, self.index());
+        let mut ways = Ways::default();
+        let place = ways.to(parent)?;
+        let last = path.file_name().unwrap_or_else(|| OsStr::new(""));
+        for (other, number) in index.names.get(last).into_iter().flatten() {
+            if other.parent().and_then(|parent| ways.to(parent)) == Some(place) {
+                return Some(self.same(*number, other));
+            }
+        }
+        let (mut mounts, own) = (Mounts::read(), Ways::itself(path));
+        // No way leads up to it through a mount of a part of its file system.
+        let place = mounts.thing(path).filter(|place| mounts.are_several_of(place));
+        for (tree, number) in &index.trees {
+            let above = ways.to(tree).is_some_and(|tree| ways.above(parent).contains(&tree));
+            let mut is_there = || {
+                let place = place.as_ref()?;
+                Some(place.is_in(mounts.directory(tree)?))
+            };
+            if above || is_there().unwrap_or_default() {
+                let (holder, tree) = (self.name(*number), tree.display());
+                let says = format!("left the graph; {holder} holds it now, as a part of {tree}");
+                return Some(Meeting::Thing(says));
+            }
+        }
+        if own.is_none() && place.is_none() {
+            // A file that can be met by its own way alone.
+            return None;
+        }
+        for (other, number) in index.names.values().flatten() {
+            if cancel.is_cancelled() {
+                return Some(Meeting::CutOff);
+            }
+            let Some(parent) = other.parent() else { continue };
+            let there = place.as_ref().and_then(|place| Some((place, mounts.thing(other)?)));
+            if there.as_ref().is_some_and(|(place, there)| *place == there) {
+                return Some(self.same(*number, other));
+            }
+            let is_there = there.is_some_and(|(place, there)| there.is_in(place));
+            if is_there || own.as_ref().is_some_and(|own| ways.above(parent).contains(own)) {
+                let what = format!("not removed: {} lies in it", self.name(*number));
+                let hint = format!(
+                    "it is there as {}; declare that elsewhere, or `steadfast forget` what is to be removed",
+                    other.display()
+                );
+                return Some(Meeting::Inside(Trouble::new(what).hint(hint)));
+            }
+        }
+        None
+    }
+}
+
+/// The paths that a resource claims.
+fn paths(resource: &dyn Resource) -> impl Iterator<Item = PathBuf> {
+    resource.claims().into_iter().filter_map(|claim| match claim {
+        Claim::Path(path) => Some(path),
+        Claim::Unit { .. } | Claim::Package(_) => None,
+    })
+}
+
+/// The same removal, which leaves alone what is held so. One of no path, or without a thread of its own, stays as it is.
+#[must_use]
+pub fn departing(removal: Arc<dyn Resource>, held: &Arc<Held>) -> Arc<dyn Resource> {
+    let paths: Vec<PathBuf> = paths(removal.as_ref()).collect();
+    if paths.is_empty() || removal.nature().seat != Seat::Thread {
+        return removal;
+    }
+    Arc::new(Departing { removal, paths, held: Arc::clone(held), spared: Mutex::default() })
+}
+
+#[derive(Debug)]
+struct Departing {
+    removal: Arc<dyn Resource>,
+    /// All paths that it claims.
+    paths: Vec<PathBuf>,
+    held: Arc<Held>,
+    /// Why it is left alone, as the last check has found.
+    spared: Mutex<Option<String>>,
+}
+
+impl Departing {
+    /// The first of its paths that the graph still holds, and how.
+    fn meet(&self, cancel: &CancellationToken) -> Option<Meeting> {
+        self.paths.iter().find_map(|path| self.held.meet(path, cancel))
+    }
+
+    fn spare(&self, why: Option<String>) {
+        *self.spared.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
+impl Resource for Departing {
+    fn doubts(&self) -> &[Invalid] {
+        self.removal.doubts()
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.removal.claims()
+    }
+
+    fn minds(&self) -> Option<&Path> {
+        self.removal.minds()
+    }
+
+    fn creates(&self) -> bool {
+        self.removal.creates()
+    }
+
+    fn becomes(&self) -> Becomes {
+        self.removal.becomes()
+    }
+
+    fn reads(&self) -> Vec<PathBuf> {
+        self.removal.reads()
+    }
+
+    fn grouping(&self) -> Option<Grouping> {
+        self.removal.grouping()
+    }
+
+    fn offers(&self) -> Vec<Token> {
+        self.removal.offers()
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.removal.needs()
+    }
+
+    fn trusts(&self) -> Vec<PathBuf> {
+        self.removal.trusts()
+    }
+
+    fn watch(&self) -> Vec<Source> {
+        self.removal.watch()
+    }
+
+    fn nature(&self) -> Nature {
+        self.removal.nature()
+    }
+
+    fn spares(&self) -> Option<String> {
+        self.spared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn check<'a>(&'a self, host: &'a Host, ask: Ask) -> Answer<'a, Verdict> {
+        Box::pin(async move {
+            let met = self.meet(&ask.cancel);
+            self.spare(None);
+            match met {
+                None => self.removal.check(host, ask).await,
+                Some(Meeting::Thing(why)) => {
+                    self.spare(Some(why));
+                    Verdict::Same
+                }
+                Some(Meeting::Inside(trouble)) => Verdict::Unknown(trouble),
+                Some(Meeting::CutOff) => Verdict::Unknown(Trouble::new("it was cut off")),
+            }
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        host: &'a Host,
+        permit: &'a Permit,
+        change: Change,
+    ) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            // A link may have been made since.
+            let trouble = match self.meet(&CancellationToken::new()) {
+                None => return self.removal.apply(host, permit, change).await,
+                Some(Meeting::Inside(trouble)) => trouble,
+                Some(Meeting::Thing(why)) => Trouble::new(why),
+                Some(Meeting::CutOff) => Trouble::new("it was cut off"),
+            };
+            Outcome::Failed { trouble, touched: false }
+        })
+    }
+}
