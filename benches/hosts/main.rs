@@ -3,13 +3,13 @@
 //! `cargo bench --bench hosts` measures everything; `-- idle cold` only these; `-- --check` ends with 1 where a target is missed.
 //! docs/benchmarks.md tells how to read the lines.
 
-mod bare;
+mod baseline;
 mod console;
 mod drift;
 mod fight;
-mod hold;
-mod kept;
+mod idle_100k;
 mod pass;
+mod persistence;
 mod process;
 mod readers;
 mod recorded;
@@ -32,14 +32,14 @@ const PARTS: [(&str, Part); 15] = [
     ("cold", pass::cold),
     ("chain", pass::chain),
     ("beside", pass::beside),
-    ("load", hold::load),
-    ("rest", hold::rest),
+    ("load", idle_100k::load),
+    ("rest", idle_100k::rest),
     ("drift", drift::drift),
     ("fight", fight::fight),
     ("status", console::status),
     ("readers", readers::readers),
     ("stop", console::stop),
-    ("kept", kept::kept),
+    ("kept", persistence::kept),
     ("recorder", recorded::recorder),
     ("log", recorded::log),
     ("unread", unread::unread),
@@ -62,7 +62,7 @@ impl Bench {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
-        Some((first, rest)) if first == "bare" => bare::main(rest).map(|()| true),
+        Some((first, rest)) if first == "bare" => baseline::main(rest).map(|()| true),
         _ => measure(&arguments),
     };
     match done {

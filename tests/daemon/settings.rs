@@ -1,6 +1,6 @@
 //! `/etc/steadfast/steadfast.yaml`: what holds where the command line says nothing.
 
-use crate::asked::status;
+use crate::client_commands::status;
 use crate::daemon::Daemon;
 use crate::host::{Host, is_root};
 use nix::sys::signal::Signal;

@@ -1,7 +1,7 @@
 //! The event log and its stream by their public face: numbers, runs, retention, damage, and that nobody waits.
 
-mod kept;
-mod told;
+mod storage;
+mod streaming;
 
 use steadfast::events::{Happening, Level};
 

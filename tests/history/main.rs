@@ -1,8 +1,8 @@
 //! The history of what was changed: the kind file changes real files, and each state is put back as an oracle has recorded it.
 
-mod later;
-mod room;
-mod undone;
+mod migration;
+mod retention;
+mod undo;
 
 use futures_util::FutureExt as _;
 use proptest::prelude::*;

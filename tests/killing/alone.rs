@@ -2,7 +2,7 @@
 
 use crate::calls::{is_whole, report};
 use crate::host::Host;
-use crate::tracer::{self, Act};
+use crate::syscall_tracer::{self, Act};
 use steadfast::store::SqliteStore;
 use steadfast_resources::host::files::is_temporary;
 
@@ -27,7 +27,7 @@ fn undone_until(number: usize, after: bool) -> Found {
     let mut command = host.bare(&["undo", "file[f]"]);
     command.arg("--state-dir").arg(host.path("state"));
     let (mut count, mut struck) = (0, None);
-    let traced = tracer::run(&command, &host.path(""), |call| {
+    let traced = syscall_tracer::run(&command, &host.path(""), |call| {
         count += 1;
         match (count == number, after) {
             (false, _) => return Act::Pass,
@@ -112,7 +112,7 @@ fn cut_off_at(number: usize) -> (Option<&'static str>, bool) {
         command
     };
     let (mut count, mut struck) = (0, None);
-    tracer::run(&undo(), &host.path(""), |call| {
+    syscall_tracer::run(&undo(), &host.path(""), |call| {
         count += 1;
         if count != number {
             return Act::Pass;

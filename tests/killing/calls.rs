@@ -1,7 +1,7 @@
 //! Each call that changes something, from the first to the last.
 
+use crate::kill_point::Strike;
 use crate::scenario::Scenario;
-use crate::strike::Strike;
 use std::collections::BTreeMap;
 
 /// How many calls in a row that were not made show that there are no more: their number differs a little from run to run.

@@ -1,9 +1,9 @@
 //! Random instants: any system call of any thread, in any scenario, and then in the starts that follow.
 
 use crate::calls::{is_whole, report};
+use crate::kill_point::Strike;
 use crate::scenario::{ALL, Scenario};
-use crate::strike::Strike;
-use crate::tracer::Scope;
+use crate::syscall_tracer::Scope;
 
 /// `SplitMix64`.
 struct Chance(u64);

@@ -5,9 +5,11 @@
 #[expect(dead_code, reason = "the target `daemon` uses the rest")]
 #[path = "../daemon/daemon.rs"]
 mod daemon;
+mod harness;
 #[expect(dead_code, reason = "the target `daemon` uses the rest")]
 #[path = "../daemon/host.rs"]
 mod host;
+mod kill_point;
 #[expect(dead_code, reason = "the target `daemon` uses the rest")]
 #[path = "../daemon/output.rs"]
 mod output;
@@ -15,13 +17,11 @@ mod output;
 #[path = "../daemon/process.rs"]
 mod process;
 #[expect(dead_code, reason = "the target `daemon` uses the rest")]
-#[path = "../tracer.rs"]
-mod tracer;
+#[path = "../syscall_tracer.rs"]
+mod syscall_tracer;
 
 mod alone;
 mod calls;
 mod chance;
 mod damage;
-mod ground;
 mod scenario;
-mod strike;

@@ -1,8 +1,8 @@
 //! What the daemon is doing while it is killed.
 
 use crate::daemon::Daemon;
-use crate::ground::Ground;
-use crate::strike::{Doomed, Gate, Strike, Struck};
+use crate::harness::Ground;
+use crate::kill_point::{Doomed, Gate, Strike, Struck};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The commands of the simulated machine: each takes a while, may fail, and may make a file.
 
-use crate::stage::{Shared, here, lock};
+use crate::environment::{Shared, here, lock};
 use crate::world::Who;
 use std::sync::Arc;
 use std::time::Duration;

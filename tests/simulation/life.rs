@@ -1,9 +1,9 @@
 //! One life of the simulated daemon: its driver, and what happens to it until it is killed or has stopped.
 
+use crate::environment::{Event, Shared, here, lock};
 use crate::listener::Listener;
 use crate::machinery::{OneThread, Works};
-use crate::play::SWEEP;
-use crate::stage::{Event, Shared, here, lock};
+use crate::run::SWEEP;
 use crate::storage::Storage;
 use crate::world::{FileEvent, Who};
 use std::collections::BTreeSet;

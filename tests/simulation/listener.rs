@@ -1,7 +1,7 @@
 //! Who listens to a simulated driver: every word goes into the trace, and what the oracle must know is kept.
 
-use crate::sights::MADE_FIRST;
-use crate::stage::{Shared, Stage, lock};
+use crate::coverage::MADE_FIRST;
+use crate::environment::{Shared, Stage, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::driver::{Audience, News};
 use steadfast_engine::Holding;

@@ -1,8 +1,8 @@
 //! The machinery of a simulated driver: one thread, and an agenda that says what happens when.
 
-use crate::ground::Meadow;
-use crate::play::WALL;
-use crate::stage::{Event, Shared, lock};
+use crate::environment::{Event, Shared, lock};
+use crate::harness::Meadow;
+use crate::run::WALL;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

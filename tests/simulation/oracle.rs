@@ -1,7 +1,7 @@
 //! The oracle: what must be so once all is quiet, read from the machine and not from the kinds.
 
+use crate::environment::{Stage, here};
 use crate::shape::{Content, Declared, Shape, Thing};
-use crate::stage::{Stage, here};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steadfast::store::Recalled;

@@ -1,7 +1,7 @@
 //! Many runs: ten thousand of them are as they must be, each twice the same, and together they have seen all there is to see.
 
-use crate::play::{Played, play, play_realizing};
-use crate::sights::{MADE_FIRST, Sights};
+use crate::coverage::{MADE_FIRST, Sights};
+use crate::run::{Played, play, play_realizing};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 

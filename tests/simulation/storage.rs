@@ -1,7 +1,7 @@
 //! The store of a simulated daemon: the one in memory, which sometimes refuses, and sometimes keeps what it is given and says that it could
 //! not.
 
-use crate::stage::{Shared, lock};
+use crate::environment::{Shared, lock};
 use std::sync::Arc;
 use steadfast::store::{
     Call, Entry, Fault, Faulty, MemoryStore, Recalled, Remembered, Store, StoreError,

@@ -1,7 +1,7 @@
 //! What the store keeps: one contract for both stores, the journal, `kill -9`, and damage.
 
-#[path = "../sums.rs"]
-mod sums;
+#[path = "../state_checksums.rs"]
+mod state_checksums;
 
 mod contract;
 mod crash;

@@ -1,6 +1,6 @@
 //! What must hold of all that is kept, broken one by one: in what is told back, at a load, and at a write.
 
-use crate::sums::Sum;
+use crate::state_checksums::Sum;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steadfast::store::{

@@ -1,6 +1,6 @@
 //! How long a failing worker is waited for.
 
-use crate::stage::{Stage, delays};
+use crate::harness::{Stage, delays};
 use std::time::Duration;
 use steadfast::supervisor::{Delays, Failure};
 

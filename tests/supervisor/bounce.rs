@@ -1,6 +1,6 @@
 //! Starts, aborted starts and restarts.
 
-use crate::stage::{Cue, Stage};
+use crate::harness::{Cue, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What ends everything, and what a supervisor refuses to be.
 
-use crate::stage::{Cue, Stage, delays};
+use crate::harness::{Cue, Stage, delays};
 use std::time::Duration;
 use steadfast::supervisor::{Delays, Failure, Kind, State, Supervisor};
 

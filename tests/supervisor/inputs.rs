@@ -1,6 +1,6 @@
 //! What a worker gets of its inputs.
 
-use crate::stage::{Cue, Stage};
+use crate::harness::{Cue, Stage};
 use std::sync::{Arc, Mutex};
 use steadfast::supervisor::{Failure, Handle, Inputs, Kind, Manifold, Missing, Outputs, State};
 

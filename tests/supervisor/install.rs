@@ -1,6 +1,6 @@
 //! What may be installed, and what is started then.
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use steadfast::supervisor::{Refused, State};
 
 /// P-9: each is started once, those of a group together; a later one disturbs nobody.

@@ -2,12 +2,12 @@
 
 mod backoff;
 mod bounce;
-mod end;
 mod fatal;
+mod harness;
 mod inputs;
 mod install;
+mod misbehaving_workers;
 mod random;
 mod report;
+mod shutdown;
 mod silence;
-mod stage;
-mod strange;

@@ -1,6 +1,6 @@
 //! What the report says, at any time.
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use std::sync::Arc;
 use steadfast::supervisor::{Life, Manifold, Outputs, State, Supervisor};
 

@@ -1,7 +1,7 @@
 //! Workers that hang.
 
-use crate::stage::{Stage, delays};
-use crate::strange::wait_for;
+use crate::harness::{Stage, delays};
+use crate::misbehaving_workers::wait_for;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

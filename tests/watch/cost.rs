@@ -1,6 +1,6 @@
 //! What the hub costs. Figures, not promises: run with `--release --ignored --nocapture --test-threads 1`.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::fs;
 use std::time::{Duration, Instant};
 use steadfast_engine::VertexId;

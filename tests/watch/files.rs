@@ -1,6 +1,6 @@
 //! What happens to a file itself.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

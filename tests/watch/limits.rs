@@ -1,6 +1,6 @@
 //! Lost events, exhausted limits, and file systems that report nothing.
 
-use crate::ears::{Ears, LONG};
+use crate::listener::{Ears, LONG};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Links on the way, and links at the end of it.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

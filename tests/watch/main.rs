@@ -1,14 +1,14 @@
 //! The hub of event sources on real file systems. Needs root (chown, mounts); the limits are lowered in a user namespace only.
 
-#[path = "../hung.rs"]
-mod hung;
+#[path = "../hung_fs.rs"]
+mod hung_fs;
+mod listener;
+mod timers_and_commands;
 
 mod cost;
-mod ears;
 mod files;
 mod limits;
 mod links;
-mod others;
 mod parents;
 mod random;
 mod silence;

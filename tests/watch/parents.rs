@@ -1,6 +1,6 @@
 //! What happens to the directories above a file.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::fs;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Random changes to a small tree: a change after the last thing told is a bug.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -1,7 +1,7 @@
 //! A file system that does not answer (F-12). Root only.
 
-use crate::ears::Ears;
-use crate::hung::Hung;
+use crate::hung_fs::Hung;
+use crate::listener::Ears;
 
 /// F-12: what lies on it is told to be without events; everybody else is watched as ever, also when directories are replaced;
 /// and when it answers at last, so are those on it.

@@ -1,6 +1,6 @@
 //! Trees: all below a directory, also in directories that come later.
 
-use crate::ears::Ears;
+use crate::listener::Ears;
 use std::path::Path;
 use steadfast_engine::VertexId;
 use steadfast_resources::Source;

@@ -1,6 +1,6 @@
 //! Units of systemd as a source: one subscription for all, and what of its news concerns whom.
 
-use crate::ears::{Ears, LONG};
+use crate::listener::{Ears, LONG};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -109,7 +109,7 @@ fn arm(ears: &Ears, vertex: u32, unit: &str) {
     ears.hub.arm(VertexId(vertex), vec![source]);
 }
 
-fn heard(ears: &Ears, vertex: u32) -> crate::ears::Heard {
+fn heard(ears: &Ears, vertex: u32) -> crate::listener::Heard {
     ears.notes.heard.lock().expect("not poisoned").get(&vertex).cloned().unwrap_or_default()
 }
 

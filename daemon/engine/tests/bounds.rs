@@ -1,10 +1,10 @@
 //! What holds changes back besides a fight: the brake, windows; and `realize`, which lets one more through.
 
-use crate::fights::{classes, fought, standing, told, undo};
+use crate::contention::{classes, fought, standing, told, undo};
+use crate::environment::World;
 use crate::races::{check, repair, settled, sound, started, until_quiet};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use std::time::Duration;
 use steadfast_engine::{Class, Holding, Notice, Outcome, Standing, Verdict, VertexId, WindowId};
 

@@ -1,11 +1,11 @@
 //! What is durable before it is told, and what a start makes of a run that has no end.
 
+use crate::environment::World;
 use crate::generate::HOURS;
 use crate::races::{settled, sound, started, until_quiet};
 use crate::shape::{Shape, v};
 use crate::step::Step;
 use crate::store::Entry;
-use crate::world::World;
 use steadfast_engine::{Notice, Outcome, Slots, Verdict};
 
 const PAUSE: Step = Step::Pause { drain: false, length: HOURS };

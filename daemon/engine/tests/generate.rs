@@ -1,9 +1,9 @@
 //! Schedules from a tape of random numbers, and the way to rest after them.
 
+use crate::environment::{Run, Station, Watch, World};
 use crate::schedule::Schedule;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::{Run, Station, Watch, World};
 use std::time::Duration;
 use steadfast_engine::{
     Check, Conflict, Interrupted, Mode, Outcome, Pace, Poll, SlotClass, Slots, Verdict, VertexId,

@@ -1,7 +1,7 @@
 //! Each rule as a named invariant, checked after every turn.
 
-use crate::books::{Asked, Books, Need, Phase};
 use crate::oracle::Face;
+use crate::oracle_log::{Asked, Books, Need, Phase};
 use steadfast_engine::{Action, Check, Event, Mode, Notice, Poll, Standing, VertexId};
 
 mod convergence;
@@ -168,7 +168,7 @@ impl Books {
         if wrong {
             self.broken(E16_STOP, "watches close in another order");
         }
-        if self.vertices.values().any(|v| v.watched != crate::books::Watched::No) {
+        if self.vertices.values().any(|v| v.watched != crate::oracle_log::Watched::No) {
             self.broken(E16_STOP, "stopped with an open watch");
         }
     }

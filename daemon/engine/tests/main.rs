@@ -3,15 +3,21 @@
 //! Reading order: a [`shape`] is a graph as a test writes it, a [`step`] is one thing that may happen, the [`world`] performs
 //! what the engine asks for, the [`oracle`] keeps its own books of what must hold, and [`invariants`] names each rule.
 
-mod asking;
+mod attribution;
+mod contention;
+mod dry_run;
+mod environment;
+mod hold_and_wait_model;
+mod oracle_log;
+mod oracle_self_test;
+mod parents_first;
+mod reference_graphs;
+mod remade_equivalence;
 mod shape;
 mod step;
 
 mod store;
-mod twin;
-mod world;
 
-mod books;
 mod invariants;
 mod oracle;
 mod order;
@@ -23,17 +29,10 @@ mod properties;
 mod replay;
 
 mod bounds;
-mod classic;
 mod durable;
-mod fights;
 mod groups;
-mod parties;
-mod planned;
 mod races;
 mod regressions;
 mod rules;
-mod shapes;
-
-mod lies;
 
 mod model;

@@ -1,7 +1,7 @@
 //! The oracle: it watches every turn of the engine, keeps its books, and says which rule was broken.
 
-use crate::books::{Asked, Books, Need, Phase};
 use crate::invariants;
+use crate::oracle_log::{Asked, Books, Need, Phase};
 use steadfast_engine::{
     Action, Counts, Engine, Event, Holding, Mode, Notice, Poll, RunId, Slots, Standing, Tick,
     VertexId,

@@ -1,6 +1,6 @@
 //! Who blocks whom: the definition of *blocks*, over all ancestors, from the books alone.
 
-use crate::books::{Asked, Books, Need, Phase, Vertex, Watched};
+use crate::oracle_log::{Asked, Books, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
 use steadfast_engine::{Poll, SlotClass, Tick, VertexId};
 

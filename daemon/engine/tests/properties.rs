@@ -4,9 +4,9 @@
 //! cargo test -p steadfast-engine --release --test engine properties`. A schedule that fails is made small and written below
 //! target/tmp/. Moved to tests/schedules/ it is replayed by every run.
 
+use crate::environment::World;
 use crate::generate::{play, play_plan, smallest};
 use crate::schedule::Schedule;
-use crate::world::World;
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};

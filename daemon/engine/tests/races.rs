@@ -1,9 +1,9 @@
 //! what happened to others in nine years must not happen here. Each is driven through `handle`, under the oracle.
 
+use crate::environment::World;
 use crate::generate::HOURS;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{
     Action, Check, Event, Graph, GraphError, Mode, Notice, Outcome, SemaphoreId, Slots, Standing,
     Verdict, VertexId,

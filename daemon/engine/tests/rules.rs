@@ -1,9 +1,9 @@
 //! Rules shown one at a time, by hand.
 
+use crate::environment::World;
 use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{
     Action, Event, Holding, Notice, Outcome, Poll, SlotClass, Slots, Standing, Verdict,
 };

@@ -1,8 +1,8 @@
 //! A schedule as a text file: graphs, then steps, one a line; written when a random one fails, and replayed for ever.
 
+use crate::environment::World;
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use std::fmt::Write as _;
 use std::time::Duration;
 use steadfast_engine::{Slots, VertexId};

@@ -2,7 +2,7 @@
 //!
 //! What the simulated host told too much would hide a drift that a real host does not tell of.
 
-use super::alike::{Actor, Step, step};
+use crate::matches_kernel::{Actor, Step, step};
 use proptest::prelude::*;
 use rustix::fs::Mode;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};

@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod interleavings;
+mod matches_kernel;
+mod persistent_faults;
 #[path = "../file/support.rs"]
 #[expect(dead_code, reason = "what these tests do not need of it")]
 mod support;
 
-mod alike;
-mod between;
 mod cases;
 mod events;
 mod faults;
-mod lasting;
 mod shown;

@@ -1,6 +1,6 @@
 //! Each system call that changes something fails in turn, with each error a host knows.
 
-use super::tracer::{Act, Call, run};
+use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
 use nix::errno::Errno;
 

@@ -1,6 +1,6 @@
 //! What a daemon costs that has nothing to do, and one that is given a graph again and again.
 
-use super::tracer::{self, Act, Call, Scope};
+use super::syscall_tracer::{self, Act, Call, Scope};
 use crate::daemon::Daemon;
 use crate::host::Host;
 use nix::sys::signal::Signal::{SIGHUP, SIGTERM};
@@ -29,7 +29,7 @@ resources:
     let calls = Arc::<Mutex<Vec<Call>>>::default();
     let seen = Arc::clone(&calls);
     let command = host.command(&["run", "--log", "json", "--sweep", "1"]);
-    let mut running = tracer::start(command, Scope::Own, move |call| {
+    let mut running = syscall_tracer::start(command, Scope::Own, move |call| {
         seen.lock().expect("no panic").push(call.clone());
         Act::Pass
     });
@@ -71,12 +71,12 @@ resources:
     // What is copied has come anew, and is what it was.
     host.write("new", "x\n").rename("new", "from/x");
     assert!(host.exists("state/history/history.db") && host.exists("state/events.db"));
-    let second = tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
+    let second = syscall_tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
     assert_eq!(second.code, Some(0), "{}", second.said);
     assert!(second.calls.is_empty(), "{:#?}", second.calls);
     // It is looked for as it should be: a file that differs is written, and that is recorded.
     host.write("conf", "mine\n");
-    let third = tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
+    let third = syscall_tracer::run(&host.command(&["apply"]), &host.path(""), |_| Act::Pass);
     assert!(third.calls.iter().filter(|call| call.name.contains("sync")).count() > 5);
 }
 

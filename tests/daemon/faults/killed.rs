@@ -1,6 +1,6 @@
 //! `kill -9` at every system call that changes something, of `apply` from its first to its last.
 
-use super::tracer::{Act, run};
+use super::syscall_tracer::{Act, run};
 use crate::host::Host;
 use std::collections::BTreeMap;
 use std::path::Path;

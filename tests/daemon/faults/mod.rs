@@ -11,5 +11,5 @@ mod observing;
 mod power;
 mod stateless;
 #[expect(dead_code, reason = "the target `killing` uses the rest")]
-#[path = "../../tracer.rs"]
-mod tracer;
+#[path = "../../syscall_tracer.rs"]
+mod syscall_tracer;

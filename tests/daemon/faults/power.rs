@@ -4,7 +4,7 @@
 //! directory at the last sync of that. What is outside of the state is taken as it is at that moment: nothing of it is lost, which is
 //! the hardest case for a state that must have known of it before.
 
-use super::tracer::{Act, Call, run};
+use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt as _;

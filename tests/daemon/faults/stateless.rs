@@ -1,7 +1,7 @@
 //! A state directory that is full or read-only, or whose calls fail: nothing is begun that could be lost, it is said, and it heals.
 
 use super::full::Mount;
-use super::tracer::{Act, Call, run};
+use super::syscall_tracer::{Act, Call, run};
 use crate::host::Host;
 use nix::errno::Errno;
 use nix::sys::signal::Signal::SIGTERM;

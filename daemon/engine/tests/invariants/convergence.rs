@@ -1,8 +1,8 @@
 //! E-18: converged if and only if.
 
 use super::E18_CONVERGED;
-use crate::books::{Asked, Books, Need, Phase, Vertex};
 use crate::oracle::Face;
+use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {

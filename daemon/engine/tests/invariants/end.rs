@@ -1,7 +1,7 @@
 //! What must be when nothing is left to happen.
 
 use super::{E2_POKE, E4_EVENT, E9_REFRESH, E20_WINDOW};
-use crate::world::World;
+use crate::environment::World;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::{Holding, Standing, Tick, VertexId};

@@ -1,7 +1,7 @@
 //! E-2, E-4, E-6, E-14: what may start, is started.
 
 use super::{E2_POKE, E4_EVENT, E6_ONCE};
-use crate::books::{Asked, Books, Need, Phase};
+use crate::oracle_log::{Asked, Books, Need, Phase};
 use steadfast_engine::{Action, Notice, VertexId};
 
 impl Books {

@@ -1,8 +1,8 @@
 //! E-3, E-7: who has failed for good above gets its attempt, and who may not start leaves its queue.
 
 use super::{E3_BACK_POKE, E7_GRANT};
-use crate::books::{Asked, Books};
 use crate::oracle::Face;
+use crate::oracle_log::{Asked, Books};
 use steadfast_engine::{Standing, VertexId};
 
 impl Books {

@@ -1,8 +1,8 @@
 //! E-13, E-15, E-16, E-17: what is asked for comes about.
 
 use super::{E6_ONCE, E10_RECOVERED, E13_POLL, E15_PAUSE, E16_STOP, E17_SWAP};
-use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::oracle::Face;
+use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{Poll, Standing, VertexId};
 

@@ -3,9 +3,9 @@
 use super::budget::Budget;
 use super::explorer::can_be_same;
 use super::features::Configuration;
+use crate::environment::{Station, World};
 use crate::shape::ms;
 use crate::step::Step;
-use crate::world::{Station, World};
 use steadfast_engine::{Check, Declared, Outcome, Poll, Verdict, VertexId};
 
 /// More steps than it takes until all is as declared.

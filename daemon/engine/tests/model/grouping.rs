@@ -3,11 +3,11 @@
 
 use super::budget::Budget;
 use super::features::Configuration;
+use crate::environment::World;
 use crate::invariants::E19_GROUPS;
 use crate::shape::Shape;
 use crate::step::Step;
 use crate::store::Entry;
-use crate::world::World;
 use std::sync::Arc;
 use steadfast_engine::{
     Candidate, Check, Contracted, Edge, Group, Meta, Outcome, VertexId, contract,

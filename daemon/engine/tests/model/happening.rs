@@ -8,9 +8,9 @@ use super::features::{
 };
 use super::sights::Sights;
 use super::{EVENT, SETTLED, explore, explore_in_ci, remaking};
+use crate::environment::{Watch, World};
 use crate::step::Step;
 use crate::store::Entry;
-use crate::world::{Watch, World};
 use std::time::Duration;
 use steadfast_engine::{Mode, Standing, VertexId};
 

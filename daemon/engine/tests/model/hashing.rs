@@ -4,9 +4,9 @@
 //! found before; what is durable, where nothing can be read back any more; and all that a graph says that cannot change.
 
 use super::explorer::State;
-use crate::books::{Asked, Books, Need, Phase, Running, Vertex};
+use crate::environment::World;
+use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex};
 use crate::store::{Entry, Store};
-use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
 use steadfast_engine::{Meta, Notice, Poll, RunId, SlotClass, Stamp, Tick, VertexId};

@@ -5,8 +5,8 @@ use super::explorer::State;
 use super::features::{Configuration, Feature, configurations, graphs};
 use super::sights::Sights;
 use super::{LOAD, explore_in_ci};
+use crate::environment::World;
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{Holding, Standing, VertexId};
 
 const SETTLED: &str = "what was found right is in doubt";

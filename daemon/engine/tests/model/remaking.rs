@@ -1,13 +1,13 @@
 //! A run is made of something else than the last good one (a secret was rotated): its change is intentional, and that is all that is
-//! otherwise (E-20, docs/decisions/0012). Nothing else of the schedule differs: that is asked of a twin of the engine (`twin.rs`).
+//! otherwise (E-20, docs/decisions/0012). Nothing else of the schedule differs: that is asked of a twin of the engine (`remade_equivalence.rs`).
 
 use super::budget::Budget;
 use super::explorer::State;
 use super::features::{Configuration, Feature, HOLDING, configurations, graphs};
 use super::sights::{self, Sights};
 use super::{EVENT, SETTLED, explore_in_ci};
+use crate::environment::{Station, World};
 use crate::step::Step;
-use crate::world::{Station, World};
 use steadfast_engine::{Class, Outcome, Verdict, VertexId};
 
 pub(super) const REMADE: &str =

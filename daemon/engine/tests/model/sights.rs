@@ -1,9 +1,9 @@
 //! What was seen on the way: a model in which nothing happens proves nothing.
 
 use super::explorer::State;
-use crate::books::Need;
+use crate::environment::{Watch, World};
+use crate::oracle_log::Need;
 use crate::step::Step;
-use crate::world::{Watch, World};
 use std::collections::BTreeSet;
 use steadfast_engine::{Holding, Mode, Standing, VertexId};
 

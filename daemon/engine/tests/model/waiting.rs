@@ -1,8 +1,8 @@
 //! What only time brings on: what is due by itself, and what the tick of a poll is needed for.
 
 use super::explorer::State;
-use crate::books::Vertex;
-use crate::world::World;
+use crate::environment::World;
+use crate::oracle_log::Vertex;
 use steadfast_engine::{Mode, Poll, Tick};
 
 /// When the next tick of a poll falls, by the oracle's books.

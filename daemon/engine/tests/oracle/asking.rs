@@ -1,7 +1,7 @@
 //! The ancestors that are asked before a failure counts (E-3, E-10), as the books understand it.
 
-use crate::books::{Asked, Books, Need, Phase, Running, Vertex, When};
 use crate::invariants::E3_ASKING;
+use crate::oracle_log::{Asked, Books, Need, Phase, Running, Vertex, When};
 use steadfast_engine::{Check, Notice, Poll, RunId, Standing, Start, Verdict, VertexId};
 
 /// So many failures in a row are excused; the next counts at once.

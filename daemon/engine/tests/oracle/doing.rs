@@ -1,10 +1,10 @@
 //! Actions: each is checked against the rules, then booked.
 
-use crate::books::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use crate::invariants::{
     E1_ORDER, E3_ASKING, E4_EVENT, E5_COALESCE, E6_ONCE, E7_GRANT, E8_COST, E9_REFRESH,
     E10_FAILURE, E11_NOOP, E12_LIMIT, E14_SEMAPHORE, E15_PAUSE, E16_STOP, E17_SWAP, HANDSHAKE,
 };
+use crate::oracle_log::{Asked, Books, Cause, Need, Phase, Running, Watched};
 use std::sync::Arc;
 use steadfast_engine::{
     Action, Check, Event, Intent, Outcome, Poll, Record, RunId, Stamp, Start, VertexId,
@@ -356,7 +356,7 @@ impl Books {
     }
 
     /// It pays what it saw when it started, and nothing that came later.
-    fn pays(&mut self, ending: &crate::books::Ending, record: &Record) {
+    fn pays(&mut self, ending: &crate::oracle_log::Ending, record: &Record) {
         let owed = self.vertices.get(&ending.vertex).filter(|vertex| vertex.owed.is_some());
         let still = owed.map(|vertex| vertex.owed_stamp);
         let right = match (ending.pays, record.paid) {

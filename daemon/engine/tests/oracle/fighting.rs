@@ -1,8 +1,8 @@
 //! Fights, the brake and windows, as the books understand them (E-20).
 
-use crate::books::{Books, Need, Phase, Running, Vertex};
 use crate::invariants::{E4_EVENT, E20_BRAKE, E20_FIGHTS, E20_WINDOW};
 use crate::oracle::Face;
+use crate::oracle_log::{Books, Need, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{
     Check, Class, Conflict, Event, Intent, Meta, Notice, Outcome, Party, Poll, Standing, Tick,

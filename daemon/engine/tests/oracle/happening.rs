@@ -1,6 +1,6 @@
 //! Events, as the books understand them.
 
-use crate::books::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
+use crate::oracle_log::{Asked, Books, Cause, Ending, Need, Phase, Running, Vertex, Watched};
 use steadfast_engine::{Check, Event, Notice, Outcome, Pause, Poll, RunId, Verdict, VertexId};
 
 impl Books {

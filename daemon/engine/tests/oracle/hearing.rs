@@ -1,10 +1,10 @@
 //! Notices: each is checked against the books, and settles what the rules leave to the engine.
 
-use crate::books::{Asked, Books, Need, Phase, Vertex};
 use crate::invariants::{
     E4_EVENT, E6_ONCE, E10_FAILURE, E11_NOOP, E15_PAUSE, E16_STOP, E17_SWAP, E18_CONVERGED,
     HANDSHAKE,
 };
+use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use std::time::Duration;
 use steadfast_engine::{Event, Holding, Meta, Notice, Outcome, Poll, RunId, Tick, VertexId};
 

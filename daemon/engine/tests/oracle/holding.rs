@@ -1,8 +1,8 @@
 //! What holds changes back besides a fight, and may not hold others: the brake, windows; and values, which ask for a run.
 
-use crate::books::{Books, Cause, Phase, Running, Vertex};
 use crate::invariants::{E4_VALUE, E20_BRAKE, E20_NEIGHBOURS, E20_WINDOW};
 use crate::oracle::Face;
+use crate::oracle_log::{Books, Cause, Phase, Running, Vertex};
 use std::time::Duration;
 use steadfast_engine::{Holding, Notice, RunId, Standing, Tick, VertexId};
 

@@ -1,6 +1,6 @@
 //! A swap that is taken, as the books understand it (E-17).
 
-use crate::books::{Books, Cause, Need, Phase, Vertex, Watched};
+use crate::oracle_log::{Books, Cause, Need, Phase, Vertex, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_engine::{Check, Declared, Graph, Interrupted, Poll, Recall, Stamp, VertexId};

@@ -1,6 +1,6 @@
 //! The end of a run in the books of its vertex.
 
-use crate::books::{Need, Phase, Running, Vertex};
+use crate::oracle_log::{Need, Phase, Running, Vertex};
 
 impl Vertex {
     pub(super) fn went_well(&mut self, running: &Running) {

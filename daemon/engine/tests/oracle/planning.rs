@@ -1,8 +1,8 @@
 //! What a plan doubts, as the books understand it (E-11).
 
-use crate::books::{Books, Need, Phase};
 use crate::invariants::{E11_DOUBT, E11_NOOP};
 use crate::oracle::Face;
+use crate::oracle_log::{Books, Need, Phase};
 use steadfast_engine::{Action, Event, Holding, Notice, Outcome, Standing, Verdict, VertexId};
 
 impl Books {

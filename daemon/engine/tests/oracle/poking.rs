@@ -1,6 +1,6 @@
 //! Back-pokes (E-3): who may, and who must, get an attempt because somebody below it became dirty.
 
-use crate::books::{Asked, Books, Need, Phase, Vertex};
+use crate::oracle_log::{Asked, Books, Need, Phase, Vertex};
 use steadfast_engine::{Poll, VertexId};
 
 impl Books {

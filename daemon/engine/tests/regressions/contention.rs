@@ -1,6 +1,6 @@
 //! E-20: who gives way, and what ends a fight.
 
-use crate::fights::{fought, is_contended, undo};
+use crate::contention::{fought, is_contended, undo};
 use crate::generate::HOURS;
 use crate::races::{repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};

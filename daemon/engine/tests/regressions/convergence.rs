@@ -1,6 +1,6 @@
 //! E-10, E-18: budgets that stay used, and convergence while a swap waits.
 
-use crate::fights::standing;
+use crate::contention::standing;
 use crate::races::{check, settled, sound};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;

@@ -1,11 +1,11 @@
 //! E-8, E-9: runs that were cut off, and stuck runs of what a vertex was.
 
-use crate::fights::standing;
+use crate::contention::standing;
+use crate::environment::World;
 use crate::generate::HOURS;
 use crate::races::{repair, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{
     Action, Check, Holding, Interrupted, Outcome, SlotClass, Standing, Verdict,
 };

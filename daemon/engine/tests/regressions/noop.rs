@@ -1,11 +1,11 @@
 //! E-11: findings of vertices in noop, and the end of noop.
 
-use crate::fights::standing;
+use crate::contention::standing;
+use crate::environment::World;
 use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, v};
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{Holding, Slots, Standing, Verdict, WindowId};
 
 const UNKNOWN: Standing = Standing::Held(Holding::UnknownUntil(steadfast_engine::VertexId(0)));

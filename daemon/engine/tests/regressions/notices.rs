@@ -1,10 +1,10 @@
 //! Notices: what is told of one vertex is told in the order of its runs.
 
-use crate::fights::standing;
+use crate::contention::standing;
+use crate::environment::World;
 use crate::races::{check, repair, settled, sound};
 use crate::shape::{Shape, v};
 use crate::step::Step;
-use crate::world::World;
 use steadfast_engine::{Notice, Outcome, Standing, Verdict, WindowId};
 
 fn place(world: &World, is: impl Fn(&Notice) -> bool) -> usize {

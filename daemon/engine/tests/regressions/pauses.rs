@@ -1,6 +1,6 @@
 //! E-15, E-3: drains that let end all they must and no more, and a resume that reaches who had failed.
 
-use crate::fights::standing;
+use crate::contention::standing;
 use crate::generate::HOURS;
 use crate::races::{check, repair, settled, sound, started};
 use crate::shape::{Shape, v};

@@ -1,6 +1,6 @@
 //! E-13: polls that outlive swaps.
 
-use crate::fights::{MINUTE, standing};
+use crate::contention::{MINUTE, standing};
 use crate::races::{check, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;

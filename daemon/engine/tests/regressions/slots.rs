@@ -1,11 +1,11 @@
 //! E-6, E-16: slots that are written off, and the time that a cancelled command has.
 
-use crate::fights::standing;
+use crate::contention::standing;
+use crate::environment::World;
 use crate::generate::HOURS;
 use crate::races::{settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use std::time::Duration;
 use steadfast_engine::{Mode, SlotClass, Slots, Standing, Verdict};
 

@@ -1,10 +1,10 @@
 //! E-3, E-10, E-17: attempts by the edges of the new graph, and swaps that wait for one after the other.
 
-use crate::fights::standing;
+use crate::contention::standing;
+use crate::environment::World;
 use crate::races::{check, settled, sound, started};
 use crate::shape::{Shape, ms, v};
 use crate::step::Step;
-use crate::world::World;
 use std::time::Duration;
 use steadfast_engine::{Check, Pace, Poll, Slots, Standing, Verdict};
 

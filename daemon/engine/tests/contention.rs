@@ -1,0 +1,492 @@
+//! E-20, shown one rule at a time, by hand; and what others got wrong about fights, by name.
+
+use crate::environment::World;
+use crate::races::{check, repair, settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use std::time::Duration;
+use steadfast_engine::{
+    Action, Check, Class, Conflict, Meta, Notice, Outcome, Party, SlotClass, Standing, Verdict,
+};
+
+pub(crate) const MINUTE: Duration = Duration::from_mins(1);
+
+/// Somebody undoes it, later than any echo of a repair.
+pub(crate) fn undo(world: &mut World, number: u32) {
+    world.steps(&[Step::Wait(ms(200)), Step::Changed(v(number))]);
+}
+
+/// A world in which the last vertex of that shape is fought over by another party since now.
+pub(crate) fn fought(shape: Shape, number: u32) -> World {
+    let mut world = settled(&[shape]);
+    for _ in 0..Meta::REVERSALS {
+        undo(&mut world, number);
+        repair(&mut world, number);
+    }
+    assert!(is_contended(&world, number), "{}", world.log.join("\n"));
+    world.starts.clear();
+    world
+}
+
+pub(crate) fn standing(world: &World, number: u32) -> Standing {
+    world.engine.standing(v(number)).expect("a vertex of the graph")
+}
+
+pub(crate) fn is_contended(world: &World, number: u32) -> bool {
+    matches!(standing(world, number), Standing::Contended { .. })
+}
+
+pub(crate) fn party(world: &World, number: u32) -> Option<Party> {
+    match standing(world, number) {
+        Standing::Contended { party, .. } => party,
+        other => panic!("v{number} is not fought over: {other:?}"),
+    }
+}
+
+/// Undoes it at every opportunity for that long; answers when it was repaired, in milliseconds from now.
+fn besiege(world: &mut World, number: u32, length: Duration) -> Vec<u64> {
+    let (began, end) = (world.now, world.now.after(length));
+    let mut repairs = Vec::new();
+    while world.now < end {
+        // No time passes any more once a rule is broken.
+        sound(world);
+        if world.in_progress(v(number)).is_some() {
+            repair(world, number);
+            repairs.push((world.now.0 - began.0) / 1_000_000);
+        }
+        world.steps(&[Step::Wait(ms(50))]);
+        world.step(&Step::Changed(v(number)));
+    }
+    repairs
+}
+
+pub(crate) fn classes(world: &World, number: u32) -> Vec<Class> {
+    let begins = world.turns.iter().flat_map(|(_, _, actions, _)| actions);
+    begins
+        .filter_map(|action| match action {
+            Action::Begin(intent) if intent.vertex == v(number) => Some(intent.class),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(crate) fn told(world: &World, wanted: fn(&Notice) -> bool) -> usize {
+    world.told.iter().filter(|notice| wanted(notice)).count()
+}
+
+/// E-20, F-9: five reversals within a minute are a fight; then repairs wait 1 s, 2 s, 4 s … up to 5 min, less a little.
+#[test]
+fn e20_repairs_back_off_with_a_cap_and_jitter() {
+    let mut world = fought(Shape::of(1), 0);
+    let repairs = besiege(&mut world, 0, Duration::from_hours(1));
+    let mut wait = Meta::FIRST_BACKOFF;
+    let mut whole = 0;
+    for pair in [0].into_iter().chain(repairs.iter().copied()).collect::<Vec<_>>().windows(2) {
+        let waited = ms(pair[1] - pair[0]);
+        assert!(waited >= wait.mul_f64(0.75), "{waited:?} of {wait:?}");
+        assert!(waited <= wait + ms(200), "{waited:?} of {wait:?}");
+        whole += usize::from(waited >= wait);
+        wait = (wait * 2).min(Meta::LONGEST_BACKOFF);
+    }
+    assert!((18..=26).contains(&repairs.len()), "{repairs:?}");
+    assert!(whole < repairs.len() / 2, "no wait is left out in part: there is no jitter");
+    assert_eq!(told(&world, |n| matches!(n, Notice::Contended { .. })), 1, "one line");
+    let summaries = told(&world, |n| matches!(n, Notice::StillContended { .. }));
+    assert!((4..=6).contains(&summaries), "a summary each ten minutes: {summaries}");
+    sound(&world);
+}
+
+/// E-20: the same engine jitters alike each time, and two vertices do not keep step.
+#[test]
+fn e20_jitter_is_neither_chance_nor_shared() {
+    let run = |number: u32| {
+        let mut world = fought(Shape::of(2), number);
+        besiege(&mut world, number, Duration::from_mins(2))
+    };
+    assert_eq!(run(0), run(0));
+    assert_ne!(run(0), run(1));
+}
+
+/// E-20: repairs of drift are classed from the first to the last.
+#[test]
+fn e20_each_change_has_its_class() {
+    let mut world = World::new(&[Shape::of(1)], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+    repair(&mut world, 0);
+    for _ in 0..6 {
+        undo(&mut world, 0);
+        world.steps(&[Step::Wait(ms(1000))]);
+        repair(&mut world, 0);
+    }
+    world.steps(&[Step::Redo(v(0))]);
+    repair(&mut world, 0);
+    let corrective = [Class::Corrective; 5];
+    let mut expected = vec![Class::Intentional];
+    expected.extend(corrective);
+    expected.extend([Class::Contended, Class::Intentional]);
+    assert_eq!(classes(&world, 0), expected);
+    sound(&world);
+}
+
+/// E-20: a refresh is of the class of what was changed last, also where that was looked at again before.
+#[test]
+fn e20_a_refresh_is_of_the_class_of_its_cause() {
+    let shape = Shape::of(2).notify(0, 1).nature(1, |nature| nature.check = Check::Events);
+    let mut world = World::new(&[shape], steadfast_engine::Slots::default(), false);
+    world.steps(&[Step::Swap { graph: 0, operator: false }]);
+    world.steps(&[Step::Watching(v(0)), Step::Watching(v(1))]);
+    let looked_at_again = |world: &mut World| {
+        repair(world, 0);
+        world.steps(&[Step::Changed(v(0))]);
+        check(world, 0, Verdict::Same);
+        repair(world, 1);
+    };
+    looked_at_again(&mut world);
+    undo(&mut world, 0);
+    looked_at_again(&mut world);
+    for number in [0, 1] {
+        assert_eq!(classes(&world, number), [Class::Intentional, Class::Corrective]);
+    }
+    sound(&world);
+}
+
+/// E-20: neighbours are repaired at once, children run although their parent is fought over, and are not starved.
+#[test]
+fn e20_neighbours_and_children_go_on() {
+    let mut world = fought(Shape::of(3).edge(0, 1), 0);
+    undo(&mut world, 0);
+    assert!(matches!(standing(&world, 0), Standing::Contended { next: Some(_), .. }));
+    let before = world.now;
+    world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
+    assert_eq!(started(&world), [1, 2], "{}", world.log.join("\n"));
+    repair(&mut world, 1);
+    repair(&mut world, 2);
+    assert_eq!(world.now, before, "and no time had to pass");
+    assert!(!world.engine.is_converged(), "what is fought over is not converged");
+    sound(&world);
+}
+
+/// E-20: a child of a vertex that was never right under its definition waits for it, fought over or not.
+#[test]
+fn e20_a_new_definition_begins_without_the_old_fight() {
+    let shape = Shape::of(2).edge(0, 1);
+    let mut world = fought(shape.clone(), 0);
+    undo(&mut world, 0);
+    world.graphs =
+        [shape.clone(), shape.define(0, 2)].iter().map(|s| (s.build(), vec![])).collect();
+    world.steps(&[Step::Swap { graph: 1, operator: false }, Step::Watching(v(0))]);
+    assert_eq!(started(&world), [0], "at once, whatever its wait was");
+    world.steps(&[Step::Changed(v(1))]);
+    assert_eq!(started(&world), [0], "v1 waits for the new v0");
+    repair(&mut world, 0);
+    assert_eq!(classes(&world, 0).last(), Some(&Class::Intentional));
+    assert_eq!(started(&world), [0, 1]);
+    assert!(!is_contended(&world, 0));
+    sound(&world);
+}
+
+/// Others: a back-off counter that never resets. E-20: a quiet period longer than the wait ends it, and it is said once.
+#[test]
+fn e20_a_counter_that_never_resets() {
+    let mut world = fought(Shape::of(1), 0);
+    besiege(&mut world, 0, Duration::from_secs(20));
+    world.steps(&[Step::Wait(MINUTE)]);
+    if world.in_progress(v(0)).is_some() {
+        repair(&mut world, 0);
+    }
+    world.steps(&[Step::Wait(MINUTE * 2)]);
+    assert_eq!(standing(&world, 0), Standing::Settled, "{}", world.log.join("\n"));
+    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 1);
+    assert!(world.engine.is_converged());
+    world.starts.clear();
+    undo(&mut world, 0);
+    assert_eq!(started(&world), [0], "at once, as at the beginning");
+    sound(&world);
+}
+
+/// Others: one that resets too early. E-20: a quiet shorter than the wait, or than the window, ends nothing.
+#[test]
+fn e20_a_counter_that_resets_too_early() {
+    let mut world = fought(Shape::of(1), 0);
+    // Undone 40 s after each repair: longer than the first waits, and not long enough.
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        world.steps(&[Step::Wait(Duration::from_secs(40)), Step::Changed(v(0))]);
+        let before = world.now;
+        for _ in 0..10_000 {
+            if world.in_progress(v(0)).is_some() {
+                break;
+            }
+            world.steps(&[Step::Wait(ms(100))]);
+        }
+        waits.push(world.now.0 - before.0);
+        repair(&mut world, 0);
+        assert!(is_contended(&world, 0), "{}", world.log.join("\n"));
+    }
+    assert_eq!(waits[0], 0);
+    assert!(waits.last() > Some(&60_000_000_000), "it went on to double: {waits:?}");
+    assert_eq!(told(&world, |n| matches!(n, Notice::Calm(_))), 0);
+    sound(&world);
+}
+
+/// Others: one failed sync that blocks all later ones; one failed check after which nothing is ever updated again.
+#[test]
+fn e20_one_failure_that_blocks_all_that_follows() {
+    let mut world = settled(&[Shape::of(2).meta(0, |meta| meta.retry = Some(1))]);
+    undo(&mut world, 0);
+    check(&mut world, 0, Verdict::Unknown);
+    world.steps(&[Step::Wait(ms(100))]);
+    check(&mut world, 0, Verdict::Unknown);
+    assert_eq!(standing(&world, 0), Standing::Failed);
+    world.starts.clear();
+    undo(&mut world, 1);
+    undo(&mut world, 0);
+    assert_eq!(
+        started(&world),
+        [1, 0],
+        "the other one goes on, and so does it with the next event"
+    );
+    repair(&mut world, 1);
+    world.steps(&[
+        Step::Checked(v(0), Verdict::Differs),
+        Step::Commit,
+        Step::Ended(v(0), Outcome::Failed { touched: true }),
+        Step::Commit,
+        Step::Wait(ms(400)),
+    ]);
+    repair(&mut world, 0);
+    undo(&mut world, 0);
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// Others: configured delays ignored. A failure waits its `delay`, also in a fight, whatever events come.
+#[test]
+fn e20_configured_delays_ignored() {
+    let shape = Shape::of(1).meta(0, |meta| {
+        meta.retry = None;
+        meta.delay = ms(5000);
+    });
+    let mut world = fought(shape, 0);
+    world.steps(&[Step::Wait(ms(1000)), Step::Changed(v(0))]);
+    check(&mut world, 0, Verdict::Unknown);
+    world.starts.clear();
+    for _ in 0..49 {
+        world.steps(&[Step::Wait(ms(100))]);
+        world.step(&Step::Changed(v(0)));
+    }
+    assert_eq!(started(&world), [0; 0]);
+    world.steps(&[Step::Wait(ms(200))]);
+    assert_eq!(started(&world), [0]);
+    sound(&world);
+}
+
+/// Others: own changes counted as drift. What our own repair causes, during it and after it, is looked at, found right, and counts for
+/// nothing: three repairs a minute are no fight, although each is heard of three times.
+#[test]
+fn e20_own_changes_counted_as_drift() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..20 {
+        undo(&mut world, 0);
+        world.steps(&[
+            Step::Checked(v(0), Verdict::Differs),
+            Step::Commit,
+            Step::Changed(v(0)),
+            Step::Ended(v(0), Outcome::Changed),
+            Step::Commit,
+        ]);
+        check(&mut world, 0, Verdict::Same);
+        // The driver makes looks of the echo.
+        world.steps(&[Step::Look(v(0))]);
+        check(&mut world, 0, Verdict::Same);
+        world.steps(&[Step::Wait(ms(20_000))]);
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    assert_eq!(classes(&world, 0), [Class::Corrective; 20]);
+    sound(&world);
+}
+
+/// E-20: who receives another value again and again is not undone by anybody: each is run with at once, is intentional and no fight;
+/// and under the brake, and in a fight, it does not wait.
+#[test]
+fn e20_values_that_come_are_no_fight() {
+    let mut world = settled(&[Shape::of(1)]);
+    for _ in 0..Meta::REVERSALS * 4 {
+        world.steps(&[Step::Wait(ms(200)), Step::Received(v(0))]);
+        repair(&mut world, 0);
+    }
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    let all = classes(&world, 0);
+    assert_eq!(all, vec![Class::Intentional; all.len()]);
+    assert_eq!(all.len(), Meta::REVERSALS * 4);
+    sound(&world);
+
+    let mut world = fought(Shape::of(1), 0);
+    world.steps(&[Step::Received(v(0))]);
+    assert_eq!(started(&world), [0], "a fight does not put off what its sender wants");
+    repair(&mut world, 0);
+    assert!(is_contended(&world, 0), "nor does that end the fight");
+    sound(&world);
+}
+
+/// Others: the last of two quick changes lost. In a fight too a check starts later than the last event.
+#[test]
+fn e20_the_last_of_two_quick_changes_lost() {
+    let mut world = fought(Shape::of(1), 0);
+    undo(&mut world, 0);
+    assert!(!world.step(&Step::Changed(v(0))), "it is deaf: a check follows whatever comes");
+    world.steps(&[Step::Wait(ms(1000))]);
+    assert_eq!(started(&world), [0]);
+    assert!(world.step(&Step::Changed(v(0))), "it listens before the check starts");
+    repair(&mut world, 0);
+    world.steps(&[Step::Wait(ms(2000))]);
+    assert_eq!(started(&world), [0, 0], "what came during the repair makes another run");
+    check(&mut world, 0, Verdict::Same);
+    sound(&world);
+}
+
+/// E-20, F-9: a fight that is known needs no events: they are not delivered until the next check, and then again.
+#[test]
+fn e20_events_of_a_fight_are_not_delivered_while_it_waits() {
+    let mut world = fought(Shape::of(1), 0);
+    let mut heard = 0;
+    let mut starts = 0;
+    for _ in 0..60_000 {
+        world.steps(&[Step::Wait(ms(1))]);
+        heard += usize::from(world.step(&Step::Changed(v(0))));
+        if world.in_progress(v(0)).is_some() {
+            starts += 1;
+            repair(&mut world, 0);
+        }
+    }
+    assert!((4..=7).contains(&starts), "{starts} repairs in a minute");
+    assert!(heard <= 2 * starts + 2, "{heard} events of 60 000 delivered for {starts} repairs");
+    sound(&world);
+}
+
+/// `win`: repairs go on, never closer than the floor. `yield`: none, until nobody touches it for a minute.
+#[test]
+fn e20_on_conflict_says_who_gives_way() {
+    let shape = |conflict| Shape::of(1).meta(0, move |meta| meta.on_conflict = conflict);
+    let mut world = fought(shape(Conflict::Win), 0);
+    let repairs = besiege(&mut world, 0, MINUTE);
+    assert!((150..=240).contains(&repairs.len()), "{} repairs", repairs.len());
+    assert!(repairs.windows(2).all(|pair| pair[1] - pair[0] >= 250));
+    sound(&world);
+
+    let mut world = fought(shape(Conflict::Yield), 0);
+    assert!(besiege(&mut world, 0, Duration::from_hours(2)).is_empty(), "it gives way");
+    assert!(is_contended(&world, 0));
+    let summaries = told(&world, |n| matches!(n, Notice::StillContended { .. }));
+    assert!(
+        (7..=12).contains(&summaries),
+        "a summary each ten minutes, a little late: {summaries}"
+    );
+    world.steps(&[Step::Wait(Meta::LONGEST_BACKOFF + MINUTE)]);
+    assert_eq!(started(&world), [0], "nobody has touched it for a minute");
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// `yield`: our own looks, as a sweep makes them, are nobody who touches it. (Found by the simulation: it waited for ever.)
+#[test]
+fn e20_looks_do_not_hold_off_who_gives_way() {
+    let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
+    let mut world = fought(shape, 0);
+    world.steps(&[Step::Changed(v(0))]);
+    let mut waited = Duration::ZERO;
+    while started(&world).is_empty() {
+        assert!(waited < Meta::LONGEST_BACKOFF + MINUTE * 3, "it waits for ever");
+        world.steps(&[Step::Wait(MINUTE / 2), Step::Look(v(0))]);
+        waited += MINUTE / 2;
+    }
+    assert_eq!(started(&world), [0]);
+    repair(&mut world, 0);
+    assert_eq!(standing(&world, 0), Standing::Settled);
+    sound(&world);
+}
+
+/// `yield`: the operator has it tried again at once, by `redo` or by a reload.
+#[test]
+fn e20_the_operator_ends_a_fight() {
+    for step in [Step::Redo(v(0)), Step::Swap { graph: 0, operator: true }] {
+        let shape = Shape::of(1).meta(0, |meta| meta.on_conflict = Conflict::Yield);
+        let mut world = fought(shape, 0);
+        undo(&mut world, 0);
+        assert_eq!(started(&world), [0; 0]);
+        world.steps(&[step]);
+        assert_eq!(started(&world), [0], "{step:?}");
+        repair(&mut world, 0);
+        assert!(!is_contended(&world, 0));
+        sound(&world);
+    }
+}
+
+/// F-9, E-20: an adversary so quick that every apply finds its premise gone is recognised as well: failures wait, too.
+#[test]
+fn e20_what_is_undone_while_it_is_done() {
+    for done in [true, false] {
+        let shape = Shape::of(1);
+        let slots = steadfast_engine::Slots::default();
+        let mut world = World::new(&[shape], slots, false);
+        world.steps(&[Step::Swap { graph: 0, operator: false }, Step::Watching(v(0))]);
+        if done {
+            check(&mut world, 0, Verdict::Same);
+        }
+        let end = world.now.after(MINUTE);
+        let mut applies = 0;
+        while world.now < end {
+            sound(&world);
+            world.steps(&[Step::Wait(ms(1))]);
+            world.step(&Step::Changed(v(0)));
+            if world.in_progress(v(0)).is_some() {
+                world.steps(&[Step::Checked(v(0), Verdict::Differs), Step::Commit]);
+                world.step(&Step::Changed(v(0)));
+                world.steps(&[Step::Ended(v(0), Outcome::Failed { touched: false })]);
+                while world.step(&Step::Commit) {}
+                applies += 1;
+            }
+        }
+        assert!((8..=16).contains(&applies), "{applies} applies in a minute");
+        assert!(world.told.iter().any(|n| matches!(n, Notice::Contended { .. })));
+        sound(&world);
+    }
+}
+
+/// The party that is told last, where each repair is undone at once and nobody is heard afterwards.
+fn undone_at_once(shape: Shape) -> Option<Party> {
+    let mut world = settled(&[shape]);
+    for _ in 0..8 {
+        // The echo of its own apply: a look that finds it wrong again.
+        world.steps(&[Step::Look(v(0))]);
+        if world.in_progress(v(0)).is_some() {
+            check(&mut world, 0, Verdict::Differs);
+        }
+        world.steps(&[Step::Wait(Duration::from_secs(5))]);
+        repair_in_progress(&mut world, 0);
+    }
+    sound(&world);
+    world.told.iter().rev().find_map(|notice| match notice {
+        Notice::Contended { party, .. } => Some(*party),
+        _ => None,
+    })
+}
+
+/// E-20, F-10: a command whose check is never content is not idempotent; what is no command has met somebody who answers at once.
+#[test]
+fn e20_what_moves_at_once_and_nobody_is_heard() {
+    let command = Shape::of(1).nature(0, |nature| nature.slot = SlotClass::Command);
+    assert_eq!(undone_at_once(command), Some(Party::Itself));
+    assert_eq!(undone_at_once(Shape::of(1)), Some(Party::Foreign));
+}
+
+fn repair_in_progress(world: &mut World, number: u32) {
+    if world.in_progress(v(number)).is_some_and(|(_, run)| run.start.look) {
+        check(world, number, Verdict::Differs);
+    }
+    if world.in_progress(v(number)).is_some() {
+        repair(world, number);
+    }
+}

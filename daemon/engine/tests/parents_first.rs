@@ -1,0 +1,246 @@
+//! E-3, E-10: a vertex whose run fails asks its ancestors before the failure counts.
+
+use crate::environment::World;
+use crate::generate::HOURS;
+use crate::races::{check, repair, settled, sound, started};
+use crate::shape::{Shape, ms, v};
+use crate::step::Step;
+use steadfast_engine::{Check, Notice, Outcome, Pace, Slots, Standing, Verdict};
+
+const FAILS: Outcome = Outcome::Failed { touched: false };
+
+/// The child hears of its change first, runs, and its apply fails.
+fn fail_apply(world: &mut World, number: u32) {
+    world.steps(&[
+        Step::Checked(v(number), Verdict::Differs),
+        Step::Commit,
+        Step::Ended(v(number), FAILS),
+        Step::Commit,
+    ]);
+}
+
+fn asks(world: &World, number: u32, above: &[u32]) -> bool {
+    let above = above.iter().map(|number| v(*number)).collect();
+    world.engine.standing(v(number)) == Some(Standing::Asking(above))
+}
+
+fn counted(world: &World, number: u32) -> usize {
+    let counts = |notice: &&Notice| match notice {
+        Notice::Failed(id) | Notice::Retrying(id, _) => *id == v(number),
+        _ => false,
+    };
+    world.told.iter().filter(counts).count()
+}
+
+#[test]
+fn e03_a_parent_that_moved_unheard_excuses_the_failure() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1))]);
+    fail_apply(&mut world, 1);
+    assert!(asks(&world, 1, &[0]), "{:?}", world.engine.standing(v(1)));
+    assert!(world.starts.last().is_some_and(|start| start.look), "check only");
+    check(&mut world, 0, Verdict::Differs);
+    assert_eq!(world.engine.standing(v(1)), Some(Standing::WaitingFor(vec![v(0)])));
+    repair(&mut world, 0);
+    repair(&mut world, 1);
+    assert_eq!(started(&world), [1, 0, 0, 1]);
+    assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
+    assert!(world.engine.is_converged());
+    sound(&world);
+}
+
+#[test]
+fn e03_a_check_that_fails_asks_as_well() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    assert!(asks(&world, 1, &[0]));
+    check(&mut world, 0, Verdict::Differs);
+    repair(&mut world, 0);
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
+    sound(&world);
+}
+
+/// The look costs one check of each settled ancestor, and nothing else.
+#[test]
+fn e03_a_failure_counts_when_no_ancestor_differs() {
+    let shape = Shape::of(3).edge(0, 1).edge(1, 2).meta(2, |meta| meta.retry = Some(1));
+    let mut world = settled(&[shape]);
+    world.steps(&[Step::Changed(v(2))]);
+    fail_apply(&mut world, 2);
+    assert_eq!(counted(&world, 2), 0, "the budget is untouched while it asks");
+    check(&mut world, 0, Verdict::Same);
+    assert!(asks(&world, 2, &[1]));
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(started(&world), [2, 0, 1], "the farthest is looked at first");
+    assert!(matches!(world.engine.standing(v(2)), Some(Standing::Delayed(_))));
+    assert_eq!(counted(&world, 2), 1);
+    sound(&world);
+}
+
+/// A tree that is removed: each directory is looked at once, and made in order.
+#[test]
+fn e03_all_settled_ancestors_are_asked_at_once() {
+    let mut world = settled(&[Shape::of(4).edge(0, 1).edge(1, 2).edge(2, 3)]);
+    world.steps(&[Step::Changed(v(3))]);
+    fail_apply(&mut world, 3);
+    for number in [0, 1, 2] {
+        check(&mut world, number, Verdict::Differs);
+    }
+    for number in [0, 1, 2, 3] {
+        repair(&mut world, number);
+    }
+    assert_eq!(started(&world), [3, 0, 1, 2, 0, 1, 2, 3]);
+    assert!(world.told.iter().all(|n| !matches!(n, Notice::Failed(_) | Notice::Retrying(..))));
+    sound(&world);
+}
+
+/// A deed cannot be looked at: its parents are asked through it.
+#[test]
+fn e03_ancestors_are_asked_through_a_deed() {
+    let shape = Shape::of(3).edge(0, 1).edge(1, 2).nature(1, |nature| nature.check = Check::Once);
+    let mut world = settled(&[shape]);
+    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), Verdict::Unknown)]);
+    assert!(asks(&world, 2, &[0]));
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!(counted(&world, 2), 1);
+    sound(&world);
+}
+
+/// Siblings that fail together share the look at their parent.
+#[test]
+fn e03_a_look_that_started_later_is_not_repeated() {
+    let mut world = settled(&[Shape::of(3).edge(0, 1).edge(0, 2)]);
+    world.steps(&[Step::Changed(v(1)), Step::Changed(v(2))]);
+    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    check(&mut world, 0, Verdict::Same);
+    world.steps(&[Step::Checked(v(2), Verdict::Unknown)]);
+    assert_eq!(started(&world), [1, 2, 0]);
+    assert_eq!((counted(&world, 1), counted(&world, 2)), (1, 1));
+    sound(&world);
+}
+
+/// A parent that is repaired while its child runs excuses the failure, too; no look is needed.
+#[test]
+fn e03_a_parent_that_moved_during_the_run_excuses_it() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1)), Step::Changed(v(0))]);
+    repair(&mut world, 0);
+    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(started(&world), [1, 0, 1]);
+    assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
+    sound(&world);
+}
+
+/// A parent that is on its way when the child fails is waited for; found as declared it excuses nothing.
+#[test]
+fn e03_a_parent_that_runs_is_waited_for() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1)), Step::Changed(v(0))]);
+    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    assert!(asks(&world, 1, &[0]));
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!((started(&world), counted(&world, 1)), (vec![1, 0], 1));
+    sound(&world);
+}
+
+/// However often an ancestor moves: three failures in a row are excused, the next one counts.
+#[test]
+fn e03_excuses_have_a_bound() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1))]);
+    for round in 0..4 {
+        assert_eq!(counted(&world, 1), 0, "round {round}");
+        world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+        if round < 3 {
+            check(&mut world, 0, Verdict::Differs);
+            repair(&mut world, 0);
+        }
+    }
+    assert_eq!(counted(&world, 1), 1);
+    sound(&world);
+}
+
+#[test]
+fn e03_one_pass_asks_nobody() {
+    let mut world = World::new(&[Shape::of(2).edge(0, 1)], Slots::default(), true);
+    world.steps(&[
+        Step::Swap { graph: 0, operator: false },
+        Step::Checked(v(0), Verdict::Same),
+        Step::Checked(v(1), Verdict::Unknown),
+    ]);
+    assert_eq!((started(&world), counted(&world, 1)), (vec![0, 1], 1));
+    sound(&world);
+}
+
+/// E-15: a pause starts no look; the resume does.
+#[test]
+fn e03_a_pause_holds_up_the_answer() {
+    let mut world = settled(&[Shape::of(3).edge(0, 1).edge(0, 2)]);
+    world.steps(&[Step::Changed(v(1)), Step::Look(v(0))]);
+    world.steps(&[Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Pause { drain: false, length: HOURS }]);
+    check(&mut world, 0, Verdict::Differs);
+    world.steps(&[Step::Commit]);
+    assert_eq!(counted(&world, 1), 0);
+    world.steps(&[Step::Resume, Step::Commit]);
+    repair(&mut world, 0);
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(counted(&world, 1), 0, "{:?}", world.told);
+    sound(&world);
+}
+
+/// E-17: who is asked may leave the graph; the failure counts then.
+#[test]
+fn e03_a_swap_that_removes_the_parent_ends_the_wait() {
+    let shape = Shape::of(2).edge(0, 1);
+    let mut world =
+        settled(&[shape.clone().meta(1, |meta| meta.retry = Some(0)), shape.without(0)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    world.steps(&[Step::Swap { graph: 1, operator: false }]);
+    assert!(asks(&world, 1, &[0]), "the look is in progress");
+    check(&mut world, 0, Verdict::Same);
+    assert_eq!(counted(&world, 1), 1, "{}", world.log.join("\n"));
+    sound(&world);
+}
+
+/// E-17: the parent that was awaited leaves the graph while another one is on its way: the wait goes on for that one only.
+#[test]
+fn e03_a_swap_leaves_nobody_awaited_who_is_gone() {
+    let slow = Pace { period_ns: 1_000_000_000, burst: 1 };
+    let shape = Shape::of(3).edge(0, 2).edge(1, 2).meta(0, |meta| meta.pace = Some(slow));
+    let mut world = settled(&[shape.clone(), shape.without(0)]);
+    world.steps(&[Step::Changed(v(2)), Step::Checked(v(2), Verdict::Unknown)]);
+    check(&mut world, 0, Verdict::Differs);
+    check(&mut world, 1, Verdict::Same);
+    assert!(asks(&world, 2, &[0]), "{:?}", world.engine.standing(v(2)));
+    world.steps(&[Step::Changed(v(1)), Step::Swap { graph: 1, operator: false }]);
+    assert!(asks(&world, 2, &[1]), "{:?}", world.engine.standing(v(2)));
+    check(&mut world, 1, Verdict::Same);
+    assert_eq!(counted(&world, 2), 1);
+    sound(&world);
+}
+
+/// A parent that is paused by itself answers nobody.
+#[test]
+fn e03_a_paused_parent_is_not_awaited() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Park { vertex: v(0), parked: true }]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown)]);
+    assert_eq!((started(&world), counted(&world, 1)), (vec![1], 1));
+    sound(&world);
+}
+
+/// An event during the wait is checked after it (E-4), whatever the ancestors say.
+#[test]
+fn e03_an_event_during_the_wait_is_not_lost() {
+    let mut world = settled(&[Shape::of(2).edge(0, 1)]);
+    world.steps(&[Step::Changed(v(1)), Step::Checked(v(1), Verdict::Unknown), Step::Changed(v(1))]);
+    check(&mut world, 0, Verdict::Same);
+    world.steps(&[Step::Wait(ms(200))]);
+    assert_eq!(started(&world), [1, 0, 1]);
+    check(&mut world, 1, Verdict::Same);
+    assert!(world.engine.is_converged());
+    sound(&world);
+}

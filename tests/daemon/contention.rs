@@ -1,0 +1,428 @@
+//! Fights settle (E-20): who undoes what the daemon does finds it patient, and nobody else notices.
+
+use crate::client_commands::status;
+use crate::daemon::{Daemon, Line};
+use crate::host::Host;
+use nix::sys::signal::Signal::SIGHUP;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use steadfast::driver::status::Changes;
+
+/// Rewrites these files until it is dropped, as often as there is something to undo.
+struct Adversary<'a>(&'a AtomicBool);
+
+impl Drop for Adversary<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lets an adversary have its way with these files meanwhile.
+fn besieged(host: &Host, names: &[&str], meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(|| undo_until(&stop, host, name));
+        }
+        let _adversary = Adversary(&stop);
+        meanwhile();
+    });
+}
+
+/// The same by one who does not look before he writes, and so often that he also writes while it is being repaired.
+fn overrun(host: &Host, name: &str, meanwhile: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                host.write(name, "undone\n");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let _adversary = Adversary(&stop);
+        meanwhile();
+    });
+}
+
+fn undo_until(stop: &AtomicBool, host: &Host, name: &str) {
+    while !stop.load(Ordering::Relaxed) {
+        if host.read(name) != "undone\n" {
+            host.write(name, "undone\n");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn of(daemon: &Daemon, event: &str, resource: &str) -> Vec<Line> {
+    let lines = daemon.log().into_iter();
+    lines.filter(|line| line.event == event && line.resource == resource).collect()
+}
+
+/// So long a fight is watched. Repairs wait 1, 2, 4, 8 s, less up to a quarter: three are due. Who did not wait would make hundreds, and
+/// who never gives way forty.
+const FOUGHT: Duration = Duration::from_secs(10);
+const RARE: RangeInclusive<u32> = 1..=6;
+
+const FILES: &str = r#"
+graph: fought
+resources:
+  file:
+  - {name: a, path: $DIR/a, content: "a\n"}
+  - {name: b, path: $DIR/b, content: "b\n", after: "file[a]"}
+"#;
+
+/// E-20, F-9: the adversary is recognised and named, repairs become rare, a neighbour and child is repaired as ever, and one
+/// line is said, not one for each repair.
+#[test]
+fn e20_an_adversary_is_recognised_and_the_neighbour_goes_on() {
+    let host = Host::with(FILES);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    besieged(&host, &["a"], || {
+        let line = daemon.wait_for_of("contended", "file[a]");
+        assert!(line.message.contains("undone again and again (5 repairs)"), "{line:?}");
+        let (began, before) = (Instant::now(), changes(&host).contended);
+        for _ in 0..4 {
+            host.append("b", "drift\n");
+            let line = daemon.wait_for_of("changed", "file[b]");
+            assert!(line.message.contains("corrective"), "{line:?}");
+        }
+        host.wait_until("the adversary is named", || {
+            of(&daemon, "contended", "file[a]").iter().any(|l| l.message.contains("another party"))
+        });
+        host.wait_until("the status names the next try", || {
+            let status = host.ask_daemon(&["status"]).stdout;
+            status.contains("something else keeps changing it: ")
+                && status.contains(" s; next try in ")
+        });
+        wait_a_while(&host, began);
+        let all = changes(&host);
+        assert!(RARE.contains(&(all.contended - before)), "{before} before, {all:?}");
+        assert!((4 + 4..=4 + 5).contains(&all.corrective), "four of b, five of a: {all:?}");
+    });
+    assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
+    assert_eq!(daemon.count("calm"), 0);
+}
+
+/// F-9: who never gives way repairs four times a second for as long as it is fought, and says so once: neither that it diverged nor that
+/// it converged is told for each repair, though both are heard by who asks for all. What diverges otherwise is told.
+#[test]
+fn f9_who_never_gives_way_does_not_fill_the_log() {
+    let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.append("b", "drift\n");
+    daemon.wait_for_of("diverged", "file[b]");
+    daemon.wait_for("converged");
+    let told = |daemon: &Daemon| daemon.count("diverged") + daemon.count("converged");
+    besieged(&host, &["a"], || {
+        daemon.wait_for_of("contended", "file[a]");
+        let (before, said) = (changes(&host).contended, told(&daemon));
+        host.wait_until("it is repaired many times", || changes(&host).contended >= before + 12);
+        assert!(told(&daemon) <= said + 2, "{:?}", daemon.log());
+    });
+    assert!(of(&daemon, "contended", "file[a]").len() <= 2, "{:?}", daemon.log());
+}
+
+/// F-9: the same where most repairs fail, for it is written again while it is being repaired: that is the same fight.
+#[test]
+fn f9_what_fails_in_a_fight_does_not_fill_the_log() {
+    let host = Host::with(&FILES.replace("\"a\\n\"}", "\"a\\n\", meta: {on_conflict: win}}"));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    overrun(&host, "a", || {
+        daemon.wait_for_of("contended", "file[a]");
+        let said = |event: &str| of(&daemon, event, "file[a]").len();
+        let before = said("retrying") + said("recovered");
+        std::thread::sleep(FOUGHT);
+        let after = said("retrying") + said("recovered");
+        // One that failed before it was known to be a fight may come right in it.
+        assert!(after <= before + 1, "{:?}", daemon.log());
+    });
+}
+
+/// How many changes of each class were made, as `status --json` says.
+fn changes(host: &Host) -> Changes {
+    serde_json::from_value(status(host)["changes"].clone()).unwrap_or_default()
+}
+
+/// `status` and `show` class each change: of all since the start, and the last of each resource.
+#[test]
+fn status_and_show_class_each_change() {
+    let host = Host::with(FILES);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    let of_all =
+        |intentional, corrective| Changes { intentional, corrective, ..Changes::default() };
+    assert_eq!(changes(&host), of_all(2, 0));
+    host.append("b", "drift\n");
+    daemon.wait_for_of("changed", "file[b]");
+    assert_eq!(changes(&host), of_all(2, 1));
+    host.ask_daemon(&["status"]).prints("  changes since the start: 2 intentional, 1 corrective\n");
+    host.ask_daemon(&["show", "file[a]"]).prints("ago, intentional\n");
+    host.ask_daemon(&["show", "file[b]"]).prints("ago, corrective\n");
+    host.ask_daemon(&["show", "file[b]", "--json"]).prints("\"last_change\":\"corrective\"");
+}
+
+/// E-20: a command that writes its own watch file does not spin: it is not idempotent, and says so.
+#[test]
+fn e20_a_command_that_writes_its_own_watch_file_does_not_spin() {
+    let host = Host::with(
+        r#"
+graph: spins
+resources:
+  exec:
+  - {name: e, shell: /bin/sh, cmd: "echo x >> $DIR/own", watchfiles: [$DIR/own]}
+"#,
+    );
+    let daemon = host.run(&[]);
+    let line = daemon.wait_for_of("contended", "exec[e]");
+    assert!(line.message.contains("not idempotent: by its own run"), "{line:?}");
+    assert!(host.lines("own").len() <= 10, "{}", host.lines("own").len());
+}
+
+/// F-10, E-20: two commands that undo each other, where no claim can see it, name each other.
+#[test]
+fn f10_two_commands_on_one_thing_name_each_other() {
+    let exec = |name: &str| {
+        format!(
+            "{{name: {name}, shell: /bin/sh, cmd: \"echo {name} > $DIR/thing\", \
+             nifcmd: \"/bin/grep -qx {name} $DIR/thing\", watchfiles: [$DIR/thing]}}"
+        )
+    };
+    let graph = format!("graph: two\nresources:\n  exec:\n  - {}\n  - {}\n", exec("a"), exec("b"));
+    let host = Host::with(&graph);
+    let daemon = host.run(&[]);
+    host.wait_until("each names the other", || {
+        [("exec[a]", "exec[b]"), ("exec[b]", "exec[a]")].iter().any(|(mine, other)| {
+            let words = format!("not idempotent: by {other}");
+            of(&daemon, "contended", mine).iter().any(|line| line.message.contains(&words))
+        })
+    });
+}
+
+/// F-10: two daemons with opposite graphs, each with a state directory of its own, so that none refuses the other: each sees another
+/// party, repairs become rare, and each goes on with what is its own alone.
+#[test]
+fn f10_two_daemons_with_opposite_graphs_come_to_rest() {
+    let (one, other) = (Host::with(""), Host::with(""));
+    let shared = one.path("shared");
+    let opposite = |host: &Host, says: &str| {
+        host.graph(&format!(
+            "graph: {says}\nresources:\n  file:\n  - {{name: shared, path: {}, content: \"{says}\\n\"}}\n  \
+             - {{name: own, path: $DIR/own, content: \"{says}\\n\"}}\n",
+            shared.display()
+        ));
+    };
+    opposite(&one, "one");
+    opposite(&other, "other");
+    let daemons = [one.run(&[]), other.run(&[])];
+    for daemon in &daemons {
+        daemon.wait_for_of("contended", "file[shared]");
+    }
+    let hosts = [&one, &other];
+    let before = hosts.map(changes);
+    let began = Instant::now();
+    for (host, says) in [(&one, "one\n"), (&other, "other\n")] {
+        host.write("own", "drift\n");
+        host.wait_until("what is its own is repaired", || host.read("own") == says);
+    }
+    wait_a_while(&one, began);
+    let repairs = [0, 1].map(|n: usize| changes(hosts[n]).contended - before[n].contended);
+    assert!(repairs.iter().all(|count| count <= RARE.end()), "{repairs:?}");
+    assert!(repairs.iter().any(|count| RARE.contains(count)), "the fight goes on: {repairs:?}");
+}
+
+fn wait_a_while(host: &Host, began: Instant) {
+    host.wait_until("time has passed", || began.elapsed() >= FOUGHT);
+}
+
+/// F-10: two daemons with the same graph, each with a state directory of its own: what somebody breaks is put right by either, neither
+/// undoes what the other does, and then both rest.
+#[test]
+fn f10_two_daemons_with_the_same_graph_do_not_fight() {
+    const DRIFTS: u32 = 3;
+    let (one, other) = (Host::with(""), Host::with(""));
+    let shared = one.path("shared");
+    let graph = format!(
+        "graph: same\nresources:\n  file:\n  - {{name: shared, path: {}, content: \"x\\n\"}}\n",
+        shared.display()
+    );
+    let hosts = [&one, &other];
+    let daemons = hosts.map(|host| host.graph(&graph).run(&[]));
+    for daemon in &daemons {
+        daemon.wait_for("converged");
+    }
+    let all_rest = || hosts.iter().all(|host| status(host)["verdict"] == "converged");
+    for drift in 1..=DRIFTS {
+        one.write("shared", format!("drift {drift}\n"));
+        one.wait_until("it is put back", || one.read("shared") == "x\n" && all_rest());
+    }
+    let repairs = || hosts.map(|host| changes(host).corrective);
+    let after = repairs();
+    let sum: u32 = after.iter().sum();
+    assert!((DRIFTS..=DRIFTS * 2).contains(&sum), "each is repaired, by each once: {after:?}");
+    wait_a_while(&one, Instant::now());
+    assert_eq!(repairs(), after, "both rest");
+    for (host, daemon) in hosts.iter().zip(&daemons) {
+        let all = changes(host);
+        assert_eq!((all.contended, all.not_idempotent, daemon.count("contended")), (0, 0, 0));
+    }
+}
+
+/// The brake: so many undone repairs stop all repairs for a minute; what the graph asks for anew is still done.
+#[test]
+fn e20_the_brake_is_said_and_lets_a_new_graph_through() {
+    let files = |content: &str| {
+        let each = (0..4)
+            .map(|n| format!("  - {{name: f{n}, path: $DIR/f{n}, content: \"{content}\\n\"}}\n"));
+        format!("graph: braked\nresources:\n  file:\n{}", each.collect::<String>())
+    };
+    let host = Host::with(&files("old"));
+    let daemon = host.run(&["--brake", "6"]);
+    daemon.wait_for("converged");
+    besieged(&host, &["f0", "f1", "f2", "f3"], || {
+        let line = daemon.wait_for("braked");
+        assert!(line.message.contains("7 repairs were undone within a minute"), "{line:?}");
+    });
+    host.graph(&files("new"));
+    daemon.signal(SIGHUP);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f3"), "new\n");
+    assert_eq!(daemon.count("released"), 0, "it is still on");
+}
+
+/// The name of the day that is that many days from now, in UTC.
+pub(crate) fn day(ahead: u64) -> &'static str {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let days = since.as_secs() / 86_400 + ahead;
+    // The first of January 1970 was a Thursday.
+    ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][usize::try_from(days % 7).expect("small")]
+}
+
+/// `when_allowed`: outside of its window a file is held, with what would be changed and when; inside, it is made at once.
+#[test]
+fn when_allowed_holds_and_lets_in() {
+    let graph = |when: &str| {
+        format!(
+            "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: \"f\\n\", \
+             meta: {{when_allowed: \"{when}\"}}}}\n"
+        )
+    };
+    let far = day(3);
+    let host = Host::with(&graph(far));
+    let daemon = host.run(&[]);
+    let line = daemon.wait_for_of("held", "file[f]");
+    assert!(line.message.contains(&format!("changes are allowed {far}: would change")), "{line:?}");
+    assert!(!host.exists("f"));
+    let today = [day(0), day(1), day(6)].join(", ");
+    host.graph(&graph(&today));
+    daemon.signal(SIGHUP);
+    daemon.wait_for("converged");
+    assert_eq!(host.read("f"), "f\n");
+}
+
+/// `apply` obeys windows too: what is held is no failure, and is told.
+#[test]
+fn when_allowed_holds_an_apply() {
+    let host = Host::with("");
+    host.graph(&format!(
+        "graph: held\nresources:\n  file:\n  - {{name: f, path: $DIR/f, content: x, \
+         meta: {{when_allowed: {}}}}}\n",
+        day(3)
+    ));
+    host.apply().exits(0).prints("held file[f]: changes are allowed").prints("1 held");
+    assert!(!host.exists("f"));
+}
+
+/// Each change is classed: what the graph asks for is plain, what somebody else has done is said.
+#[test]
+fn apply_says_what_was_corrective() {
+    let host = Host::with(FILES);
+    let first = host.apply();
+    first.exits(0).prints("changed file[a]");
+    assert!(!first.stdout.contains("corrective"), "{first}");
+    host.append("a", "drift\n");
+    host.apply().exits(0).prints("changed file[a]: ").prints(", corrective)");
+}
+
+/// `realize`: what a reload removes is made once before it goes, where it had not been yet.
+#[test]
+fn realize_makes_it_once_before_a_reload_removes_it() {
+    let slow = "{name: slow, shell: /bin/sh, cmd: \"until test -e $DIR/go; do sleep 0.02; done\"}";
+    let host = Host::with(&format!(
+        "graph: g\nresources:\n  exec:\n  - {slow}\n  file:\n  - {{name: f, path: $DIR/f, content: x, \
+         after: \"exec[slow]\", meta: {{realize: true}}}}\n"
+    ));
+    let daemon = host.run_telling_starts(&[]);
+    daemon.wait_for_of("started", "exec[slow]");
+    host.graph(&format!("graph: g\nresources:\n  exec:\n  - {slow}\n"));
+    daemon.signal(SIGHUP);
+    let line = daemon.wait_for("loading");
+    assert!(line.message.contains("file[f]"), "{line:?}");
+    host.write("go", "");
+    let line = daemon.wait_for("loaded");
+    assert!(line.message.contains("1 removed"), "{line:?}");
+    assert_eq!(host.read("f"), "x", "it was made, and is forgotten");
+}
+
+/// F6: a command that runs for each repair, and names other paths, is not named as who undoes the file; the one that writes it is.
+#[test]
+fn f6_a_command_that_writes_elsewhere_is_not_named() {
+    let graph = |cmd: &str| {
+        format!(
+            "graph: g\nresources:\n  file:\n  - {{name: a, path: $DIR/a, content: \"a\\n\", notify: \"exec[told]\"}}\n  exec:\n  \
+             - {{name: told, shell: /bin/sh, cmd: \"{cmd}\", refresh_only: true}}\n"
+        )
+    };
+    let host = Host::with(&graph("echo x >> $DIR/log"));
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    // Each time while the command runs, or has just run.
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seen = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let now = host.lines("log").len();
+                if std::mem::replace(&mut seen, now) != now {
+                    host.write("a", "undone\n");
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let _adversary = Adversary(&stop);
+        let line = daemon.wait_for_of("contended", "file[a]");
+        assert!(!line.message.contains("exec[told]"), "{line:?}");
+        let keeps = "something else keeps changing it";
+        host.wait_until("the status names nobody", || {
+            host.ask_daemon(&["status"]).stdout.contains(keeps)
+        });
+    });
+    drop(daemon);
+    let host = Host::with(&graph("echo x >> $DIR/log; echo y >> $DIR/a"));
+    let daemon = host.run(&["--sweep", "0"]);
+    let line = daemon.wait_for_of("contended", "file[a]");
+    assert!(line.message.contains("not idempotent: by exec[told]"), "{line:?}");
+}
+
+/// B17: a copy follows a source that somebody changes many times: that is no fight, and every version arrives.
+#[test]
+fn b17_a_source_that_changes_often_is_no_fight() {
+    let host = Host::with(
+        "graph: g\nresources:\n  file:\n  - {name: copy, path: $DIR/copy, source: $DIR/src}\n  - {name: other, path: $DIR/other, content: x}\n",
+    );
+    host.write("src", "v0\n");
+    let daemon = host.run(&["--sweep", "0"]);
+    daemon.wait_for("converged");
+    for version in 1..=12 {
+        let text = format!("v{version}\n");
+        host.write("new", &text).rename("new", "src");
+        host.wait_until("the copy follows", || host.read("copy") == text);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(daemon.count("contended"), 0, "{:?}", daemon.log());
+    host.ask_daemon(&["wait", "--timeout", "60"]).exits(0);
+    assert!(changes(&host).intentional > 12, "{:?}", changes(&host));
+}

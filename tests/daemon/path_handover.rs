@@ -1,0 +1,60 @@
+//! A path that goes from one resource to another: the record of ownership goes with it.
+
+use crate::host::Host;
+use crate::removal::{DELETE, graph};
+
+/// A graph with a file of this name at this path, for each.
+fn at(files: &[(&str, &str)]) -> String {
+    let line = |(name, path): &(&str, &str)| {
+        format!("  - {{name: {name}, path: $DIR/{path}, content: \"x\\n\", {DELETE}}}\n")
+    };
+    let lines: String = files.iter().map(line).collect();
+    graph(&if lines.is_empty() { lines } else { format!("  file:\n{lines}") })
+}
+
+fn reload(host: &Host, text: &str) {
+    host.graph(text);
+    host.ask_daemon(&["reload"]).exits(0);
+    host.wait_until("it is as declared", || host.ask_daemon(&["status"]).code == 0);
+}
+
+/// F5, B-16: who takes the path of a resource that leaves has made it, and removes it when it leaves itself.
+#[test]
+fn a_path_that_we_made_stays_ours() {
+    let host = Host::with(&at(&[("own1", "x")]));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    reload(&host, &at(&[("own2", "x")]));
+    host.ask_daemon(&["state", "show", "file[own2]"]).exits(0).prints("made by us");
+    reload(&host, &at(&[]));
+    host.wait_until("it is removed", || !host.exists("x"));
+}
+
+/// F5: a path that was there before us is left alone, whoever claims it.
+#[test]
+fn an_adopted_path_stays_adopted() {
+    let host = Host::with(&at(&[("own1", "x")]));
+    host.write("x", "x\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    reload(&host, &at(&[("own2", "x")]));
+    reload(&host, &at(&[]));
+    daemon.wait_for_of("left", "file[own2]");
+    assert!(host.exists("x"));
+}
+
+/// F5: two resources that exchange their paths keep what we made, again and again.
+#[test]
+fn an_exchange_of_paths_loses_nothing() {
+    let host = Host::with(&at(&[("own1", "x"), ("own2", "y")]));
+    host.write("y", "x\n");
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    for turn in 0..5 {
+        let paths = if turn % 2 == 0 { ("y", "x") } else { ("x", "y") };
+        reload(&host, &at(&[("own1", paths.0), ("own2", paths.1)]));
+    }
+    reload(&host, &at(&[]));
+    host.wait_until("what we made is removed", || !host.exists("x"));
+    assert!(host.exists("y"), "it was there before us");
+}

@@ -1,0 +1,138 @@
+//! What leaves by a start or a reload that nobody asked for stays on the host until somebody does.
+
+use crate::host::Host;
+use crate::removal::{DELETE, files, graph};
+use nix::sys::signal::Signal::SIGHUP;
+use steadfast::config::Vertex;
+use steadfast::store::{Entry, SqliteStore, Store as _, Verb};
+
+/// B-16: only an explicit reload removes: one that `--watch` makes says so and waits for it. A graph that is not valid removes nothing.
+#[test]
+fn an_automatic_reload_never_deletes() {
+    let whole = graph(&files(&[("a", DELETE), ("b", DELETE)]));
+    let host = Host::with(&whole);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph(&graph(&files(&[("a", DELETE)])));
+    daemon.wait_for_of("left", "file[b]");
+    daemon.wait_for("converged");
+    assert!(host.exists("b"));
+    host.graph("graph: g\nresources: {file: [{nam: x}]}\n");
+    daemon.wait_for("refused");
+    daemon.signal(SIGHUP).wait_for("refused");
+    assert!(host.exists("a") && host.exists("b"));
+    host.graph(&graph(""));
+    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for("loaded");
+    daemon.skip_to_now();
+    daemon.signal(SIGHUP);
+    daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
+    host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
+    // What is removed is not held: it is made again by somebody and stays.
+    daemon.wait_for("converged");
+    host.write("a", "theirs\n");
+    daemon.signal(SIGHUP).wait_for("loaded");
+    daemon.wait_for("converged");
+    assert!(host.exists("a"));
+}
+
+/// B-16: a start removes nothing, whether it left before or while no daemon ran: a host may boot in the middle of a deploy. It says what
+/// would leave, `status` names it with what to type, and what is typed removes it.
+#[test]
+fn a_start_removes_nothing() {
+    let whole = graph(&files(&[("a", DELETE), ("b", DELETE), ("c", "")]));
+    let host = Host::with(&whole);
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph(&graph(&files(&[("b", DELETE), ("c", "")])));
+    daemon.wait_for_of("left", "file[a]");
+    daemon.wait_for("converged");
+    daemon.kill();
+    host.graph(&graph(&files(&[("c", "")])));
+    // Twice: the first start must not have forgotten anything.
+    for _ in 0..2 {
+        let daemon = host.run(&[]);
+        for name in ["file[a]", "file[b]"] {
+            let said = daemon.wait_for_of("left", name).message;
+            assert!(said.contains("leaves with the next reload: `steadfast reload`"), "{said}");
+        }
+        daemon.wait_for("converged");
+        host.ask_daemon(&["status"])
+            .exits(0)
+            .prints("leaves with the next reload: file[a], file[b] (`steadfast reload` removes");
+        assert!(host.exists("a") && host.exists("b"));
+        daemon.kill();
+    }
+    // The deploy is over: all is in the graph again, and goes on as it was.
+    host.graph(&whole);
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    daemon.kill();
+    host.graph(&graph(&files(&[("c", "")])));
+    let daemon = host.run(&[]);
+    daemon.wait_for("converged");
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for_all("changed", &["file[a]", "file[b]"]);
+    host.wait_until("both are gone", || !host.exists("a") && !host.exists("b"));
+    daemon.wait_for("converged");
+    host.ask_daemon(&["status"]).exits(0).prints_nothing_of("next reload");
+    assert!(host.exists("c"));
+}
+
+/// B-16, B-10: what an operator has had removed and what was cut off by a crash is removed to its end by a start, unless it is in the
+/// graph again; what was not begun waits for the operator.
+#[test]
+fn a_start_ends_a_removal_that_was_cut_off() {
+    for comes_back in [false, true] {
+        let both = graph(&files(&[("a", DELETE), ("b", DELETE)]));
+        let host = Host::with(&both);
+        host.apply().exits(0);
+        let path = host.path("state");
+        let begin = |name: &str| {
+            let kept = SqliteStore::peek(&path).expect("read");
+            let owned = kept.resources[name].owned.clone().expect("ours");
+            let text = owned.removal.clone().expect("how it is removed");
+            let definition = Vertex::removal_definition(name, &text);
+            let (stamp, owes) = (kept.stamp + 1, Vec::new());
+            let begin =
+                Entry::Begin { identity: name.into(), definition, stamp, verb: Verb::Update, owes };
+            SqliteStore::open(&path).and_then(|mut store| store.commit(&[begin])).expect("kept");
+        };
+        begin("file[a]");
+        host.graph(&if comes_back { both } else { graph("") });
+        let daemon = host.run(&[]);
+        if !comes_back {
+            daemon.wait_for_of("changed", "file[a]");
+        }
+        daemon.wait_for("converged");
+        assert_eq!((host.exists("a"), host.exists("b")), (comes_back, true));
+        if comes_back {
+            // Since then it is over: a start without it, however much later, asks again.
+            host.ask_daemon(&["stop"]).exits(0);
+            drop(daemon);
+            host.graph(&graph(""));
+            let daemon = host.run(&[]);
+            daemon.wait_for_of("left", "file[a]");
+            daemon.wait_for("converged");
+            assert!(host.exists("a"), "nobody has asked for it");
+        }
+    }
+}
+
+/// B-16: what was made under another name of a graph is left alone, also when that graph came by itself and the operator reloads it then.
+#[test]
+fn what_another_graph_made_stays_its() {
+    let host = Host::with(
+        "graph: one\nresources: {file: [{name: f, path: $DIR/f, content: x, meta: {on_remove: delete}}]}\n",
+    );
+    let daemon = host.run(&["--watch"]);
+    daemon.wait_for("converged");
+    host.graph("graph: two\nresources: {file: [{name: g, path: $DIR/g, content: x}]}\n");
+    daemon.wait_for_of("changed", "file[g]");
+    daemon.skip_to_now();
+    host.ask_daemon(&["reload"]).exits(0);
+    daemon.wait_for("loaded");
+    host.ask_daemon(&["wait", "--for", "converged"]).exits(0);
+    assert!(host.exists("f"), "it was made under the graph `one`");
+}

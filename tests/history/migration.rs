@@ -1,0 +1,56 @@
+//! A history that an older program has made: it is read as it is, and brought to the schema of this one by the first who writes.
+
+use crate::*;
+
+/// What was kept is there, before and after; former names and undos that are cut off are followed from then on.
+#[test]
+fn a_history_of_the_first_schema_goes_on() {
+    let older = "DROP TABLE name; DROP TABLE undoing; PRAGMA user_version=1";
+    let mut place = Stage::made_by_another(older);
+    let database = place.state().join("history/history.db");
+    let reader = Reader::open(&place.state()).expect("read as it is").expect("kept");
+    assert_eq!(reader.entries(Some(&resource("f")), 9).unwrap().len(), 2);
+    assert_eq!(reader.called_now(&resource("f")), None);
+    assert!(!reader.was_cut_off(&resource("f")));
+    drop(reader);
+    place.open_again();
+    place.undo("f", None).expect("undone");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"one");
+    let (old, new) = (Arc::from(resource("f")), Arc::from(resource("g")));
+    let alias = Alias { old: Arc::clone(&old), new: Arc::clone(&new), is_gone: false };
+    place.history.rename(Names { renamed: vec![(old, new)], aliases: vec![alias] });
+    let moved = |name| place.reader().entries(Some(&resource(name)), 9).unwrap().len();
+    assert_eq!((moved("f"), moved("g")), (0, 3));
+    assert_eq!(place.reader().called_now(&resource("f")), Some(resource("g")));
+    place.history.close();
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    let version: i64 = connection.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
+    assert_eq!(version, 3);
+}
+
+/// B-18, B-26: what moves to another name is sealed anew; what cannot be read moves as it is, and nothing is put back over it.
+#[test]
+fn what_cannot_be_read_moves_as_it_is() {
+    let mut place = Stage::new(Limits::default());
+    for content in ["one", "two", "three"] {
+        place.apply("f", &[("content", content)]);
+    }
+    place.history.close();
+    let database = place.state().join("history/history.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute("UPDATE entry SET mode = 511 WHERE number = 2", ()).unwrap();
+    connection.close().unwrap();
+    place.open_again();
+    let (old, new) = (Arc::from(resource("f")), Arc::from(resource("g")));
+    place.history.rename(Names { renamed: vec![(old, new)], aliases: Vec::new() });
+    place.history.close();
+    let entries = place.reader().entries(Some(&resource("g")), 9).unwrap();
+    let readable: Vec<bool> = entries.into_iter().map(|one| one.entry().is_some()).collect();
+    assert_eq!(readable, [true, false, true]);
+    let what = Undo { resource: resource("g"), to: Some(1), partial: false };
+    let refused = place.undo_what(&what).expect_err("refused");
+    assert!(refused.contains("number 2 cannot be read"), "{refused}");
+    let what = Undo { to: Some(3), ..what };
+    place.undo_what(&what).expect("undone");
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");
+}

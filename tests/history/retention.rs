@@ -1,0 +1,124 @@
+//! What must give way so that there is room, what must not, and a history that is not ours to write.
+
+use crate::{Stage, is_changed, noise, open};
+use std::path::PathBuf;
+use steadfast::history::{Limits, Reader};
+use steadfast_resources::{Outcome, Unkept};
+
+/// Text of a file of which so much is kept that thirty of them fill a mebibyte.
+fn small(seed: u64) -> String {
+    noise(seed, 45_000)
+}
+
+/// B-6: what is kept for a change is not dropped for want of room by the same change, nor by the next: what is older goes.
+#[test]
+fn what_is_kept_for_a_change_is_there_after_it() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    let absent = [("state", "absent")];
+    for seed in 0..30 {
+        let name = format!("small{seed:02}");
+        std::fs::write(place.path(&name), small(seed)).unwrap();
+        assert!(is_changed(&place.apply(&name, &absent)), "{name}");
+    }
+    let large = [("removed", &absent[..]), ("replaced", &[("content", "new")])];
+    for (seed, (name, given)) in (50..).zip(large) {
+        std::fs::write(place.path(name), noise(seed, 250_000)).unwrap();
+        assert!(is_changed(&place.apply(name, given)), "{name}");
+        assert_eq!(place.entries(name).len(), 1, "{name}");
+    }
+    for (seed, (name, _)) in (50..).zip(large) {
+        place.undo(name, None).expect("it is kept");
+        assert!(std::fs::read(place.path(name)).unwrap() == noise(seed, 250_000).as_bytes());
+    }
+    assert!(place.entries("small00").is_empty(), "the oldest has made room");
+    place.undo("small29", None).expect("the newest of the small ones");
+    assert!(std::fs::read(place.path("small29")).unwrap() == small(29).as_bytes());
+}
+
+/// B-6: what one change takes away is kept whole, or the change stops: nothing that it has kept makes room for what it keeps next.
+#[test]
+fn what_is_more_than_all_is_not_taken_away() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    let files: Vec<PathBuf> = (0..8).map(|n| place.path(&format!("tree/{n}"))).collect();
+    std::fs::create_dir(place.path("tree")).unwrap();
+    for (seed, path) in (70..).zip(&files) {
+        std::fs::write(path, noise(seed, 240_000)).unwrap();
+    }
+    let given = [("state", "absent"), ("force", "true")];
+    let Outcome::Failed { trouble, .. } = place.apply("tree", &given) else {
+        panic!("expected a refusal")
+    };
+    assert!(trouble.what.contains("more than all that the history may keep"), "{trouble}");
+    assert!(trouble.hint.as_ref().is_some_and(|hint| hint.contains("raise `max_total`")));
+    let gone = files.iter().filter(|path| !path.exists()).count();
+    assert!((2..8).contains(&gone), "{gone}");
+    place.undo("tree", None).expect("all that is gone is kept");
+    for (seed, path) in (70..).zip(&files) {
+        assert!(std::fs::read(path).unwrap() == noise(seed, 240_000).as_bytes());
+    }
+    // With room for it, it goes.
+    let limits = Limits { total: 8 << 20, ..place.limits };
+    place.history.close();
+    let place = Stage { history: open(place.folder.path(), limits, &place.clock), ..place };
+    assert!(is_changed(&place.apply("tree", &given)));
+    place.undo("tree", None).expect("undone");
+    assert!(files.iter().all(|path| path.exists()));
+}
+
+/// L10: a purge goes on when the history is full; the entries of the rest say that the content is gone.
+#[test]
+fn a_purge_is_not_stopped_by_a_full_history() {
+    let place = Stage::new(Limits { total: 1 << 20, ..Limits::default() });
+    std::fs::create_dir(place.path("tree")).unwrap();
+    for (number, seed) in (80..88).enumerate() {
+        std::fs::write(place.path(&format!("tree/{number}")), noise(seed, 240_000)).unwrap();
+    }
+    let purged = place.apply("tree/", &[("purge", "true")]);
+    assert!(is_changed(&purged), "{purged:?}");
+    assert_eq!(std::fs::read_dir(place.path("tree")).unwrap().count(), 0);
+    let entries = place.entries("tree/");
+    let large = entries.iter().filter(|one| one.unkept() == Some(Unkept::Large)).count();
+    assert!((2..8).contains(&large) && entries.len() == 8, "{large} of {}", entries.len());
+}
+
+/// B-6: of a history that a newer program has made nothing is changed, and it is said what to do about just that.
+#[test]
+fn a_history_of_a_newer_program_is_left_as_it_is() {
+    let mut place = Stage::made_by_another("PRAGMA user_version=7");
+    let database = place.state().join("history/history.db");
+    let before = std::fs::read(&database).unwrap();
+    place.open_again();
+    match place.apply("f", &[("content", "three")]) {
+        Outcome::Failed { trouble, touched: false } => {
+            assert!(trouble.what.contains("made by a newer steadfast (schema 7"), "{trouble}");
+            let hint = trouble.hint.expect("a hint");
+            assert!(hint.contains("install the steadfast that made it"), "{hint}");
+        }
+        other => panic!("expected a refusal, found {other:?}"),
+    }
+    assert_eq!(std::fs::read(place.path("f")).unwrap(), b"two");
+    assert_eq!(std::fs::read(&database).unwrap(), before);
+    let refused = Reader::open(&place.state()).expect_err("refused").to_string();
+    assert!(refused.contains("newer steadfast"), "{refused}");
+}
+
+/// What another program keeps under that name goes aside as it is, byte for byte, whatever version it says it has.
+#[test]
+fn a_history_of_another_program_goes_aside_as_it_is() {
+    let place = Stage::new(Limits::default());
+    std::fs::write(place.path("f"), "mine").unwrap();
+    let folder = place.state().join("history");
+    std::fs::create_dir(&folder).unwrap();
+    let database = folder.join("history.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch("CREATE TABLE entry (foreign_to_us); PRAGMA user_version=1").unwrap();
+    connection.close().unwrap();
+    let before = std::fs::read(&database).unwrap();
+    assert!(is_changed(&place.apply("f", &[("content", "declared")])));
+    place.undo("f", None).expect("it goes on");
+    let aside = std::fs::read_dir(&folder).unwrap().map(|one| one.unwrap().path());
+    let aside: Vec<PathBuf> =
+        aside.filter(|path| path.to_string_lossy().contains(".bad-")).collect();
+    assert_eq!(aside.len(), 1, "{aside:?}");
+    assert!(std::fs::read(&aside[0]).unwrap() == before);
+}

@@ -1,0 +1,147 @@
+//! C-6: a machine that slept for longer than its lease holds: all timers stood still, and nobody has said yet that it is lost.
+
+use crate::chance::Chance;
+use crate::environment::{Shared, Stage, here, lock};
+use crate::life::Life;
+use crate::profile::Profile;
+use crate::schedule::until;
+use crate::shape::load_outside;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use steadfast::driver::{Audience, Clock, Input, News, Question, Right, Settings};
+use steadfast::store::MemoryStore;
+use steadfast_engine::Slots;
+use steadfast_resources::host::simulated::Machine;
+
+const GRAPH: &str =
+    "graph: leased\nresources:\n  file: [{name: f, path: /f, content: \"declared\\n\"}]\n";
+
+/// No more than this happens until something is so.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// What was heard of the file: that it was changed, or why not.
+#[derive(Clone, Debug, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Audience for Told {
+    fn hear(&mut self, news: &News<'_>) {
+        let word = match news {
+            News::Changed { .. } => "changed".to_owned(),
+            News::Failed { trouble, .. } => trouble.map(|t| t.what.clone()).unwrap_or_default(),
+            _ => return,
+        };
+        self.0.lock().expect("one thread").push(word);
+    }
+}
+
+/// A daemon on a machine of its own, and its words.
+struct Held {
+    stage: Shared,
+    life: Life,
+    told: Told,
+    /// Milliseconds that the machine slept.
+    slept: Arc<AtomicU64>,
+}
+
+impl Held {
+    fn new() -> Self {
+        let profile = Profile::draw(&mut Chance::of(1, "profile"));
+        let mut stage = Stage::new(profile, Chance::of(1, "stage"), false);
+        stage.rough = false;
+        let (stage, told) = (Arc::new(Mutex::new(stage)), Told::default());
+        let settings = Settings {
+            one_shot: false,
+            slots: Slots::default(),
+            sweep: None,
+            pause_limit: Duration::from_mins(2),
+            whole: true,
+            removes: false,
+            brake: None,
+            clock: || (0, 0),
+            guard: None,
+        };
+        let life = Life::with(&stage, &MemoryStore::default(), settings, Box::new(told.clone()));
+        Self { stage, life, told, slept: Arc::default() }
+    }
+
+    /// The clock that goes on while the machine sleeps.
+    fn clock(&self) -> Clock {
+        let (stage, slept) = (Arc::clone(&self.stage), Arc::clone(&self.slept));
+        Arc::new(move || Duration::from_millis(lock(&stage).now() + slept.load(Ordering::SeqCst)))
+    }
+
+    /// The lease is held for so long from now on.
+    fn is_given(&self, lifetime: Duration) {
+        let clock = self.clock();
+        let end = clock() + lifetime;
+        self.life.inbox.put(Input::Lease(Ok(Right::until(end, clock))));
+    }
+
+    /// Waits until so much was heard of the file; the last word of it.
+    async fn hears(&mut self, count: usize) -> String {
+        let told = self.told.clone();
+        let has_heard = || told.0.lock().expect("one thread").len() >= count;
+        let heard = until(&mut self.life, &self.stage, has_heard);
+        assert!(tokio::time::timeout(LONGEST, heard).await.is_ok(), "{:?}", self.told);
+        let told = self.told.0.lock().expect("one thread");
+        assert_eq!(told.len(), count, "{told:?}");
+        told.last().expect("something").clone()
+    }
+
+    /// Somebody changes the file, and it is looked at.
+    fn drifts(&self) {
+        here().write("/f", "drifted\n").expect("written");
+        let (answer, _) = tokio::sync::oneshot::channel();
+        let look = Question::Look(vec!["file[f]".to_owned()], answer);
+        self.life.inbox.put(Input::Ask(look));
+    }
+}
+
+fn loaded() -> steadfast::config::Loaded {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graph.yaml");
+    std::fs::write(&path, GRAPH).expect("written");
+    load_outside(&path).expect("a graph")
+}
+
+fn content() -> String {
+    let node = here().look(|tree| tree.at("/f").cloned());
+    format!("{:?}", node.map(|node| node.what))
+}
+
+async fn slept() {
+    let mut held = Held::new();
+    held.is_given(Duration::from_mins(1));
+    held.life.inbox.put(Input::Graph { graph: Ok(Box::new(loaded())), operator: true });
+    assert_eq!(held.hears(1).await, "changed");
+    let declared = content();
+    // Awake for half of its life, nothing is amiss.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    held.drifts();
+    assert_eq!(held.hears(2).await, "changed");
+    // No timer goes off, and nobody says a word.
+    held.slept.store(31_000, Ordering::SeqCst);
+    held.drifts();
+    let why = held.hears(3).await;
+    assert!(why.contains("without the lease: its time is over"), "{why}");
+    assert_ne!(content(), declared);
+    // It is had again: what was refused is done.
+    held.is_given(Duration::from_mins(1));
+    assert_eq!(held.hears(4).await, "changed");
+    assert_eq!(content(), declared);
+    held.life.killed(&held.stage);
+}
+
+/// C-6: who begins something judges by the clock of the lease, not by what was said last.
+#[test]
+fn what_slept_through_its_lease_begins_nothing() {
+    let machine = Machine::default();
+    let _entered = machine.enter();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(tokio::task::unconstrained(slept()));
+}

@@ -1,0 +1,105 @@
+//! Sources that are no paths: timers and watch commands.
+
+use crate::listener::Ears;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use steadfast::watch::{LineSource, LineStream, Promise, Sources};
+use steadfast_engine::VertexId;
+use steadfast_resources::Source;
+use steadfast_resources::host::Command;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// W-15 (of the hub): a timer fires again and again, at its interval, until it is disarmed.
+#[test]
+fn a_timer_fires_at_each_interval() {
+    let ears = Ears::new();
+    let start = Instant::now();
+    ears.hub.arm(VertexId(1), vec![Source::Every(Duration::from_millis(20))]);
+    ears.until(1, |heard| heard.established == 1 && heard.changed >= 5);
+    assert!(start.elapsed() >= Duration::from_millis(100));
+    ears.hub.disarm(VertexId(1));
+    let after = ears.heard(1);
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(ears.heard(1), after, "nothing is told after it was disarmed");
+}
+
+/// Commands that the test speaks for.
+#[derive(Default)]
+struct Script {
+    next: Mutex<VecDeque<Result<UnboundedReceiver<()>, String>>>,
+}
+
+struct Stream(UnboundedReceiver<()>);
+
+impl LineSource for Script {
+    fn open<'s>(&'s self, _: &'s Command) -> Promise<'s, Result<Box<dyn LineStream>, String>> {
+        let next = self.next.lock().expect("not poisoned").pop_front();
+        Box::pin(async move {
+            match next {
+                Some(Ok(lines)) => Ok(Box::new(Stream(lines)) as Box<dyn LineStream>),
+                Some(Err(why)) => Err(why),
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+impl LineStream for Stream {
+    fn next(&mut self) -> Promise<'_, bool> {
+        Box::pin(async { self.0.recv().await.is_some() })
+    }
+
+    fn ended(self: Box<Self>) -> Promise<'static, String> {
+        Box::pin(async { "exit code 3".to_owned() })
+    }
+}
+
+#[test]
+fn lines_are_events_and_the_command_is_started_again() {
+    let script = Arc::new(Script::default());
+    let speak = |script: &Script| -> UnboundedSender<()> {
+        let (speaker, lines) = unbounded_channel();
+        script.next.lock().expect("not poisoned").push_back(Ok(lines));
+        speaker
+    };
+    let ears = Ears::with(Sources {
+        lines: Some(Arc::clone(&script) as Arc<dyn LineSource>),
+        units: None,
+    });
+    let first = speak(&script);
+    let path = ears.file("file", "x");
+    let sources =
+        vec![Source::Lines(Command::default()), Source::Path { path: path.clone(), below: false }];
+    ears.hub.arm(VertexId(1), sources);
+    ears.until(1, |heard| heard.established == 1);
+    first.send(()).expect("heard");
+    ears.until(1, |heard| heard.changed == 1);
+    std::fs::write(&path, "y").expect("written");
+    ears.until(1, |heard| heard.changed > 1);
+    let second = speak(&script);
+    drop(first);
+    let heard = ears.until(1, |heard| heard.absent.len() == 1);
+    assert!(heard.absent[0].contains("exit code 3"), "{heard:?}");
+    let again = ears.until(1, |heard| heard.established == 2);
+    assert!(again.suspect > heard.suspect, "what it would have said meanwhile is not known");
+    second.send(()).expect("heard");
+    ears.until(1, |heard| heard.changed > again.changed);
+    ears.hub.disarm(VertexId(1));
+    let closed = Instant::now() + crate::listener::LONG;
+    while !second.is_closed() {
+        assert!(Instant::now() < closed, "the command is let go");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_run_is_absent() {
+    let ears = Ears::new();
+    ears.hub.arm(VertexId(1), vec![Source::Lines(Command::default())]);
+    let heard = ears.until(1, |heard| !heard.absent.is_empty());
+    assert_eq!(heard.established, 0);
+    // No source at all: there is nothing to wait for.
+    ears.hub.arm(VertexId(2), Vec::new());
+    ears.until(2, |heard| heard.established == 1);
+}
