@@ -14,7 +14,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use steadfast::config::{Loaded, Options, load};
 use steadfast::driver::{
-    Answer, Audience, Driver, Inbox, Input, News, Parts, Pulse, Settings, local_minute,
+    Driver, DriverDeps, DriverEvent, DriverHealth, Inbox, Notification, Observer, PingReply,
+    Settings, local_minute,
 };
 use steadfast::store::Recalled;
 use steadfast_engine::{Action, Engine, Event, Graph, Slots, Swap, Tick, Verdict};
@@ -35,9 +36,9 @@ fn now() -> Duration {
 /// Tells of each graph how many definitions it changed and kept.
 struct Ear(Sender<(usize, usize)>);
 
-impl Audience for Ear {
-    fn hear(&mut self, news: &News<'_>) {
-        if let News::Loaded { change, .. } = news {
+impl Observer for Ear {
+    fn hear(&mut self, news: &Notification<'_>) {
+        if let Notification::Loaded { change, .. } = news {
             self.0.send((change.changed.count, change.kept)).expect("the bench listens");
         }
     }
@@ -70,7 +71,7 @@ fn make_files(folder: &Path, count: usize) {
 }
 
 /// A driver on a thread of its own: where to put things for it.
-fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<Input> {
+fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<DriverEvent> {
     let (told, inbox) = mpsc::channel();
     let settings = Settings {
         one_shot: false,
@@ -86,7 +87,7 @@ fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<Input> {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let parts = Parts {
+            let parts = DriverDeps {
                 host: Host::default(),
                 key,
                 journal: None,
@@ -104,16 +105,16 @@ fn driver(ear: Ear, key: Arc<MintKey>) -> Inbox<Input> {
 }
 
 /// A question that is answered with the time of the driver's thread.
-fn ping() -> (Input, Receiver<(Duration, Pulse)>) {
+fn ping() -> (DriverEvent, Receiver<(Duration, DriverHealth)>) {
     let (sender, answer) = mpsc::channel();
     let tell = move |pulse| sender.send((now(), pulse)).expect("the bench waits");
-    (Input::Ping(Answer(Box::new(tell))), answer)
+    (DriverEvent::Ping(PingReply(Box::new(tell))), answer)
 }
 
 /// How long the driver's thread works on a graph, all in all.
-fn reload(inbox: &Inbox<Input>, loaded: Loaded) -> Duration {
+fn reload(inbox: &Inbox<DriverEvent>, loaded: Loaded) -> Duration {
     let ((before, began), (after, ended)) = (ping(), ping());
-    let graph = Input::Graph { graph: Ok(Box::new(loaded)), operator: true };
+    let graph = DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true };
     inbox.put_all([before, graph, after]);
     let end = ended.recv().expect("a driver").0;
     end.saturating_sub(began.recv().expect("a driver").0)
@@ -179,7 +180,7 @@ fn measure(count: usize, key: &Arc<MintKey>) {
         // The one that differs is looked at.
         std::thread::sleep(Duration::from_millis(200));
     }
-    inbox.put(Input::Stop(Duration::ZERO));
+    inbox.put(DriverEvent::Stop(Duration::ZERO));
     let (whole, alone) = (median(&mut whole), median(&mut alone));
     println!(
         "{count:>7} files, one definition differs: the loop is held up for {whole:>7.2} ms, of which the engine {alone:>6.2} ms"

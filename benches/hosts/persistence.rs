@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast::config::{Options, load};
-use steadfast::driver::{Audience, Driver, Input, News, Parts, Settings, local_minute};
+use steadfast::driver::{
+    Driver, DriverDeps, DriverEvent, Notification, Observer, Settings, local_minute,
+};
 use steadfast::store::{Journal, MemoryStore, Recalled};
 use steadfast_engine::Slots;
 use steadfast_resources::{Host, MintKey};
@@ -27,8 +29,8 @@ pub(crate) fn kept(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
 
 struct Silent;
 
-impl Audience for Silent {
-    fn hear(&mut self, _: &News<'_>) {}
+impl Observer for Silent {
+    fn hear(&mut self, _: &Notification<'_>) {}
 }
 
 /// The bare program: one pass over the graph by the driver of the program, with a store in memory and no history.
@@ -47,7 +49,7 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
         clock: local_minute,
         guard: None,
     };
-    let parts = Parts {
+    let parts = DriverDeps {
         host: Host::default(),
         key,
         journal: Some(Journal::spawn(Box::new(MemoryStore::default()))?),
@@ -59,7 +61,7 @@ pub(crate) fn unkept(graph: &Path) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let finished = runtime.block_on(async {
         let driver = Driver::new(settings, parts);
-        driver.inbox().put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+        driver.inbox().put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
         driver.run().await
     });
     if finished.converged { Ok(()) } else { Err("not as declared".into()) }

@@ -8,7 +8,7 @@ use super::output::render::Journal;
 use super::{load_graph, output, settings, state_dir};
 use crate::config::Options;
 use crate::control::Address;
-use crate::driver::{Audience, News, Settings, local_minute};
+use crate::driver::{Notification, Observer, Settings, local_minute};
 use crate::events::{self, Teller};
 use crate::signals::Signals;
 use crate::store::StoreError;
@@ -156,14 +156,14 @@ impl Crier {
     }
 }
 
-impl Audience for Crier {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Crier {
+    fn hear(&mut self, news: &Notification<'_>) {
         match news {
-            News::Converged { .. } => self.tell_converged(true),
-            News::Diverged { .. }
-            | News::Loaded { .. }
-            | News::Pausing(_)
-            | News::Paused { .. } => {
+            Notification::Converged { .. } => self.tell_converged(true),
+            Notification::Diverged { .. }
+            | Notification::Loaded { .. }
+            | Notification::Pausing(_)
+            | Notification::Paused { .. } => {
                 self.tell_converged(false);
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use super::queries::statistics::Moment;
 use super::values::senders;
-use super::{Driver, News};
+use super::{Driver, Notification};
 use crate::config::Vertex;
 use crate::store::{Ended, Entry, PauseRecord, Verb};
 use crate::watch::{Hub, Signal};
@@ -304,7 +304,7 @@ impl Driver {
     fn unwatched(&mut self, id: VertexId, why: &str) -> Event {
         if self.watches.fails(id, Instant::now()) {
             let identity = self.table.name(id);
-            self.audience.hear(&News::Unwatched { identity, why });
+            self.audience.hear(&Notification::Unwatched { identity, why });
         }
         let rewatch = self.table.get(id).is_none_or(|entry| entry.rewatch);
         if let Some(hub) = self.hub.as_ref().filter(|_| !rewatch) {

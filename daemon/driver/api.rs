@@ -1,6 +1,6 @@
 //! What goes into a driver and what comes out at its end.
 
-use super::{Audience, LocalMinute, Question, Right};
+use super::{LeaseValidity, LocalMinute, Observer, Query};
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Deed;
@@ -13,7 +13,7 @@ use steadfast_resources::{Difference, Host, Made, MintKey, Outcome, Repeat, Trou
 
 /// Something for the driver.
 #[derive(Debug)]
-pub enum Input {
+pub enum DriverEvent {
     /// A check has ended.
     Checked(steadfast_engine::RunId, Verdict),
     /// An apply, or a run that was cancelled, has ended.
@@ -57,19 +57,19 @@ pub enum Input {
     /// Stop; with no grace: at once.
     Stop(Duration),
     /// Whether we may begin anything; why not.
-    Lease(Result<Right, String>),
+    Lease(Result<LeaseValidity, String>),
     /// Settings that hold from now on.
     Tune(Tuning),
     /// A question that goes once round the loop (watchdog).
-    Ping(Answer),
+    Ping(PingReply),
     /// A question of the operator's.
-    Ask(Question),
+    Ask(Query),
 }
 
 /// Where the answer to a ping goes.
-pub struct Answer(pub Box<dyn FnOnce(Pulse) + Send>);
+pub struct PingReply(pub Box<dyn FnOnce(DriverHealth) + Send>);
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for PingReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Answer")
     }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Answer {
 
 /// The answer to a ping: the loop is alive, and this is how it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse {
+pub struct DriverHealth {
     /// Counts over all vertices.
     pub counts: Counts,
     /// What the engine is doing.
@@ -90,7 +90,7 @@ pub struct Pulse {
     pub unwatched: usize,
 }
 
-/// A reason why the counts of a [`Pulse`] do not tell everything; the first that holds is told.
+/// A reason why the counts of a [`DriverHealth`] do not tell everything; the first that holds is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caveat {
     /// The state cannot be used: nothing is changed.
@@ -149,9 +149,9 @@ pub const UNKEPT: Duration = Duration::from_secs(30);
 
 /// How it ended, and how all stood then.
 #[derive(Debug)]
-pub struct Finished {
+pub struct DriverExit {
     /// How each vertex stands.
-    pub standings: Vec<Stand>,
+    pub standings: Vec<FinalStatus>,
     /// What a last look found on what this driver changed (one-shot only).
     pub moved: Vec<(String, Vec<Difference>)>,
     /// Vertices that were changed.
@@ -168,7 +168,7 @@ pub struct Finished {
 
 /// How one vertex stands at the end.
 #[derive(Debug)]
-pub struct Stand {
+pub struct FinalStatus {
     /// `kind[name]`.
     pub identity: String,
     /// How it stands.
@@ -180,7 +180,7 @@ pub struct Stand {
 }
 
 /// What a driver works with.
-pub struct Parts {
+pub struct DriverDeps {
     /// The machine.
     pub host: Host,
     /// The one key for permits; a driver that takes the place of another gets the same.
@@ -194,10 +194,10 @@ pub struct Parts {
     /// Why this driver only looks, whatever the graph says: its state cannot be kept (B-22).
     pub observing: Option<Arc<str>>,
     /// Who listens.
-    pub audience: Box<dyn Audience>,
+    pub audience: Box<dyn Observer>,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for DriverDeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts").field("recalled", &self.recalled).finish_non_exhaustive()
     }

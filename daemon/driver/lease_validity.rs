@@ -12,9 +12,9 @@ const OVER: &str = "its time is over, and it was not renewed";
 
 /// The right to begin something.
 #[derive(Clone)]
-pub struct Right(Option<(Duration, Clock)>);
+pub struct LeaseValidity(Option<(Duration, Clock)>);
 
-impl Right {
+impl LeaseValidity {
     /// It is had until somebody says that it is lost.
     #[must_use]
     pub const fn endless() -> Self {
@@ -32,7 +32,7 @@ impl Right {
     }
 }
 
-impl std::fmt::Debug for Right {
+impl std::fmt::Debug for LeaseValidity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Right").field(&self.0.as_ref().map(|(end, _)| end)).finish()
     }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Right {
 
 impl Driver {
     /// How the lease stands from now on. What was refused for want of it is tried again when it is had again.
-    pub(super) fn note_lease(&mut self, lease: Result<Right, String>) {
+    pub(super) fn note_lease(&mut self, lease: Result<LeaseValidity, String>) {
         let was_without = self.without_lease().is_some();
         self.lease = lease;
         if was_without && self.without_lease().is_none() {

@@ -22,7 +22,7 @@ pub fn local_minute() -> LocalMinute {
 
 /// Which windows were open when the clock was looked at last.
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(super) struct MaintenanceWindows {
     clock: fn() -> LocalMinute,
     /// The minute of the wall clock in which that was.
     seen: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Windows {
     open: Vec<bool>,
 }
 
-impl Windows {
+impl MaintenanceWindows {
     pub(super) fn new(clock: fn() -> LocalMinute) -> Self {
         Self { clock, seen: None, due: Instant::now(), open: Vec::new() }
     }
@@ -102,7 +102,7 @@ mod tests {
     /// F-11: a clock that jumps, forwards or backwards, opens and closes what it should.
     #[test]
     fn a_clock_that_jumps_opens_and_closes() {
-        let mut windows = Windows::new(|| NOW.with(Cell::get));
+        let mut windows = MaintenanceWindows::new(|| NOW.with(Cell::get));
         let (nights, weekend) = (WindowId(0), WindowId(1));
         let mut at = |weekday, minute| {
             NOW.with(|now| now.set((weekday, minute)));
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_new_graph_with_more_windows_is_looked_at_at_once() {
-        let mut windows = Windows::new(|| (6, 0));
+        let mut windows = MaintenanceWindows::new(|| (6, 0));
         assert!(windows.due().is_none());
         assert_eq!(windows.changes(Duration::ZERO, &all()[..1]), []);
         assert_eq!(windows.changes(Duration::ZERO, &all()), [(WindowId(1), true)]);

@@ -25,49 +25,50 @@ mod watches;
 mod inbox;
 pub mod status;
 
-pub use self::notify::notification::{Audience, News, Progress, Ran, Undoer};
+pub use self::notify::notification::{ConflictCause, Notification, Observer, Progress, RunRef};
 pub use crate::watch::Signal;
 pub use api::{
-    Answer, Caveat, Finished, Guard, Input, Parts, Pulse, Settings, Stand, Tuning, UNKEPT,
+    Caveat, DriverDeps, DriverEvent, DriverExit, DriverHealth, FinalStatus, Guard, PingReply,
+    Settings, Tuning, UNKEPT,
 };
-pub use commands::undo::{NotUndone, PUT_BACK_BEFORE, Undone, deed, to_undo, undo};
-pub use graph::diff::{GraphChange, Sort, Taken};
+pub use commands::undo::{PUT_BACK_BEFORE, UndoError, Undone, deed, to_undo, undo};
+pub use graph::diff::{GraphDiff, LoadOutcome, NameSample};
 use inbox::Batch;
 pub use inbox::Inbox;
-pub use lease_validity::{Clock, Right};
+pub use lease_validity::{Clock, LeaseValidity};
 pub use maintenance_windows::{LocalMinute, local_minute};
-pub use queries::Question;
+pub use queries::Query;
 pub use removal::plan::removals;
-pub use runtime::{Ear, Hands, Machinery, Work};
+pub use runtime::{EventSink, Executor, Job, Runtime};
 use tokio::time::Instant;
 
 use crate::config::Loaded;
 use crate::history::History;
 use crate::store::Recalled;
 use crate::watch::Hub;
-use commands::resource_pause::Parking;
-use commands::undo::Undoing;
-use graph::registry::Table;
-use groups::run::Lately;
-use groups::split::Apart;
-use journal::client::Keeper;
-use maintenance_windows::Windows;
-use plan::overlaps::Foresight;
-use queries::statistics::Times;
-use removal::ownership::Ownership;
-use removal::undeclared::Departed;
-use runs::Runs;
-use runs::echo_filter::Echo;
+use commands::resource_pause::ResourcePauses;
+use commands::undo::ActiveUndos;
+use graph::registry::GraphRegistry;
+use groups::run::MemberStates;
+use groups::split::SplitMembers;
+use journal::client::JournalClient;
+use maintenance_windows::MaintenanceWindows;
+use plan::overlaps::PlanOverlaps;
+use queries::statistics::ResourceStatistics;
+use removal::ownership::OwnershipRecords;
+use removal::undeclared::UndeclaredRecords;
+use runs::ActiveRuns;
+use runs::echo_filter::EchoFilter;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_engine::{Engine, Event, Stamp, Swap, Tick, VertexId};
 use steadfast_resources::{Difference, Host, MintKey, Source, Trouble};
-use values::Values;
-use values::secret_rotation::Rotated;
+use values::ValueStore;
+use values::secret_rotation::SecretRotation;
 use values::source_changes::RecentApplies;
-use watches::debounce::Settling;
-use watches::state::Watches;
+use watches::debounce::Debounce;
+use watches::state::WatchStates;
 use watches::sweep::Sweep;
 
 /// How often progress is told to those who want it.
@@ -78,52 +79,52 @@ pub struct Driver {
     engine: Engine,
     settings: Settings,
     began: Instant,
-    table: Table,
+    table: GraphRegistry,
     host: Host,
     key: Arc<MintKey>,
-    machinery: Box<dyn Machinery>,
-    hands: Box<dyn Hands>,
+    machinery: Box<dyn Runtime>,
+    hands: Box<dyn Executor>,
     /// What was left by whom was cut off is seen to; an end waits for it until then.
     swept_by: Option<Instant>,
-    undoing: Undoing,
-    values: Values,
-    ownership: Ownership,
+    undoing: ActiveUndos,
+    values: ValueStore,
+    ownership: OwnershipRecords,
     hub: Option<Hub>,
-    keeper: Option<Keeper>,
+    keeper: Option<JournalClient>,
     history: Option<Arc<History>>,
-    inbox: Inbox<Input>,
-    runs: Runs,
-    echo: Echo,
+    inbox: Inbox<DriverEvent>,
+    runs: ActiveRuns,
+    echo: EchoFilter,
     sweep: Sweep,
-    watches: Watches,
+    watches: WatchStates,
     /// Events of files that commands run for.
-    settling: Settling,
+    settling: Debounce,
     /// The applies that may have changed what others copy.
     applies: RecentApplies,
-    rotated: Rotated,
-    windows: Windows,
+    rotated: SecretRotation,
+    windows: MaintenanceWindows,
     /// Watches that are asked for when the actions at hand have been performed.
     arming: Vec<(VertexId, Vec<Source>)>,
-    audience: Box<dyn Audience>,
+    audience: Box<dyn Observer>,
     /// What the store told back at the start; given to the engine with the first graph.
     recalled: Option<Recalled>,
     /// Events that follow from performing actions, before anything else is taken.
     next: VecDeque<Event>,
     troubles: HashMap<VertexId, Trouble>,
     /// How members of groups stood when they were last looked at.
-    lately: HashMap<VertexId, Lately>,
+    lately: HashMap<VertexId, MemberStates>,
     /// Members of groups that are none for now.
-    apart: Apart,
+    apart: SplitMembers,
     /// What was changed (one-shot only).
     changed: BTreeSet<VertexId>,
     /// All is done, and what was changed is looked at once more: what differs is only told (one-shot only).
     looks_back: bool,
     /// What a plan is to say of changes that meet.
-    foresight: Foresight,
+    foresight: PlanOverlaps,
     /// What that found.
     moved: Vec<(String, Vec<Difference>)>,
     /// What became of the last graph: taken, or why not.
-    fate: Result<Taken, String>,
+    fate: Result<LoadOutcome, String>,
     /// Since when no graph was taken, where the last one was refused.
     refused_since: Option<Instant>,
     /// When one was.
@@ -131,20 +132,20 @@ pub struct Driver {
     /// What that waited for to begin with.
     swap_waits: Vec<String>,
     /// What the last load means for the graph before it, until it is told.
-    graph_change: Option<GraphChange>,
+    graph_change: Option<GraphDiff>,
     /// What is not as declared was first seen at something that is fought over.
     skirmish: bool,
     pause_reason: String,
     /// When the pause ends by itself.
     pause_until: Tick,
     /// What is paused by itself.
-    parking: Parking,
+    parking: ResourcePauses,
     /// Who has left and is not forgotten.
-    departed: Departed,
-    times: Times,
+    departed: UndeclaredRecords,
+    times: ResourceStatistics,
     progress_at: Instant,
     /// Whether anything may be begun, or why not.
-    lease: Result<Right, String>,
+    lease: Result<LeaseValidity, String>,
     /// Since when state cannot be kept, and why.
     unkept: Option<(Instant, String)>,
     /// It was given up for that.
@@ -154,7 +155,7 @@ pub struct Driver {
     /// What brings the events has ended: it stops, and another driver takes its place. Why.
     broken: Option<String>,
     /// What was asked since then, for that one.
-    left: Vec<Input>,
+    left: Vec<DriverEvent>,
     /// Why the last graph was not taken.
     refused: Option<String>,
     /// Held by this driver and by each run that it has started.
@@ -170,22 +171,24 @@ impl std::fmt::Debug for Driver {
 impl Driver {
     /// A driver with the empty graph. Must be called within a tokio runtime.
     #[must_use]
-    pub fn new(settings: Settings, parts: Parts) -> Self {
+    pub fn new(settings: Settings, parts: DriverDeps) -> Self {
         Self::on(Box::new(runtime::Threads), settings, parts)
     }
 
     /// The same on another machinery.
     #[must_use]
-    pub fn on(machinery: Box<dyn Machinery>, settings: Settings, parts: Parts) -> Self {
+    pub fn on(machinery: Box<dyn Runtime>, settings: Settings, parts: DriverDeps) -> Self {
         let inbox = Inbox::default();
         let hub = (!settings.one_shot).then(|| {
             let inbox = inbox.clone();
-            let ear = move |signals| inbox.put(Input::Watched(signals));
+            let ear = move |signals| inbox.put(DriverEvent::Watched(signals));
             machinery.hub(&parts.host, Box::new(ear))
         });
         let keeper = parts.journal.map(|journal| {
             let inbox = inbox.clone();
-            Keeper::new(journal, move |tickets, refused| inbox.put(Input::Kept(tickets, refused)))
+            JournalClient::new(journal, move |tickets, refused| {
+                inbox.put(DriverEvent::Kept(tickets, refused))
+            })
         });
         let most = settings.slots.threads.saturating_add(settings.slots.spare) as usize;
         Self {
@@ -193,38 +196,38 @@ impl Driver {
                 .with_brake(settings.brake)
                 .counting_from(Stamp(parts.recalled.stamp)),
             sweep: Sweep::new(settings.sweep),
-            watches: Watches::new(),
-            settling: Settling::default(),
+            watches: WatchStates::new(),
+            settling: Debounce::default(),
             applies: RecentApplies::default(),
-            rotated: Rotated::default(),
-            windows: Windows::new(settings.clock),
+            rotated: SecretRotation::default(),
+            windows: MaintenanceWindows::new(settings.clock),
             arming: Vec::new(),
             settings,
             began: Instant::now(),
-            table: Table::default(),
+            table: GraphRegistry::default(),
             key: parts.key,
             hands: machinery.hands(most, inbox.clone()),
-            undoing: Undoing::default(),
+            undoing: ActiveUndos::default(),
             swept_by: None,
             machinery,
             hub,
             keeper,
             history: parts.history,
             inbox,
-            runs: Runs::default(),
-            echo: Echo::default(),
+            runs: ActiveRuns::default(),
+            echo: EchoFilter::default(),
             audience: parts.audience,
-            values: Values::new(&parts.recalled, &parts.host),
-            ownership: Ownership::new(&parts.recalled),
+            values: ValueStore::new(&parts.recalled, &parts.host),
+            ownership: OwnershipRecords::new(&parts.recalled),
             host: parts.host,
             recalled: Some(parts.recalled),
             next: VecDeque::new(),
             troubles: HashMap::new(),
             lately: HashMap::new(),
-            apart: Apart::default(),
+            apart: SplitMembers::default(),
             changed: BTreeSet::new(),
             looks_back: false,
-            foresight: Foresight::default(),
+            foresight: PlanOverlaps::default(),
             moved: Vec::new(),
             graph_change: None,
             fate: Err("there was none yet".to_owned()),
@@ -234,11 +237,11 @@ impl Driver {
             skirmish: false,
             pause_reason: String::new(),
             pause_until: Tick(0),
-            parking: Parking::default(),
-            departed: Departed::default(),
-            times: Times::new(Instant::now()),
+            parking: ResourcePauses::default(),
+            departed: UndeclaredRecords::default(),
+            times: ResourceStatistics::new(Instant::now()),
             progress_at: Instant::now() + PROGRESS,
-            lease: Ok(Right::endless()),
+            lease: Ok(LeaseValidity::endless()),
             unkept: None,
             given_up: false,
             observing: parts.observing,
@@ -251,7 +254,7 @@ impl Driver {
 
     /// Where to put things for it.
     #[must_use]
-    pub fn inbox(&self) -> Inbox<Input> {
+    pub fn inbox(&self) -> Inbox<DriverEvent> {
         self.inbox.clone()
     }
 
@@ -262,12 +265,12 @@ impl Driver {
     }
 
     /// Runs until it is stopped, or in one-shot until all is at rest.
-    pub async fn run(mut self) -> Finished {
+    pub async fn run(mut self) -> DriverExit {
         let mut batch = Batch::of(&self.inbox);
         self.restore_pause();
         self.encrypt_what_was_in_clear();
         if let Some(why) = &self.observing {
-            self.audience.hear(&News::Observing(why));
+            self.audience.hear(&Notification::Observing(why));
         }
         loop {
             if !batch.fill() {
@@ -291,7 +294,7 @@ impl Driver {
     async fn wait(&self) {
         let due = [
             self.engine.next_wakeup().map(|at| self.began + Duration::from_nanos(at.0)),
-            self.keeper.as_ref().and_then(Keeper::retry_at),
+            self.keeper.as_ref().and_then(JournalClient::retry_at),
             self.sweep.next(),
             self.watches.next_due(),
             self.settling.due(),
@@ -343,46 +346,46 @@ impl Driver {
         Tick(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn take(&mut self, input: Input) {
+    fn take(&mut self, input: DriverEvent) {
         match input {
-            Input::Graph { .. }
-            | Input::Pause { .. }
-            | Input::Resume
-            | Input::Ask(Question::Taken(_))
+            DriverEvent::Graph { .. }
+            | DriverEvent::Pause { .. }
+            | DriverEvent::Resume
+            | DriverEvent::Ask(Query::Taken(_))
                 if self.broken.is_some() =>
             {
                 self.left.push(input);
             }
-            Input::Checked(run, verdict) => self.checked(run, verdict),
-            Input::Ended(run, outcome) => self.ended(run, outcome),
-            Input::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
-            Input::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
-            Input::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
-            Input::Swept => self.swept_by = None,
-            Input::Rotated(id, identity, made) => self.rotated(id, &identity, made),
-            Input::Foreseen(met) => self.foreseen(met),
-            Input::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
-            Input::Watched(signals) => self.watched(signals),
-            Input::Graph { graph: Ok(graph), operator } => {
+            DriverEvent::Checked(run, verdict) => self.checked(run, verdict),
+            DriverEvent::Ended(run, outcome) => self.ended(run, outcome),
+            DriverEvent::CheckedParts(run, verdicts) => self.checked_parts(run, verdicts),
+            DriverEvent::EndedParts(run, outcomes) => self.ended_parts(run, outcomes),
+            DriverEvent::Kept(tickets, refused) => self.kept(&tickets, refused.as_deref()),
+            DriverEvent::Swept => self.swept_by = None,
+            DriverEvent::Rotated(id, identity, made) => self.rotated(id, &identity, made),
+            DriverEvent::Foreseen(met) => self.foreseen(met),
+            DriverEvent::Undone(resource, deed) => self.undone(&resource, deed.as_slice()),
+            DriverEvent::Watched(signals) => self.watched(signals),
+            DriverEvent::Graph { graph: Ok(graph), operator } => {
                 self.load(*graph, operator);
             }
-            Input::Graph { graph: Err(why), .. } => self.refuse(why),
-            Input::Again(graph) => self.load_again(*graph),
-            Input::Pause { reason, limit, drain } => {
+            DriverEvent::Graph { graph: Err(why), .. } => self.refuse(why),
+            DriverEvent::Again(graph) => self.load_again(*graph),
+            DriverEvent::Pause { reason, limit, drain } => {
                 self.pause_reason = reason;
                 let until = self.now().after(limit.unwrap_or(self.settings.pause_limit));
                 self.pause_until = until;
                 let pause = steadfast_engine::Pause { drain, until, recorded: false };
                 self.turn(Event::Pause(pause));
             }
-            Input::Resume => self.turn(Event::Resume),
-            Input::Stop(grace) => self.turn(Event::Stop { grace }),
-            Input::Ask(question) => self.answer(question),
-            Input::Lease(lease) => self.note_lease(lease),
-            Input::Tune(tuning) => self.tune(tuning),
-            Input::Ping(answer) => {
+            DriverEvent::Resume => self.turn(Event::Resume),
+            DriverEvent::Stop(grace) => self.turn(Event::Stop { grace }),
+            DriverEvent::Ask(question) => self.answer(question),
+            DriverEvent::Lease(lease) => self.note_lease(lease),
+            DriverEvent::Tune(tuning) => self.tune(tuning),
+            DriverEvent::Ping(answer) => {
                 self.turn(Event::Wake);
-                (answer.0)(Pulse {
+                (answer.0)(DriverHealth {
                     counts: self.counts(),
                     mode: self.engine.mode(),
                     converged: self.engine.is_converged(),

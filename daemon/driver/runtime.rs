@@ -6,7 +6,7 @@
 use super::runs::thread_pool::Pool;
 use super::watches::command_source::HostLines;
 use super::watches::systemd_source::HostUnits;
-use super::{Inbox, Input};
+use super::{DriverEvent, Inbox};
 use crate::watch::{Hub, Signal, Sources};
 use futures_util::FutureExt as _;
 use std::any::Any;
@@ -16,18 +16,18 @@ use std::time::Duration;
 use steadfast_resources::{Host, Seat};
 
 /// A check or an apply; what comes of it is for the inbox.
-pub type Work = Pin<Box<dyn Future<Output = Input> + Send>>;
+pub type Job = Pin<Box<dyn Future<Output = DriverEvent> + Send>>;
 
 /// Takes what the hub has to tell.
-pub type Ear = Box<dyn Fn(Vec<Signal>) + Send + Sync>;
+pub type EventSink = Box<dyn Fn(Vec<Signal>) + Send + Sync>;
 
 /// What a driver runs on.
-pub trait Machinery: Send {
+pub trait Runtime: Send {
     /// Those who do the work, at most so many of them on threads; they put what comes of it into this inbox.
-    fn hands(&self, most: usize, inbox: Inbox<Input>) -> Box<dyn Hands>;
+    fn hands(&self, most: usize, inbox: Inbox<DriverEvent>) -> Box<dyn Executor>;
 
     /// Where events come from.
-    fn hub(&self, host: &Host, ear: Ear) -> Hub;
+    fn hub(&self, host: &Host, ear: EventSink) -> Hub;
 
     /// Drops what takes a while to drop, so that nobody waits for it.
     fn discard(&self, what: Box<dyn Any + Send>);
@@ -37,9 +37,9 @@ pub trait Machinery: Send {
 }
 
 /// Those who do the work.
-pub trait Hands: Send {
+pub trait Executor: Send {
     /// Does it soon. `blocks` says that it will wait for a device: it then does not wait for another's end.
-    fn run(&self, seat: Seat, blocks: bool, work: Work);
+    fn run(&self, seat: Seat, blocks: bool, work: Job);
 
     /// Looks whether work stands still, and adds hands then. Called once in a while.
     fn nudge(&self);
@@ -52,11 +52,11 @@ pub trait Hands: Send {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads;
 
-impl Machinery for Threads {
-    fn hands(&self, most: usize, inbox: Inbox<Input>) -> Box<dyn Hands> {
+impl Runtime for Threads {
+    fn hands(&self, most: usize, inbox: Inbox<DriverEvent>) -> Box<dyn Executor> {
         let (handle, results) = (tokio::runtime::Handle::current(), inbox.clone());
         // A result wakes nobody by itself: the pool does that when few jobs are left.
-        let act = move |work: Work| results.put_quietly(handle.block_on(work));
+        let act = move |work: Job| results.put_quietly(handle.block_on(work));
         let pool = Pool::new(most, act, {
             let inbox = inbox.clone();
             move || inbox.wake()
@@ -64,7 +64,7 @@ impl Machinery for Threads {
         Box::new(PoolAndTasks { pool, inbox })
     }
 
-    fn hub(&self, host: &Host, ear: Ear) -> Hub {
+    fn hub(&self, host: &Host, ear: EventSink) -> Hub {
         let sources = Sources {
             lines: Some(Arc::new(HostLines(host.clone()))),
             units: Some(Arc::new(HostUnits(host.clone()))),
@@ -86,12 +86,12 @@ impl Machinery for Threads {
 
 /// What blocks goes to threads, all else are tasks.
 struct PoolAndTasks {
-    pool: Pool<Work>,
-    inbox: Inbox<Input>,
+    pool: Pool<Job>,
+    inbox: Inbox<DriverEvent>,
 }
 
-impl Hands for PoolAndTasks {
-    fn run(&self, seat: Seat, blocks: bool, work: Work) {
+impl Executor for PoolAndTasks {
+    fn run(&self, seat: Seat, blocks: bool, work: Job) {
         match seat {
             Seat::Thread => self.pool.run(blocks, work),
             Seat::Command => {

@@ -1,6 +1,6 @@
 //! The end of a driver: what it leaves to whoever started it.
 
-use super::{Driver, Finished, Stand};
+use super::{Driver, DriverExit, FinalStatus};
 use std::sync::Arc;
 use steadfast_engine::{Mode, Standing};
 
@@ -16,7 +16,7 @@ impl Driver {
     }
 
     /// Closes what must end well, and tells how all stands.
-    pub(super) fn finish(mut self) -> Finished {
+    pub(super) fn finish(mut self) -> DriverExit {
         let mut moved = std::mem::take(&mut self.moved);
         moved.sort_by(|a, b| a.0.cmp(&b.0));
         let changed = std::mem::take(&mut self.changed);
@@ -31,7 +31,7 @@ impl Driver {
                 };
                 let identity = self.table.name(id).to_owned();
                 let trouble = self.troubles.get(&id).cloned();
-                Some(Stand { identity, standing, trouble, waits_for })
+                Some(FinalStatus { identity, standing, trouble, waits_for })
             })
             .collect();
         let converged = self.engine.is_converged();
@@ -49,7 +49,7 @@ impl Driver {
         if broken.is_none() {
             leave_to_the_kernel(self);
         }
-        Finished {
+        DriverExit {
             standings,
             moved,
             changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),

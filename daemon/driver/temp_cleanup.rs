@@ -1,7 +1,7 @@
 //! What a process that was killed in the middle of a change has left: names that exist only until a rename (S-5). Where a run goes on, the
 //! first write into a directory sweeps it; where nothing is to be written any more, as after an undo, nobody would.
 
-use super::{Driver, Input};
+use super::{Driver, DriverEvent};
 use crate::history::History;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Driver {
         let thread = std::thread::Builder::new().name("strays".to_owned());
         let begun = thread.spawn(move || {
             sweep(&key, &host, &history);
-            inbox.put(Input::Swept);
+            inbox.put(DriverEvent::Swept);
         });
         match begun {
             Ok(_) => self.swept_by = Some(Instant::now() + PATIENCE),

@@ -9,7 +9,7 @@ mod guard;
 pub use file::{Plan, Unusable};
 
 use crate::driver::status::Differing;
-use crate::driver::{Audience, News};
+use crate::driver::{Notification, Observer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,10 +125,17 @@ impl Steps {
     }
 }
 
-impl Audience for Steps {
-    fn hear(&mut self, news: &News<'_>) {
-        let News::Held {
-            identity, holding, until, differences, destructive, seal, follows, ..
+impl Observer for Steps {
+    fn hear(&mut self, news: &Notification<'_>) {
+        let Notification::Held {
+            identity,
+            holding,
+            until,
+            differences,
+            destructive,
+            seal,
+            follows,
+            ..
         } = news
         else {
             return;

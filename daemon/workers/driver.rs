@@ -3,7 +3,7 @@
 use super::Shared;
 use super::shutdown::Ending;
 use super::store::Kept;
-use crate::driver::{Answer, Driver, Inbox, Input, Parts};
+use crate::driver::{Driver, DriverDeps, DriverEvent, Inbox, PingReply};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::convert::Infallible;
 use std::io;
@@ -54,7 +54,7 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
                         // Another one follows: what is asked from now on is for that one.
                         inbox.put_first(shared.requests.detach(&inbox));
                     }
-                    inbox.put(Input::Stop(shared.grace()));
+                    inbox.put(DriverEvent::Stop(shared.grace()));
                 }
                 never = life.tend(|| ping(&inbox)) => match never {},
             }
@@ -75,7 +75,10 @@ pub(super) fn driver(shared: &Arc<Shared>) -> Manifold {
 }
 
 /// Starts a driver once nothing runs any more of the one before.
-async fn begin(shared: &Arc<Shared>, kept: Kept) -> Result<(Running<'_>, Inbox<Input>), Failure> {
+async fn begin(
+    shared: &Arc<Shared>,
+    kept: Kept,
+) -> Result<(Running<'_>, Inbox<DriverEvent>), Failure> {
     leftovers(shared).await?;
     let mut running = Running::start(shared, kept)?;
     let Ok((inbox, presence)) = (&mut running.began).await else {
@@ -88,7 +91,7 @@ async fn begin(shared: &Arc<Shared>, kept: Kept) -> Result<(Running<'_>, Inbox<I
 
 /// Waits until the driver's loop has not turned for a while. It turns also while it waits for runs that must not be cut off.
 /// Who asks for the end a second time waits no longer than a moment.
-async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
+async fn hangs(inbox: &Inbox<DriverEvent>, ending: &Ending) {
     loop {
         let mut answer = ping(inbox);
         let asked = Instant::now();
@@ -107,17 +110,17 @@ async fn hangs(inbox: &Inbox<Input>, ending: &Ending) {
 }
 
 /// Has a driver end at once when the daemon is to, also one that takes no requests any more.
-async fn cut_off(inbox: &Inbox<Input>, ending: &Ending) -> Infallible {
+async fn cut_off(inbox: &Inbox<DriverEvent>, ending: &Ending) -> Infallible {
     ending.at_once().await;
-    inbox.put(Input::Stop(Duration::ZERO));
+    inbox.put(DriverEvent::Stop(Duration::ZERO));
     std::future::pending().await
 }
 
 /// Asks a driver's loop whether it turns.
-fn ping(inbox: &Inbox<Input>) -> oneshot::Receiver<()> {
+fn ping(inbox: &Inbox<DriverEvent>) -> oneshot::Receiver<()> {
     let (turned, answer) = oneshot::channel();
     // Nobody listens any more: it was too late, or has ended.
-    inbox.put(Input::Ping(Answer(Box::new(move |_| turned.send(()).unwrap_or_default()))));
+    inbox.put(DriverEvent::Ping(PingReply(Box::new(move |_| turned.send(()).unwrap_or_default()))));
     answer
 }
 
@@ -137,9 +140,9 @@ async fn leftovers(shared: &Shared) -> Result<(), Failure> {
 /// A driver's thread, as its worker sees it.
 struct Running<'a> {
     shared: &'a Shared,
-    began: oneshot::Receiver<(Inbox<Input>, Weak<()>)>,
+    began: oneshot::Receiver<(Inbox<DriverEvent>, Weak<()>)>,
     ended: oneshot::Receiver<()>,
-    inbox: Option<Inbox<Input>>,
+    inbox: Option<Inbox<DriverEvent>>,
     failure: Arc<std::sync::Mutex<Option<Failure>>>,
 }
 
@@ -173,12 +176,12 @@ impl Drop for Running<'_> {
         // It may have begun in this very moment.
         self.began.close();
         if let Ok((inbox, _)) = self.began.try_recv() {
-            inbox.put(Input::Stop(Duration::ZERO));
+            inbox.put(DriverEvent::Stop(Duration::ZERO));
         }
         if let Some(inbox) = &self.inbox {
             // Who has asked it something else hears that there is none.
             drop(self.shared.requests.detach(inbox));
-            inbox.put(Input::Stop(Duration::ZERO));
+            inbox.put(DriverEvent::Stop(Duration::ZERO));
         }
     }
 }
@@ -197,14 +200,14 @@ impl Drop for Brief {
 fn drive(
     shared: &Shared,
     kept: &Kept,
-    told: oneshot::Sender<(Inbox<Input>, Weak<()>)>,
+    told: oneshot::Sender<(Inbox<DriverEvent>, Weak<()>)>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let brief = Brief(Some(runtime.map_err(Failure::again)?));
     let runtime = brief.0.as_ref().ok_or_else(|| Failure::again(io::Error::other("no runtime")))?;
     let recalled = kept.recall().map_err(Failure::again)?;
     runtime.block_on(async {
-        let parts = Parts {
+        let parts = DriverDeps {
             host: Host::default().with_command_records(&shared.state_directory),
             key: Arc::clone(&shared.key),
             journal: Some(kept.journal.clone()),
@@ -215,7 +218,7 @@ fn drive(
         };
         let driver = Driver::new(shared.host().driver, parts);
         if let Some(lease) = super::lease::right(&shared.lease.borrow()) {
-            driver.inbox().put(Input::Lease(lease));
+            driver.inbox().put(DriverEvent::Lease(lease));
         }
         if told.send((driver.inbox(), driver.presence())).is_err() {
             return Ok(());

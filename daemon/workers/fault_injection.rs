@@ -1,7 +1,7 @@
 //! Faults put into workers on request, to see that they heal (F-19): only in a program that was built with debug assertions.
 
 use super::Shared;
-use crate::driver::{Answer, Input};
+use crate::driver::{DriverEvent, PingReply};
 use crate::fault_injection;
 use crate::fault_injection::Fault;
 use crate::lease::{Answer as Answered, Lease, Renewal, Token};
@@ -150,8 +150,8 @@ impl Shared {
         }
         let in_loop = worker == "driver" && fault != Fault::Error;
         let there = if in_loop {
-            let answer = Answer(Box::new(move |_| suffer(fault)));
-            self.requests.put_now(Input::Ping(answer)).is_ok()
+            let answer = PingReply(Box::new(move |_| suffer(fault)));
+            self.requests.put_now(DriverEvent::Ping(answer)).is_ok()
         } else {
             self.faults.inject(worker, fault)
         };

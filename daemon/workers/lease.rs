@@ -1,7 +1,7 @@
 //! The worker that holds the lease. Losing it ends nobody: nothing is begun until it is had again.
 
 use super::{Shared, TELLS};
-use crate::driver::{Input, Right};
+use crate::driver::{DriverEvent, LeaseValidity};
 use crate::lease::{Gone, Lease, Standing, boottime, keep};
 use crate::store::StoreError;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -37,7 +37,7 @@ where
                     Err(why) => {
                         tracing::error!(event = "lease", "{why}: nothing is begun");
                         let lost = Err(why.to_string());
-                        shared.requests.put(Input::Lease(lost));
+                        shared.requests.put(DriverEvent::Lease(lost));
                         Err(Failure::again(why))
                     }
                 },
@@ -49,11 +49,13 @@ where
 }
 
 /// What a driver is to know of it; nothing where it was not had yet.
-pub(super) fn right(standing: &Standing) -> Option<Result<Right, String>> {
+pub(super) fn right(standing: &Standing) -> Option<Result<LeaseValidity, String>> {
     match standing {
         Standing::Wanted => None,
-        Standing::Held { until: None, .. } => Some(Ok(Right::endless())),
-        Standing::Held { until: Some(end), .. } => Some(Ok(Right::until(*end, Arc::new(boottime)))),
+        Standing::Held { until: None, .. } => Some(Ok(LeaseValidity::endless())),
+        Standing::Held { until: Some(end), .. } => {
+            Some(Ok(LeaseValidity::until(*end, Arc::new(boottime))))
+        }
         Standing::Lost(why) => Some(Err(why.clone())),
     }
 }
@@ -71,7 +73,7 @@ async fn tell(shared: &Shared, life: &Life, seen: &mut watch::Receiver<Standing>
                 life.ready(Outputs::none());
             }
             if let Some(right) = right(&standing) {
-                shared.requests.put(Input::Lease(right));
+                shared.requests.put(DriverEvent::Lease(right));
             }
         }
         if seen.changed().await.is_err() {

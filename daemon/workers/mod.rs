@@ -40,7 +40,7 @@ pub use settings::{HostSettings, ReadSettings, Reloaded, SettingsChange};
 pub(crate) use store::tell_orphans;
 
 use crate::control::Address;
-use crate::driver::Audience;
+use crate::driver::Observer;
 use crate::events::{Happening, Level, Retention, Scribe, Stream, Teller, what};
 use crate::history::History;
 use crate::lease::{Local, Standing};
@@ -57,7 +57,7 @@ use steadfast_resources::MintKey;
 use tokio::sync::watch;
 
 /// Makes whoever hears the news of a driver.
-pub type MakeAudience = Box<dyn Fn() -> Box<dyn Audience> + Send + Sync>;
+pub type MakeAudience = Box<dyn Fn() -> Box<dyn Observer> + Send + Sync>;
 
 /// What a daemon is made of.
 pub struct Setup {

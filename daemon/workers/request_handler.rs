@@ -7,9 +7,9 @@ use super::state_maintenance::NOT_PAUSED;
 use super::{Shared, health, host_limits};
 use crate::config::with_nearest;
 use crate::control::{Ask, Desk, Peer, Replies, Reply};
-use crate::driver::commands::state_commands::Declined;
+use crate::driver::commands::state_commands::Rejection;
 use crate::driver::status::{self, ResourceDetails, ResourceStatus, Status, Undone};
-use crate::driver::{Input, Question};
+use crate::driver::{DriverEvent, Query};
 use crate::events::Wanted;
 use crate::history::Undo;
 use crate::store::{Mend, Order};
@@ -98,14 +98,14 @@ impl Clerk {
                 let order = order.map_err(|why| Reply::Refused(format!("order: {why}")))?;
                 let most = most.min(ROWS);
                 let wanted = status::Wanted { filter, order, from, most };
-                replies.data(&self.of_driver(|to| Question::List(wanted, to)).await?).await;
+                replies.data(&self.of_driver(|to| Query::List(wanted, to)).await?).await;
             }
             Ask::Diff { resources } => {
-                let found = self.of_driver_in(LOOKS, |to| Question::Inspect(resources, to)).await?;
+                let found = self.of_driver_in(LOOKS, |to| Query::Inspect(resources, to)).await?;
                 replies.data(&found.map_err(Reply::Unknown)?).await;
             }
             Ask::Names { prefix, most } => {
-                let names = |to| Question::Names(prefix, most.min(ROWS), to);
+                let names = |to| Query::Names(prefix, most.min(ROWS), to);
                 replies.data(&self.of_driver(names).await?).await;
             }
             Ask::Why { resource } => {
@@ -123,9 +123,9 @@ impl Clerk {
                 self.pause((seconds, reason, drain), resources).await?;
             }
             Ask::Resume { resources } if resources.is_empty() => {
-                self.of_next_driver(Input::Resume)?;
+                self.of_next_driver(DriverEvent::Resume)?;
             }
-            Ask::Resume { resources } => self.order(resources, Question::Unpark).await?,
+            Ask::Resume { resources } => self.order(resources, Query::Unpark).await?,
             Ask::Reload { allow_empty } => self.reload(allow_empty, replies).await?,
             Ask::Undo { resource, to, seconds, partial } => {
                 span(seconds)?;
@@ -138,8 +138,8 @@ impl Clerk {
             Ask::Order { order, resources } => {
                 replies.data(&self.of_state(order, resources).await?).await;
             }
-            Ask::Retry { resources } => self.order(resources, Question::Redo).await?,
-            Ask::Check { resources } => self.order(resources, Question::Look).await?,
+            Ask::Retry { resources } => self.order(resources, Query::Redo).await?,
+            Ask::Check { resources } => self.order(resources, Query::Look).await?,
             Ask::Stop { now: true } => self.shared.ending.now(),
             Ask::Stop { now: false } => self.shared.ending.begin(),
             Ask::LogLevel { filter } => (self.shared.set_log)(&filter).map_err(Reply::Refused)?,
@@ -174,7 +174,7 @@ impl Clerk {
 
     /// How the host stands, and with it the daemon.
     async fn status(&self, most: usize) -> Result<Status, Reply> {
-        let mut found = match self.of_driver(|to| Question::Status(most, to)).await {
+        let mut found = match self.of_driver(|to| Query::Status(most, to)).await {
             Err(_) if self.is_starting() => Status::starting(),
             found => found?,
         };
@@ -196,7 +196,7 @@ impl Clerk {
 
     /// Only while nothing is changed, and nothing can begin before it is done: what runs learns of another state by a start anew.
     async fn mend(&self, what: Mend) -> Result<Vec<String>, Reply> {
-        let status = self.of_driver(|to| Question::Status(0, to)).await?;
+        let status = self.of_driver(|to| Query::Status(0, to)).await?;
         if status.observing.is_none() && !status.pause.is_some_and(|pause| pause.at_rest) {
             return Err(Reply::Refused(NOT_PAUSED.to_owned()));
         }
@@ -219,7 +219,7 @@ impl Clerk {
 
     async fn of_driver<T>(
         &self,
-        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+        question: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
         self.of_driver_in(PATIENCE, question).await
     }
@@ -228,10 +228,10 @@ impl Clerk {
     async fn of_driver_in<T>(
         &self,
         within: Duration,
-        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+        question: impl FnOnce(oneshot::Sender<T>) -> Query,
     ) -> Result<T, Reply> {
         let (to, answer) = oneshot::channel();
-        if self.shared.requests.put_now(Input::Ask(question(to))).is_err() {
+        if self.shared.requests.put_now(DriverEvent::Ask(question(to))).is_err() {
             return Err(self.no_driver());
         }
         match timeout(within, answer).await {
@@ -248,18 +248,18 @@ impl Clerk {
     ) -> Result<(), Reply> {
         let limit = seconds.map(span).transpose()?;
         if resources.is_empty() {
-            return self.of_next_driver(Input::Pause { reason, limit, drain });
+            return self.of_next_driver(DriverEvent::Pause { reason, limit, drain });
         }
         if drain {
             let why = "only the whole graph is drained; single resources rest when what runs of them ends";
             return Err(Reply::Refused(why.to_owned()));
         }
-        let park = |names, to| Question::Park { names, limit, reason, to };
+        let park = |names, to| Query::Park { names, limit, reason, to };
         self.order(resources, park).await
     }
 
     /// Asks the driver, or the one that follows where none runs: unless none will.
-    fn of_next_driver(&self, request: Input) -> Result<(), Reply> {
+    fn of_next_driver(&self, request: DriverEvent) -> Result<(), Reply> {
         if self.shared.ending.is_begun() {
             return Err(self.no_driver());
         }
@@ -301,7 +301,7 @@ impl Clerk {
     }
 
     async fn details(&self, resource: &str) -> Result<ResourceDetails, Reply> {
-        let found = self.of_driver(|to| Question::Show(resource.to_owned(), to)).await?;
+        let found = self.of_driver(|to| Query::Show(resource.to_owned(), to)).await?;
         match found {
             Some(found) => Ok(found),
             None => Err(self.unknown(&[resource.to_owned()]).await),
@@ -310,7 +310,7 @@ impl Clerk {
 
     /// There are no such resources; which may be meant instead.
     async fn unknown(&self, resources: &[String]) -> Reply {
-        let known = self.of_driver(|to| Question::Names(String::new(), KNOWN, to)).await;
+        let known = self.of_driver(|to| Query::Names(String::new(), KNOWN, to)).await;
         let known = known.unwrap_or_default();
         let near = |word: &String| {
             // Said without its kind.
@@ -350,13 +350,13 @@ impl Clerk {
             Err(why) => Err(why.to_string()),
         });
         look.await.map_err(|why| Reply::Refused(why.to_string()))?.map_err(Reply::Refused)?;
-        let question = |to| Question::Show(resource.clone(), to);
+        let question = |to| Query::Show(resource.clone(), to);
         let before = self.of_driver(question).await?;
         if before.is_some() {
             let reason = "undone by command".to_owned();
             let limit = Some(Duration::from_secs(seconds));
             let names = vec![resource.clone()];
-            let park = |names, to| Question::Park { names, limit, reason, to };
+            let park = |names, to| Query::Park { names, limit, reason, to };
             if let Err(late) = self.order(names, park).await {
                 // It may hold, and nothing was undone for it.
                 self.unpark(resource, before.as_ref()).await;
@@ -367,7 +367,7 @@ impl Clerk {
             if before.is_some() {
                 self.rests(&resource).await?;
             }
-            let undone = self.of_driver_in(LOOKS, |answer| Question::Undo(what, answer));
+            let undone = self.of_driver_in(LOOKS, |answer| Query::Undo(what, answer));
             undone.await?.map_err(|refused| Reply::Refused(refused.trouble.what))
         };
         match put_back.await {
@@ -382,7 +382,7 @@ impl Clerk {
     /// What was paused for an undo that was none goes on, unless it was paused by somebody before.
     async fn unpark(&self, resource: String, before: Option<&ResourceDetails>) {
         if before.is_some_and(|before| before.status.pause.is_none())
-            && let Err(why) = self.order(vec![resource], Question::Unpark).await
+            && let Err(why) = self.order(vec![resource], Query::Unpark).await
         {
             tracing::warn!(?why, "what was paused for an undo stays so");
         }
@@ -407,7 +407,7 @@ impl Clerk {
     async fn order(
         &self,
         resources: Vec<String>,
-        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Question,
+        question: impl FnOnce(Vec<String>, oneshot::Sender<Vec<String>>) -> Query,
     ) -> Result<(), Reply> {
         let strangers = self.of_driver(|to| question(resources, to)).await?;
         if strangers.is_empty() { Ok(()) } else { Err(self.unknown(&strangers).await) }
@@ -415,14 +415,14 @@ impl Clerk {
 
     /// Orders something about what is kept: answered when it is durable.
     async fn of_state(&self, order: Order, resources: Vec<String>) -> Result<Vec<String>, Reply> {
-        let ordered = self.of_driver(|to| Question::Order(order, resources, to)).await?;
+        let ordered = self.of_driver(|to| Query::Order(order, resources, to)).await?;
         ordered.map_err(|declined| match declined {
-            Declined::Unknown { names, known } => {
+            Rejection::Unknown { names, known } => {
                 let all = || known.iter().map(String::as_str);
                 Reply::Unknown(names.iter().map(|name| with_nearest(name, all())).collect())
             }
-            Declined::Later(why) => Reply::Unavailable(why),
-            Declined::Refused(why) => Reply::Refused(why),
+            Rejection::Later(why) => Reply::Unavailable(why),
+            Rejection::Refused(why) => Reply::Refused(why),
         })
     }
 

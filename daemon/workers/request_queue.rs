@@ -1,6 +1,6 @@
 //! What others ask of the driver, whichever driver that is: requests wait here while none runs, and none is lost with one.
 
-use crate::driver::{Inbox, Input, Question};
+use crate::driver::{DriverEvent, Inbox, Query};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -17,8 +17,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    inbox: Option<Inbox<Input>>,
-    waiting: Vec<Input>,
+    inbox: Option<Inbox<DriverEvent>>,
+    waiting: Vec<DriverEvent>,
     /// The driver that runs was given a graph.
     has_graph: bool,
 }
@@ -35,15 +35,15 @@ impl Requests {
     }
 
     /// Asks the driver, or the next one.
-    pub(super) fn put(&self, request: Input) {
+    pub(super) fn put(&self, request: DriverEvent) {
         let mut state = self.lock();
         let graph = is_graph(&request);
         if let Some(inbox) = &state.inbox {
             inbox.put(request);
         } else {
-            if matches!(request, Input::Lease(_)) {
+            if matches!(request, DriverEvent::Lease(_)) {
                 // How it stands counts, not how it stood: it may be renewed for long while there is no driver.
-                state.waiting.retain(|older| !matches!(older, Input::Lease(_)));
+                state.waiting.retain(|older| !matches!(older, DriverEvent::Lease(_)));
             }
             return state.waiting.push(request);
         }
@@ -51,7 +51,7 @@ impl Requests {
     }
 
     /// Asks the driver that runs now; the request comes back where none does.
-    pub(super) fn put_now(&self, request: Input) -> Result<(), Input> {
+    pub(super) fn put_now(&self, request: DriverEvent) -> Result<(), DriverEvent> {
         match &self.lock().inbox {
             Some(inbox) => {
                 inbox.put(request);
@@ -62,7 +62,7 @@ impl Requests {
     }
 
     /// A driver runs; what has waited is its.
-    pub(super) fn attach(&self, inbox: Inbox<Input>) {
+    pub(super) fn attach(&self, inbox: Inbox<DriverEvent>) {
         let mut state = self.lock();
         state.has_graph = state.waiting.iter().any(is_graph);
         inbox.put_all(state.waiting.drain(..));
@@ -73,7 +73,7 @@ impl Requests {
 
     /// This driver takes no more requests: it is about to end, or has ended. What it has not taken is for the next one, before what
     /// has come since. Answers the rest, which is only its: whoever asks it something waits as long as that is kept.
-    pub(super) fn detach(&self, inbox: &Inbox<Input>) -> Vec<Input> {
+    pub(super) fn detach(&self, inbox: &Inbox<DriverEvent>) -> Vec<DriverEvent> {
         let mut state = self.lock();
         (state.inbox, state.has_graph) = (None, false);
         let mut all = Vec::new();
@@ -97,29 +97,32 @@ impl Requests {
 }
 
 /// One that is not taken goes to the next driver.
-fn is_request(input: &Input) -> bool {
+fn is_request(input: &DriverEvent) -> bool {
     matches!(
         input,
-        Input::Graph { .. } | Input::Pause { .. } | Input::Resume | Input::Ask(Question::Taken(_))
+        DriverEvent::Graph { .. }
+            | DriverEvent::Pause { .. }
+            | DriverEvent::Resume
+            | DriverEvent::Ask(Query::Taken(_))
     )
 }
 
 /// Whether whoever gets it has a graph; one that could not be read is none.
-fn is_graph(input: &Input) -> bool {
-    matches!(input, Input::Graph { graph: Ok(_), .. } | Input::Again(_))
+fn is_graph(input: &DriverEvent) -> bool {
+    matches!(input, DriverEvent::Graph { graph: Ok(_), .. } | DriverEvent::Again(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::Requests;
-    use crate::driver::{Inbox, Input};
+    use crate::driver::{DriverEvent, Inbox};
     use std::time::Duration;
 
-    fn pause(reason: &str) -> Input {
-        Input::Pause { reason: reason.to_owned(), limit: None, drain: false }
+    fn pause(reason: &str) -> DriverEvent {
+        DriverEvent::Pause { reason: reason.to_owned(), limit: None, drain: false }
     }
 
-    fn taken(inbox: &Inbox<Input>) -> Vec<String> {
+    fn taken(inbox: &Inbox<DriverEvent>) -> Vec<String> {
         let mut all = Vec::new();
         inbox.take(&mut all);
         all.iter().map(|input| format!("{input:?}")).collect()
@@ -135,18 +138,19 @@ mod tests {
         requests.attach(first.clone());
         assert_eq!(taken(&first).len(), 1);
         requests.put(pause("not taken"));
-        requests.put(Input::Graph { graph: Err("broken".to_owned()), operator: true });
-        requests.put(Input::Stop(Duration::ZERO));
-        first.put(Input::Kept(vec![1], None));
+        requests.put(DriverEvent::Graph { graph: Err("broken".to_owned()), operator: true });
+        requests.put(DriverEvent::Stop(Duration::ZERO));
+        first.put(DriverEvent::Kept(vec![1], None));
         let rest = requests.detach(&first);
         assert_eq!(rest.len(), 2, "what is only its");
-        requests.put(Input::Resume);
-        assert!(requests.put_now(Input::Resume).is_err(), "there is none");
+        requests.put(DriverEvent::Resume);
+        assert!(requests.put_now(DriverEvent::Resume).is_err(), "there is none");
         let second = Inbox::default();
         requests.attach(second.clone());
         assert!(requests.lacks_graph(), "one that could not be read is none");
-        let graph = Input::Graph { graph: Err("broken".to_owned()), operator: true };
-        let expected = [pause("not taken"), graph, Input::Resume].map(|input| format!("{input:?}"));
+        let graph = DriverEvent::Graph { graph: Err("broken".to_owned()), operator: true };
+        let expected =
+            [pause("not taken"), graph, DriverEvent::Resume].map(|input| format!("{input:?}"));
         assert_eq!(taken(&second), expected);
         assert_eq!(*requests.drivers().borrow(), 2);
         requests.put(loaded());
@@ -166,11 +170,11 @@ mod tests {
         assert!(requests.lacks_graph(), "the third had taken it");
     }
 
-    fn loaded() -> Input {
+    fn loaded() -> DriverEvent {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(&file, "graph: g\nresources: {noop: [{name: n}]}\n").expect("written");
         let loaded =
             crate::config::load(&[file.path().to_owned()], &crate::config::Options::default());
-        Input::Graph { graph: Ok(Box::new(loaded.expect("valid"))), operator: false }
+        DriverEvent::Graph { graph: Ok(Box::new(loaded.expect("valid"))), operator: false }
     }
 }

@@ -1,6 +1,6 @@
 //! What systemd is told: ready, reloading, how it stands, that the loop is alive, stopping. Silent without systemd.
 
-use crate::driver::{Audience, Caveat, News, Pulse};
+use crate::driver::{Caveat, DriverHealth, Notification, Observer};
 use sd_notify::NotifyState;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
@@ -29,33 +29,33 @@ impl Notifier {
     }
 }
 
-impl Audience for Notifier {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Notifier {
+    fn hear(&mut self, news: &Notification<'_>) {
         match news {
             // Ready only now: a graph runs.
-            News::Loaded { graph, .. } => {
+            Notification::Loaded { graph, .. } => {
                 say(Said::Ready);
                 self.converged = None;
                 self.status(format!("{graph}: loaded"));
             }
             // The reload has ended, too: the previous graph is still running.
-            News::Refused(_) => {
+            Notification::Refused(_) => {
                 say(Said::Ready);
                 self.status(REJECTED.to_owned());
             }
-            News::Converged { counts, .. } => {
+            Notification::Converged { counts, .. } => {
                 let converged = format!("as declared: {} resources", counts.total);
                 self.status(converged.clone());
                 self.converged = Some(converged);
             }
-            News::Diverged { .. } => self.converged = None,
-            News::Failed { identity, .. } => self.status(format!("failed: {identity}")),
-            News::Paused { .. } => {
+            Notification::Diverged { .. } => self.converged = None,
+            Notification::Failed { identity, .. } => self.status(format!("failed: {identity}")),
+            Notification::Paused { .. } => {
                 self.converged = None;
                 self.status("paused".to_owned());
             }
             // The convergence may have been reported a moment before.
-            News::Resumed => {
+            Notification::Resumed => {
                 self.status(self.converged.clone().unwrap_or_else(|| "working".to_owned()));
             }
             _ => {}
@@ -131,7 +131,7 @@ pub(super) fn alive(status: &str) {
 }
 
 /// How it stands, in one line with counts.
-pub(super) fn status(pulse: &Pulse) -> String {
+pub(super) fn status(pulse: &DriverHealth) -> String {
     let c = pulse.counts;
     let what = match (pulse.mode, pulse.caveat) {
         (Mode::Running, Some(Caveat::ReadOnly)) => "observing only, see `steadfast status`",

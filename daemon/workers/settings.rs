@@ -2,7 +2,7 @@
 
 use super::{GraphSource, Shared, recorders};
 use crate::config::{Recorder, Text};
-use crate::driver::{Input, Settings, Taken, Tuning};
+use crate::driver::{DriverEvent, LoadOutcome, Settings, Tuning};
 use crate::events::{Happening, Level};
 use crate::history::Limits;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct SettingsChange {
 pub struct Reloaded {
     /// The graph.
     #[serde(flatten)]
-    pub taken: Taken,
+    pub taken: LoadOutcome,
     /// The settings.
     #[serde(default)]
     pub settings: SettingsChange,
@@ -104,7 +104,7 @@ pub(super) async fn apply_settings(shared: &Arc<Shared>, new: HostSettings) -> S
     ];
     if tuned.contains(&true) {
         let tuning = Tuning { sweep: now.sweep, pause_limit: now.pause_limit, brake: now.brake };
-        shared.requests.put(Input::Tune(tuning));
+        shared.requests.put(DriverEvent::Tune(tuning));
     }
     if differs("history", old.history != new.history) {
         shared.history.set_limits(new.history);

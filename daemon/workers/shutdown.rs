@@ -2,7 +2,7 @@
 
 use super::request_queue::Requests;
 use super::{Shared, sd_notify};
-use crate::driver::Input;
+use crate::driver::DriverEvent;
 use crate::events::Stream;
 use crate::supervisor::{Life, Manifold, Outputs, State, Supervisor};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Ending {
         self.at_once.cancel();
         self.begin();
         // No driver runs: there is nothing to cut off.
-        let _none = self.requests.put_now(Input::Stop(Duration::ZERO));
+        let _none = self.requests.put_now(DriverEvent::Stop(Duration::ZERO));
     }
 
     /// It has been asked for.

@@ -2,7 +2,7 @@
 
 use super::graph_loader::Asker;
 use super::{HEARS, Shared};
-use crate::driver::Input;
+use crate::driver::DriverEvent;
 use crate::signals::{Signal, Signals};
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
 use std::sync::Arc;
@@ -41,9 +41,13 @@ pub(super) fn signals(shared: &Arc<Shared>, signals: Signals) -> Manifold {
                     Signal::Reload => shared.graph.reload(Asker::Operator),
                     Signal::Pause => {
                         let reason = "signal USR1".to_owned();
-                        shared.requests.put(Input::Pause { reason, limit: None, drain: false });
+                        shared.requests.put(DriverEvent::Pause {
+                            reason,
+                            limit: None,
+                            drain: false,
+                        });
                     }
-                    Signal::Resume => shared.requests.put(Input::Resume),
+                    Signal::Resume => shared.requests.put(DriverEvent::Resume),
                     Signal::Stop => shared.ending.ask(),
                 }
             }

@@ -6,7 +6,7 @@
 use super::Shared;
 use super::record_readers::readers;
 use super::state_maintenance::{Asked, Carried, NOT_PAUSED};
-use crate::driver::{Input, Signal};
+use crate::driver::{DriverEvent, Signal};
 use crate::events::{self, Happening, Level};
 use crate::store::{
     Hold, Journal, Key, MemoryStore, Readers, Recalled, SqliteStore, Store as _, StoreError, mend,
@@ -226,7 +226,7 @@ async fn tend_history(shared: &Shared) -> Infallible {
             tracing::error!(event = "history_unkept", "{error}");
         }
         // Where none runs, none has to begin anew.
-        drop(shared.requests.put_now(Input::Watched(vec![Signal::Broken(why.to_owned())])));
+        drop(shared.requests.put_now(DriverEvent::Watched(vec![Signal::Broken(why.to_owned())])));
         tokio::time::sleep(AGAIN).await;
     }
 }

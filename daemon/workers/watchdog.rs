@@ -1,7 +1,7 @@
 //! The worker that feeds the watchdog of systemd, each time after a round trip through the driver and its engine.
 
 use super::{HEARS, Shared, sd_notify};
-use crate::driver::{Answer, Input, Pulse};
+use crate::driver::{DriverEvent, DriverHealth, PingReply};
 use crate::supervisor::{Life, Manifold, Outputs};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,10 +42,10 @@ async fn feed(shared: &Shared) {
         // Said where it was found out.
         return;
     }
-    let (told, answer) = tokio::sync::oneshot::channel::<Pulse>();
+    let (told, answer) = tokio::sync::oneshot::channel::<DriverHealth>();
     // Nobody waits for it any more: the process is ending.
-    let ping = Answer(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
-    if shared.requests.put_now(Input::Ping(ping)).is_err() {
+    let ping = PingReply(Box::new(move |pulse| told.send(pulse).unwrap_or_default()));
+    if shared.requests.put_now(DriverEvent::Ping(ping)).is_err() {
         sd_notify::alive("no driver runs; it is started again (`steadfast report`)");
         return;
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use steadfast::config::{Link, Loaded, Vertex};
 use steadfast::driver::{
-    Audience, Driver, Inbox, Input, News, Parts, Question, Settings, local_minute,
+    Driver, DriverDeps, DriverEvent, Inbox, Notification, Observer, Query, Settings, local_minute,
 };
 use steadfast::store::{Journal, MemoryStore, Recalled, Store as _};
 use steadfast_engine::{Meta, Slots};
@@ -145,18 +145,22 @@ type Said = Arc<(Mutex<Vec<String>>, Notify)>;
 
 struct Ear(Said);
 
-impl Audience for Ear {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Ear {
+    fn hear(&mut self, news: &Notification<'_>) {
         let line = match news {
-            News::Loaded { change, .. } => format!("loaded: {} removed", change.removed.count),
-            News::SwapWaits { waits, .. } => format!("waits for {}", waits.join(" ")),
-            News::Changed { identity, class, .. } => format!("changed {identity}: {class:?}"),
-            News::Failed { identity, .. } => format!("failed {identity}"),
-            News::Contended { identity, .. } => format!("contended {identity}"),
-            News::Apart { identity, .. } => format!("apart {identity}"),
-            News::Joined(identity) => format!("joined {identity}"),
-            News::Converged { .. } => "converged".to_owned(),
-            News::Refused(why) => format!("refused: {why}"),
+            Notification::Loaded { change, .. } => {
+                format!("loaded: {} removed", change.removed.count)
+            }
+            Notification::SwapWaits { waits, .. } => format!("waits for {}", waits.join(" ")),
+            Notification::Changed { identity, class, .. } => {
+                format!("changed {identity}: {class:?}")
+            }
+            Notification::Failed { identity, .. } => format!("failed {identity}"),
+            Notification::Contended { identity, .. } => format!("contended {identity}"),
+            Notification::Apart { identity, .. } => format!("apart {identity}"),
+            Notification::Joined(identity) => format!("joined {identity}"),
+            Notification::Converged { .. } => "converged".to_owned(),
+            Notification::Refused(why) => format!("refused: {why}"),
             _ => return,
         };
         self.0.0.lock().expect("nobody panics with it").push(line);
@@ -180,7 +184,7 @@ pub(crate) fn play<F: Future<Output = ()>>(test: impl FnOnce(Ground) -> F) {
 
 /// A driver that runs, and what it works on.
 pub(crate) struct Ground {
-    pub(crate) inbox: Inbox<Input>,
+    pub(crate) inbox: Inbox<DriverEvent>,
     world: Arc<Mutex<World>>,
     opened: Arc<Notify>,
     kept: MemoryStore,
@@ -214,7 +218,7 @@ impl Ground {
         };
         drop(tokio::spawn(keeping));
         let said = Said::default();
-        let parts = Parts {
+        let parts = DriverDeps {
             host: Host::default(),
             key: Arc::clone(KEY.get_or_init(key)),
             journal: Some(journal),
@@ -282,7 +286,7 @@ impl Ground {
             text_bytes: 0,
             texts: Vec::new(),
         };
-        self.inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+        self.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
     }
 
     pub(crate) fn open(&self) {
@@ -298,8 +302,8 @@ impl Ground {
 
     pub(crate) fn look(&self, name: &str) {
         let (to, _) = oneshot::channel();
-        let look = Question::Look(vec![format!("thing[{name}]")], to);
-        self.inbox.put(Input::Ask(look));
+        let look = Query::Look(vec![format!("thing[{name}]")], to);
+        self.inbox.put(DriverEvent::Ask(look));
     }
 
     /// Waits until this was said, after what was waited for before.

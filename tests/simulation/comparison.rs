@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use steadfast::config::Loaded;
 use steadfast::driver::status::Differing;
-use steadfast::driver::{Audience, Finished, News};
+use steadfast::driver::{DriverExit, Notification, Observer};
 use steadfast::plan::{Action, Step};
 use steadfast_engine::Standing;
 
@@ -18,15 +18,15 @@ pub(crate) struct Deeds {
     pub(crate) troubles: BTreeMap<String, String>,
 }
 
-impl Audience for Done {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Done {
+    fn hear(&mut self, news: &Notification<'_>) {
         let mut deeds = self.0.lock().expect("one thread");
         match news {
-            News::Changed { identity, differences, .. } => {
+            Notification::Changed { identity, differences, .. } => {
                 let differences = differences.iter().map(Differing::from).collect();
                 deeds.changed.entry((*identity).to_owned()).or_default().push(differences);
             }
-            News::Failed { identity, trouble, .. } => {
+            Notification::Failed { identity, trouble, .. } => {
                 let what = trouble.map(|trouble| trouble.what.clone()).unwrap_or_default();
                 deeds.troubles.insert((*identity).to_owned(), what);
             }
@@ -36,7 +36,7 @@ impl Audience for Done {
 }
 
 /// Those that could not be told: failed, or behind such a one.
-pub(crate) fn untold(finished: &Finished) -> BTreeSet<&str> {
+pub(crate) fn untold(finished: &DriverExit) -> BTreeSet<&str> {
     let ill = finished
         .standings
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn untold(finished: &Finished) -> BTreeSet<&str> {
 }
 
 /// Those that an apply could not do, and all that come after them.
-pub(crate) fn not_done<'l>(loaded: &'l Loaded, applied: &'l Finished) -> BTreeSet<&'l str> {
+pub(crate) fn not_done<'l>(loaded: &'l Loaded, applied: &'l DriverExit) -> BTreeSet<&'l str> {
     let untold = untold(applied);
     let below = with_all_below(loaded, &untold);
     // What has left the graph is not in it.
@@ -71,8 +71,8 @@ pub(crate) fn with_all_below<'l>(loaded: &'l Loaded, names: &BTreeSet<&str>) -> 
 /// What differs between what was said and what was done; nothing moved in between.
 pub(crate) fn unequal(
     loaded: &Loaded,
-    (steps, planned): (&[Step], &Finished),
-    (deeds, applied): (&Deeds, &Finished),
+    (steps, planned): (&[Step], &DriverExit),
+    (deeds, applied): (&Deeds, &DriverExit),
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let not_planned = untold(planned);

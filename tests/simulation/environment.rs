@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
-use steadfast::driver::{Input, Pulse, Work};
+use steadfast::driver::{DriverEvent, DriverHealth, Job};
 use steadfast_resources::host::simulated::{self, Fault, Machine};
 use tokio::time::Instant;
 
@@ -39,17 +39,17 @@ pub(crate) enum Event {
         life: u32,
         asked: u64,
         applies: bool,
-        work: Work,
+        work: Job,
     },
     /// The same for one that blocks nobody.
     Task {
         life: u32,
-        work: Work,
+        work: Job,
     },
     /// Its result reaches the driver.
     Result {
         life: u32,
-        input: Input,
+        input: DriverEvent,
     },
     /// The journal writes.
     Write {
@@ -116,7 +116,7 @@ pub(crate) struct Stage {
     /// Which path each identity is about.
     pub(crate) paths: BTreeMap<String, PathBuf>,
     /// How the loop answered when it was asked last.
-    pub(crate) pulse: Option<Pulse>,
+    pub(crate) pulse: Option<DriverHealth>,
     /// The begin of these was refused, and none was kept since.
     pub(crate) refused: BTreeSet<String>,
     /// Those that are owed what came while they ran, and have not begun again.

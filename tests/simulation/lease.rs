@@ -9,7 +9,9 @@ use crate::shape::load_outside;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::driver::{Audience, Clock, Input, News, Question, Right, Settings};
+use steadfast::driver::{
+    Clock, DriverEvent, LeaseValidity, Notification, Observer, Query, Settings,
+};
 use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
 use steadfast_resources::host::simulated::Machine;
@@ -24,11 +26,13 @@ const LONGEST: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
-impl Audience for Told {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Told {
+    fn hear(&mut self, news: &Notification<'_>) {
         let word = match news {
-            News::Changed { .. } => "changed".to_owned(),
-            News::Failed { trouble, .. } => trouble.map(|t| t.what.clone()).unwrap_or_default(),
+            Notification::Changed { .. } => "changed".to_owned(),
+            Notification::Failed { trouble, .. } => {
+                trouble.map(|t| t.what.clone()).unwrap_or_default()
+            }
             _ => return,
         };
         self.0.lock().expect("one thread").push(word);
@@ -75,7 +79,7 @@ impl Held {
     fn is_given(&self, lifetime: Duration) {
         let clock = self.clock();
         let end = clock() + lifetime;
-        self.life.inbox.put(Input::Lease(Ok(Right::until(end, clock))));
+        self.life.inbox.put(DriverEvent::Lease(Ok(LeaseValidity::until(end, clock))));
     }
 
     /// Waits until so much was heard of the file; the last word of it.
@@ -93,8 +97,8 @@ impl Held {
     fn drifts(&self) {
         here().write("/f", "drifted\n").expect("written");
         let (answer, _) = tokio::sync::oneshot::channel();
-        let look = Question::Look(vec!["file[f]".to_owned()], answer);
-        self.life.inbox.put(Input::Ask(look));
+        let look = Query::Look(vec!["file[f]".to_owned()], answer);
+        self.life.inbox.put(DriverEvent::Ask(look));
     }
 }
 
@@ -113,7 +117,7 @@ fn content() -> String {
 async fn slept() {
     let mut held = Held::new();
     held.is_given(Duration::from_mins(1));
-    held.life.inbox.put(Input::Graph { graph: Ok(Box::new(loaded())), operator: true });
+    held.life.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded())), operator: true });
     assert_eq!(held.hears(1).await, "changed");
     let declared = content();
     // Awake for half of its life, nothing is amiss.

@@ -11,7 +11,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use steadfast::driver::{Audience, Driver, Finished, Inbox, Input, LocalMinute, Parts, Settings};
+use steadfast::driver::{
+    Driver, DriverDeps, DriverEvent, DriverExit, Inbox, LocalMinute, Observer, Settings,
+};
 use steadfast::store::{Journal, Key, MemoryStore, Store as _, Writer};
 use steadfast::watch::{Hand, Happening};
 use steadfast_engine::Slots;
@@ -21,8 +23,8 @@ use tokio::task::AbortHandle;
 /// It lives.
 pub(crate) struct Life {
     number: u32,
-    pub(crate) driver: Pin<Box<dyn Future<Output = Finished>>>,
-    pub(crate) inbox: Inbox<Input>,
+    pub(crate) driver: Pin<Box<dyn Future<Output = DriverExit>>>,
+    pub(crate) inbox: Inbox<DriverEvent>,
     works: Arc<Mutex<Works>>,
     tasks: Vec<AbortHandle>,
 }
@@ -67,7 +69,7 @@ impl Life {
         stage: &Shared,
         kept: &MemoryStore,
         mut settings: Settings,
-        audience: Box<dyn Audience>,
+        audience: Box<dyn Observer>,
     ) -> Self {
         let mut storage = Storage::faulty(kept.clone(), stage);
         let mut recalled = storage.recall().expect("memory tells all");
@@ -98,7 +100,7 @@ impl Life {
         let machinery =
             OneThread { stage: Arc::clone(stage), life: number, parts: Arc::clone(&works) };
         settings.slots = slots;
-        let parts = Parts {
+        let parts = DriverDeps {
             host: Host::default(),
             key: key(),
             journal: Some(journal),
@@ -228,12 +230,7 @@ impl Life {
     }
 
     /// A check or an apply makes its system calls, all at this moment; what comes of it may reach the driver later.
-    fn job(
-        &self,
-        (asked, applies): (u64, bool),
-        mut work: steadfast::driver::Work,
-        stage: &Shared,
-    ) {
+    fn job(&self, (asked, applies): (u64, bool), mut work: steadfast::driver::Job, stage: &Shared) {
         {
             let mut stage = lock(stage);
             let now = stage.now();

@@ -3,7 +3,7 @@
 use crate::coverage::MADE_FIRST;
 use crate::environment::{Shared, Stage, lock};
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast::driver::{Audience, News};
+use steadfast::driver::{Notification, Observer};
 use steadfast_engine::Holding;
 
 /// What was heard.
@@ -47,34 +47,34 @@ impl Heard {
 
 pub(crate) struct Listener(pub(crate) Shared);
 
-impl Audience for Listener {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Listener {
+    fn hear(&mut self, news: &Notification<'_>) {
         let mut stage = lock(&self.0);
         stage.say(format_args!("{news:?}"));
         note(&mut stage, news);
     }
 }
 
-fn note(stage: &mut Stage, news: &News<'_>) {
+fn note(stage: &mut Stage, news: &Notification<'_>) {
     let now = stage.now();
     match news {
-        News::Loaded { .. } => {
+        Notification::Loaded { .. } => {
             stage.heard.loaded += 1;
             stage.heard.leaving.clear();
         }
-        News::Refused(why) => stage.heard.refused.push((*why).to_owned()),
-        News::SwapWaits { .. } => {
+        Notification::Refused(why) => stage.heard.refused.push((*why).to_owned()),
+        Notification::SwapWaits { .. } => {
             stage.saw("a swap that waited");
             let removed = stage.heard.removed.iter();
             stage.heard.leaving = removed.map(|identity| (identity.clone(), false)).collect();
         }
-        News::Started(identity) => {
+        Notification::Started(identity) => {
             if let Some(begun) = stage.heard.leaving.get_mut(*identity) {
                 *begun = true;
             }
             stage.heard.started.entry((*identity).to_owned()).or_default().push(now);
         }
-        News::Changed { identity, .. } => {
+        Notification::Changed { identity, .. } => {
             stage.heard.changes += 1;
             stage.heard.changed.entry((*identity).to_owned()).or_default().push(now);
             stage.found_by_sweep(identity);
@@ -85,31 +85,35 @@ fn note(stage: &mut Stage, news: &News<'_>) {
                 stage.saw(MADE_FIRST);
             }
         }
-        News::Trouble { trouble, identity, .. } if trouble.what.contains("panicked") => {
+        Notification::Trouble { trouble, identity, .. } if trouble.what.contains("panicked") => {
             stage.wrong.push(format!("R-14: {identity}: {}", trouble.what));
         }
-        News::Retrying { .. } => stage.saw("a retry"),
-        News::Failed { identity, .. } => {
+        Notification::Retrying { .. } => stage.saw("a retry"),
+        Notification::Failed { identity, .. } => {
             stage.heard.failed.insert((*identity).to_owned());
         }
-        News::Recovered { identity, .. } if stage.heard.failed.remove(*identity) => {
+        Notification::Recovered { identity, .. } if stage.heard.failed.remove(*identity) => {
             stage.saw("a failure for good that healed");
         }
-        News::Held { identity, holding: Holding::Window(_), .. } => {
+        Notification::Held { identity, holding: Holding::Window(_), .. } => {
             stage.saw("a window held a change");
             stage.heard.shut.insert((*identity).to_owned());
         }
-        News::Held { .. } => stage.saw("would change"),
-        News::Braked { .. } => stage.saw("the brake held"),
-        News::Released => stage.saw("the brake let go"),
-        News::Contended { .. } => stage.saw("a fight"),
-        News::Stuck(_) => stage.saw("a stuck run"),
-        News::Unwatched { .. } => stage.saw("a vertex without events"),
-        News::Converged { .. } => stage.saw("all as declared"),
-        News::Pausing(waits) if !waits.is_empty() => stage.saw("a pause while something ran"),
-        News::Paused { .. } => stage.heard.paused = true,
-        News::Resumed => stage.heard.paused = false,
-        News::Stopping(waits) if !waits.is_empty() => stage.saw("a stop while something ran"),
+        Notification::Held { .. } => stage.saw("would change"),
+        Notification::Braked { .. } => stage.saw("the brake held"),
+        Notification::Released => stage.saw("the brake let go"),
+        Notification::Contended { .. } => stage.saw("a fight"),
+        Notification::Stuck(_) => stage.saw("a stuck run"),
+        Notification::Unwatched { .. } => stage.saw("a vertex without events"),
+        Notification::Converged { .. } => stage.saw("all as declared"),
+        Notification::Pausing(waits) if !waits.is_empty() => {
+            stage.saw("a pause while something ran")
+        }
+        Notification::Paused { .. } => stage.heard.paused = true,
+        Notification::Resumed => stage.heard.paused = false,
+        Notification::Stopping(waits) if !waits.is_empty() => {
+            stage.saw("a stop while something ran")
+        }
         _ => {}
     }
 }

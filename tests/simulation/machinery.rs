@@ -6,7 +6,7 @@ use crate::run::WALL;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::driver::{Ear, Hands, Inbox, Input, Machinery, Work};
+use steadfast::driver::{DriverEvent, EventSink, Executor, Inbox, Job, Runtime};
 use steadfast::store::{Committed, Writer};
 use steadfast::watch::{Hand, Hub, Sources};
 use steadfast_resources::{Host, Seat};
@@ -32,12 +32,12 @@ pub(crate) struct Works {
     pub(crate) walking: bool,
 }
 
-impl Machinery for OneThread {
-    fn hands(&self, _most: usize, _inbox: Inbox<Input>) -> Box<dyn Hands> {
+impl Runtime for OneThread {
+    fn hands(&self, _most: usize, _inbox: Inbox<DriverEvent>) -> Box<dyn Executor> {
         Box::new(self.clone())
     }
 
-    fn hub(&self, _host: &Host, ear: Ear) -> Hub {
+    fn hub(&self, _host: &Host, ear: EventSink) -> Hub {
         let meadow = || Meadow(Arc::clone(&self.stage));
         let handle = tokio::runtime::Handle::current();
         let parts = Arc::clone(&self.parts);
@@ -66,8 +66,8 @@ impl Machinery for OneThread {
 /// How long a job that hangs does so.
 const LONG: u64 = 30_000;
 
-impl Hands for OneThread {
-    fn run(&self, seat: Seat, blocks: bool, work: Work) {
+impl Executor for OneThread {
+    fn run(&self, seat: Seat, blocks: bool, work: Job) {
         let mut stage = lock(&self.stage);
         let (life, most, hangs) = (self.life, stage.profile.job, stage.profile.hangs);
         let rough = stage.rough;

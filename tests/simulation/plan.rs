@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::config::{Loaded, Options};
-use steadfast::driver::{Audience, Finished, Guard, Input, Settings};
+use steadfast::driver::{DriverEvent, DriverExit, Guard, Observer, Settings};
 use steadfast::plan::{Action, Plan, Step, Steps};
 use steadfast::store::MemoryStore;
 use steadfast_engine::Slots;
@@ -109,8 +109,8 @@ impl<'f> Case<'f> {
         &self,
         loaded: Loaded,
         (kept, guard): (&MemoryStore, Option<Arc<dyn Guard>>),
-        audience: Box<dyn Audience>,
-    ) -> Finished {
+        audience: Box<dyn Observer>,
+    ) -> DriverExit {
         let settings = Settings {
             one_shot: true,
             slots: Slots::default(),
@@ -123,13 +123,13 @@ impl<'f> Case<'f> {
             guard,
         };
         let mut life = Life::with(&self.stage, kept, settings, audience);
-        life.inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+        life.inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
         let finished = tokio::time::timeout(LONGEST, until(&mut life, &self.stage, || false)).await;
         life.stopped(&self.stage);
         finished.expect("a pass comes to its end").expect("nobody else ends it")
     }
 
-    async fn plan(&self, shape: &Shape) -> (Plan, Vec<Step>, Finished) {
+    async fn plan(&self, shape: &Shape) -> (Plan, Vec<Step>, DriverExit) {
         let loaded = self.read(shape);
         let (planned, noop) = loaded.clone().planned();
         let steps = Steps::new(noop);
@@ -145,7 +145,7 @@ impl<'f> Case<'f> {
         (plan, steps, finished)
     }
 
-    async fn apply(&self, shape: &Shape, guard: Option<Arc<dyn Guard>>) -> (Deeds, Finished) {
+    async fn apply(&self, shape: &Shape, guard: Option<Arc<dyn Guard>>) -> (Deeds, DriverExit) {
         let done = Done::default();
         let kept = (&self.kept, guard);
         let finished = self.pass(self.read(shape), kept, Box::new(done.clone())).await;
@@ -257,7 +257,7 @@ impl Case<'_> {
     async fn hold(
         &mut self,
         shape: &Shape,
-        (plan, steps, planned): &(Plan, Vec<Step>, Finished),
+        (plan, steps, planned): &(Plan, Vec<Step>, DriverExit),
         (moves, places): (bool, &Places),
         sights: &mut Seen,
     ) -> Vec<String> {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use steadfast::config::Loaded;
-use steadfast::driver::{Input, Question};
+use steadfast::driver::{DriverEvent, Query};
 use steadfast::store::{MemoryStore, Store as _};
 use steadfast_resources::host::simulated::Machine;
 
@@ -246,7 +246,7 @@ impl<'f> Player<'f> {
         }
         lock(&self.stage).say(format_args!("starts"));
         let life = Life::begin(&self.stage, &self.kept);
-        life.inbox.put(Input::Graph { graph: self.read(), operator: true });
+        life.inbox.put(DriverEvent::Graph { graph: self.read(), operator: true });
         self.life = Some(life);
     }
 
@@ -342,9 +342,9 @@ impl<'f> Player<'f> {
             0..2 => {
                 let limit = Some(Duration::from_millis(self.chance.below(40_000)));
                 let drain = act == 0;
-                inbox.put(Input::Pause { reason: "simulated".to_owned(), limit, drain });
+                inbox.put(DriverEvent::Pause { reason: "simulated".to_owned(), limit, drain });
             }
-            2..4 => inbox.put(Input::Resume),
+            2..4 => inbox.put(DriverEvent::Resume),
             4..8 => {
                 let mut shape = self.shape.altered(&mut self.chance);
                 if self.realizes {
@@ -358,15 +358,15 @@ impl<'f> Player<'f> {
                 removed.retain(|identity| !stays.contains(identity));
                 lock(&self.stage).heard.removed = removed;
                 self.shape = shape;
-                inbox.put(Input::Graph { graph: self.read(), operator: true });
+                inbox.put(DriverEvent::Graph { graph: self.read(), operator: true });
             }
             8 => {
                 let why = "simulated: not valid".to_owned();
-                inbox.put(Input::Graph { graph: Err(why), operator: true });
+                inbox.put(DriverEvent::Graph { graph: Err(why), operator: true });
             }
-            9 => inbox.put(Input::Ask(Question::Look(one, answer))),
-            10 => inbox.put(Input::Ask(Question::Redo(one, answer))),
-            _ => inbox.put(Input::Stop(Duration::from_millis(self.chance.below(5_000)))),
+            9 => inbox.put(DriverEvent::Ask(Query::Look(one, answer))),
+            10 => inbox.put(DriverEvent::Ask(Query::Redo(one, answer))),
+            _ => inbox.put(DriverEvent::Stop(Duration::from_millis(self.chance.below(5_000)))),
         }
     }
 
@@ -390,7 +390,7 @@ impl<'f> Player<'f> {
         self.reloads = !stage.profile.sweeps;
         drop(stage);
         if let Some(life) = &self.life {
-            life.inbox.put(Input::Resume);
+            life.inbox.put(DriverEvent::Resume);
         }
     }
 
@@ -401,12 +401,12 @@ impl<'f> Player<'f> {
         };
         if std::mem::take(&mut self.reloads) {
             // What has failed for good is tried again when the operator says so; nothing else is looked at for that.
-            life.inbox.put(Input::Graph { graph: self.read(), operator: true });
+            life.inbox.put(DriverEvent::Graph { graph: self.read(), operator: true });
         }
         let stage = Arc::clone(&self.stage);
         let keep = move |pulse| lock(&stage).pulse = Some(pulse);
         lock(&self.stage).pulse = None;
-        life.inbox.put(Input::Ping(steadfast::driver::Answer(Box::new(keep))));
+        life.inbox.put(DriverEvent::Ping(steadfast::driver::PingReply(Box::new(keep))));
         lock(&self.stage).after(1, Event::Judge);
     }
 

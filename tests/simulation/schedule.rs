@@ -5,14 +5,14 @@ use crate::life::Life;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
-use steadfast::driver::Finished;
+use steadfast::driver::DriverExit;
 
 /// Lets all happen that is on the agenda until this is so, or the driver has ended.
 pub(crate) async fn until(
     life: &mut Life,
     stage: &Shared,
     mut is_so: impl FnMut() -> bool,
-) -> Option<Finished> {
+) -> Option<DriverExit> {
     let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     poll_fn(|context| {
         loop {

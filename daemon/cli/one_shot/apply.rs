@@ -11,7 +11,7 @@ use crate::cli::output::{count, out, out_json, plain};
 use crate::cli::state_dir::Opening;
 use crate::cli::{args, load_graph, one_shot, output, state_dir};
 use crate::config::Loaded;
-use crate::driver::{Audience, Finished, Guard, News, Parts, Progress};
+use crate::driver::{DriverDeps, DriverExit, Guard, Notification, Observer, Progress};
 use crate::history::History;
 use crate::plan::{Plan, Steps};
 use crate::signals::Signals;
@@ -79,7 +79,8 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
     let held = journal.clone();
     let history = History::new(directory, args.state.history);
     let kept = Some(Arc::clone(&history));
-    let parts = Parts { host, key, journal, recalled, history: kept, observing: None, audience };
+    let parts =
+        DriverDeps { host, key, journal, recalled, history: kept, observing: None, audience };
     let whole = (loaded, &args.graph);
     let finished = runtime.block_on(one_shot::drive(parts, whole, guard, Some(signals)));
     history.close();
@@ -105,7 +106,7 @@ fn once(args: &Apply, mut signals: Signals, key: MintKey, runtime: &Runtime) -> 
 }
 
 /// The class and the message of the event that ends this apply.
-fn end_of_run(finished: &Finished) -> (&'static str, String) {
+fn end_of_run(finished: &DriverExit) -> (&'static str, String) {
     let verdict = Verdict::of(finished);
     let (class, how) = if finished.unkept.is_some() || finished.refused.is_some() {
         ("failed", "it was given up")
@@ -118,7 +119,7 @@ fn end_of_run(finished: &Finished) -> (&'static str, String) {
 }
 
 /// Why there is no verdict, and how the program ends for it.
-fn given_up(finished: &Finished) -> Option<Exit> {
+fn given_up(finished: &DriverExit) -> Option<Exit> {
     if let Some((waited, why)) = &finished.unkept {
         let why = plain(why);
         let (what, hint) = if waited.is_zero() {
@@ -159,7 +160,7 @@ fn as_planned(
     Ok(Arc::new(plan.clone()))
 }
 
-fn audience(args: &Apply) -> Box<dyn Audience> {
+fn audience(args: &Apply) -> Box<dyn Observer> {
     if args.json || args.log != args::Log::Human {
         Box::new(Journal::new(args.log))
     } else {
@@ -183,7 +184,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(finished: &Finished) -> Self {
+    fn of(finished: &DriverExit) -> Self {
         let mut sum = Self {
             total: finished.standings.len(),
             changed: finished.changed as usize,
@@ -206,7 +207,7 @@ impl Verdict {
         self.failed > 0 || self.waiting > 0 || self.moved > 0
     }
 
-    fn say(self, graph: &str, finished: &Finished, took: Duration) {
+    fn say(self, graph: &str, finished: &DriverExit, took: Duration) {
         for (name, differences) in &finished.moved {
             let aspects: Vec<_> = differences.iter().map(|d| d.aspect).collect();
             out(format!(
@@ -231,7 +232,7 @@ impl Verdict {
         out(format!("{verdict}: {}: {} in {}", plain(graph), words.join(", "), seconds(took)));
     }
 
-    fn to_json(self, graph: &str, finished: &Finished, took: Duration) -> serde_json::Value {
+    fn to_json(self, graph: &str, finished: &DriverExit, took: Duration) -> serde_json::Value {
         let resources: Vec<_> = finished
             .standings
             .iter()
@@ -321,47 +322,47 @@ fn terminal_width() -> usize {
     size.ok().map(|s| usize::from(s.ws_col)).filter(|w| *w > 10).unwrap_or(80) - 1
 }
 
-impl Audience for Screen {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Screen {
+    fn hear(&mut self, news: &Notification<'_>) {
         match news {
-            News::Progress(progress) => self.draw(progress),
-            News::Changed { identity, differences, notes, took, class, .. } => {
+            Notification::Progress(progress) => self.draw(progress),
+            Notification::Changed { identity, differences, notes, took, class, .. } => {
                 let words = changed(differences, notes, *took, *class);
                 self.line(&format!("changed {}{words}", plain(identity)));
             }
-            News::Held { identity, holding, until, differences, .. } => {
+            Notification::Held { identity, holding, until, differences, .. } => {
                 self.line(&format!(
                     "held {}{}",
                     plain(identity),
                     held(*holding, *until, differences)
                 ));
             }
-            News::Retrying { identity, trouble, after, .. } => {
+            Notification::Retrying { identity, trouble, after, .. } => {
                 self.line(&format!("retrying {}{}", plain(identity), retrying(*trouble, *after)));
             }
-            News::Failed { identity, trouble, .. } => {
+            Notification::Failed { identity, trouble, .. } => {
                 let words = trouble.map(trouble_words).unwrap_or_default();
                 if self.is_new_failure(identity, &words) {
                     self.line(&format!("failed {}{words}", plain(identity)));
                 }
             }
-            News::Left { identity, says } => {
+            Notification::Left { identity, says } => {
                 self.line(&format!("left {}: {says}", plain(identity)));
             }
-            News::Interrupted { identity, .. } => {
+            Notification::Interrupted { identity, .. } => {
                 self.line(&format!("interrupted {}", plain(identity)));
             }
-            News::Stuck(name) => {
+            Notification::Stuck(name) => {
                 self.line(&format!("stuck {}: its run does not return", plain(name)));
             }
-            News::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
-            News::Stopping(names) if !names.is_empty() => {
+            Notification::Unkept(why) => self.line(&format!("unkept: {}", plain(why))),
+            Notification::Stopping(names) if !names.is_empty() => {
                 self.line(&format!(
                     "stopping: waits for {}; once more to stop at once",
                     list(names)
                 ));
             }
-            News::Converged { .. } | News::Stopped(_) => self.clear(),
+            Notification::Converged { .. } | Notification::Stopped(_) => self.clear(),
             _ => {}
         }
     }

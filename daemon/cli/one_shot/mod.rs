@@ -6,7 +6,9 @@ pub(super) mod plan_report;
 
 use super::args;
 use crate::config::Loaded;
-use crate::driver::{Driver, Finished, Guard, Inbox, Input, Parts, Settings, local_minute};
+use crate::driver::{
+    Driver, DriverDeps, DriverEvent, DriverExit, Guard, Inbox, Settings, local_minute,
+};
 use crate::signals::{Signal, Signals};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +18,13 @@ use steadfast_engine::Slots;
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Turns signals into stops: a command that runs once has nothing to reload and nothing to pause.
-pub(super) async fn obey(mut signals: Signals, inbox: Inbox<Input>) {
+pub(super) async fn obey(mut signals: Signals, inbox: Inbox<DriverEvent>) {
     let mut stops = 0;
     while let Ok(signal) = signals.next().await {
         match signal {
             Signal::Stop => {
                 stops += 1;
-                inbox.put(Input::Stop(if stops > 1 { Duration::ZERO } else { GRACE }));
+                inbox.put(DriverEvent::Stop(if stops > 1 { Duration::ZERO } else { GRACE }));
             }
             Signal::Reload | Signal::Pause | Signal::Resume => {}
         }
@@ -46,14 +48,14 @@ fn settings(graph: &args::Graph, guard: Option<Arc<dyn Guard>>) -> Settings {
 
 /// Runs a graph once.
 pub(super) async fn drive(
-    parts: Parts,
+    parts: DriverDeps,
     (loaded, graph): (Loaded, &args::Graph),
     guard: Option<Arc<dyn Guard>>,
     signals: Option<Signals>,
-) -> Finished {
+) -> DriverExit {
     let driver = Driver::new(settings(graph, guard), parts);
     let inbox = driver.inbox();
-    inbox.put(Input::Graph { graph: Ok(Box::new(loaded)), operator: true });
+    inbox.put(DriverEvent::Graph { graph: Ok(Box::new(loaded)), operator: true });
     if let Some(signals) = signals {
         tokio::spawn(obey(signals, inbox));
     }

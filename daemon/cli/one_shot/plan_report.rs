@@ -5,7 +5,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{count, difference, out, plain};
 use crate::cli::{one_shot, output};
 use crate::config::Loaded;
-use crate::driver::{Finished, Parts};
+use crate::driver::{DriverDeps, DriverExit};
 use crate::plan::{Action, Plan, Step, Steps, Unusable};
 use crate::store::Recalled;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(in crate::cli) fn find(
     let steps = listen(noop);
     let audience = Box::new(steps.clone());
     let (host, journal, history) = (Host::default(), None, None);
-    let parts = Parts { host, key, journal, recalled, history, observing: None, audience };
+    let parts = DriverDeps { host, key, journal, recalled, history, observing: None, audience };
     let finished = runtime.block_on(one_shot::drive(parts, (loaded, from), None, None));
     if let Some(why) = &finished.refused {
         return Err(reject_graph(why));
@@ -76,7 +76,7 @@ pub(in crate::cli) struct Found {
 
 impl Found {
     /// Puts it together: in the order of the graph, what would be gone last.
-    fn new(graph: String, order: &[String], steps: &Steps, finished: Finished) -> Self {
+    fn new(graph: String, order: &[String], steps: &Steps, finished: DriverExit) -> Self {
         let total = finished.standings.len();
         let failed = finished
             .standings

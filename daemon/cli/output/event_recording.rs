@@ -2,7 +2,7 @@
 
 use super::deliveries::Deliveries;
 use super::render::happening;
-use crate::driver::{Audience, News};
+use crate::driver::{Notification, Observer};
 use crate::events::{self, Happening, Level, Retention, Scribe, Stream, Teller, what};
 use crate::store::{REPAIRED, UNSOUND};
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl Recording {
     }
 
     /// An audience that records what it hears.
-    pub(in crate::cli) fn of(&self, audience: Box<dyn Audience>) -> Box<dyn Audience> {
+    pub(in crate::cli) fn of(&self, audience: Box<dyn Observer>) -> Box<dyn Observer> {
         Box::new(Recorded { recording: self.clone(), audience })
     }
 
@@ -169,11 +169,11 @@ impl Record {
 /// Hears for somebody else, too.
 struct Recorded {
     recording: Recording,
-    audience: Box<dyn Audience>,
+    audience: Box<dyn Observer>,
 }
 
-impl Audience for Recorded {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Recorded {
+    fn hear(&mut self, news: &Notification<'_>) {
         self.audience.hear(news);
         if let Some(happening) = happening(news) {
             self.recording.tell(happening);

@@ -8,7 +8,7 @@ pub(super) mod log_queue;
 pub(super) mod render;
 
 use crate::config::{Problem, Rejected};
-use crate::driver::GraphChange;
+use crate::driver::GraphDiff;
 use log_queue::{LogLine, log_line};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,8 +110,8 @@ pub(super) fn count(number: usize, one: &str) -> String {
 
 /// What a new graph means for the one before: counts, and unless all is new, names below.
 #[must_use]
-pub(super) fn graph_change(change: &GraphChange) -> String {
-    let GraphChange { added, changed, removed, kept, again } = change;
+pub(super) fn graph_change(change: &GraphDiff) -> String {
+    let GraphDiff { added, changed, removed, kept, again } = change;
     let mut text = format!(
         "{} added, {} changed, {} removed, {kept} kept",
         added.count, changed.count, removed.count

@@ -4,7 +4,7 @@ pub(in crate::cli) use super::log_output::{Process, filter, set_up};
 use super::{graph_change, plain};
 use crate::cli::args::Log;
 use crate::driver::status::ChangeClass;
-use crate::driver::{Audience, News, Ran, Undoer};
+use crate::driver::{ConflictCause, Notification, Observer, RunRef};
 use crate::events::{self, Happening};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,7 +36,7 @@ struct Line<'a> {
     /// Of a change: what sort it was.
     class: Option<&'static str>,
     /// The run that it is about.
-    run: Option<Ran>,
+    run: Option<RunRef>,
 }
 
 #[derive(Clone, Copy)]
@@ -55,20 +55,20 @@ impl Journal {
     }
 
     /// Whether the same was said before, and nothing else since: that it is tried again and fails again is no change.
-    fn was_said(&mut self, news: &News<'_>) -> bool {
+    fn was_said(&mut self, news: &Notification<'_>) -> bool {
         let (identity, ill, words) = match news {
-            News::Failed { identity, .. } => (*identity, Ill::Failed, String::new()),
-            News::Retrying { identity, .. } => (*identity, Ill::Retrying, String::new()),
-            News::Held { identity, holding, until, differences, .. } => {
+            Notification::Failed { identity, .. } => (*identity, Ill::Failed, String::new()),
+            Notification::Retrying { identity, .. } => (*identity, Ill::Retrying, String::new()),
+            Notification::Held { identity, holding, until, differences, .. } => {
                 (*identity, Ill::Held, held(*holding, *until, differences))
             }
-            News::Recovered { identity, .. }
-            | News::Same(identity)
-            | News::Changed { identity, .. } => {
+            Notification::Recovered { identity, .. }
+            | Notification::Same(identity)
+            | Notification::Changed { identity, .. } => {
                 self.said.remove(*identity);
                 return false;
             }
-            News::Loaded { .. } => {
+            Notification::Loaded { .. } => {
                 self.said.clear();
                 return false;
             }
@@ -97,7 +97,7 @@ impl Journal {
             ($level:ident) => {
                 match (self.form, line.resource, line.run) {
                     (Log::Human, ..) => tracing::$level!("{message}"),
-                    (_, Some(_), Some(Ran { number, cause })) => {
+                    (_, Some(_), Some(RunRef { number, cause })) => {
                         let class = line.class;
                         tracing::$level!(event, resource, class, run = number, cause, "{message}");
                     }
@@ -115,8 +115,8 @@ impl Journal {
     }
 }
 
-impl Audience for Journal {
-    fn hear(&mut self, news: &News<'_>) {
+impl Observer for Journal {
+    fn hear(&mut self, news: &Notification<'_>) {
         let Some(mut line) = line(news) else { return };
         if self.was_said(news) {
             line.level = Level::Debug;
@@ -126,7 +126,7 @@ impl Audience for Journal {
 }
 
 /// The same for whoever follows the events.
-pub(in crate::cli) fn happening(news: &News<'_>) -> Option<Happening> {
+pub(in crate::cli) fn happening(news: &Notification<'_>) -> Option<Happening> {
     let line = line(news)?;
     let level = match line.level {
         Level::Debug => events::Level::Debug,
@@ -141,11 +141,11 @@ pub(in crate::cli) fn happening(news: &News<'_>) -> Option<Happening> {
 }
 
 /// The line for a piece of news.
-fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
+fn line<'a>(news: &'a Notification<'a>) -> Option<Line<'a>> {
     match of_resource(news) {
         Some((event, name, words, level)) => {
             let class = match news {
-                News::Changed { class, .. } => Some(ChangeClass::from(*class).words()),
+                Notification::Changed { class, .. } => Some(ChangeClass::from(*class).words()),
                 _ => None,
             };
             Some(Line { event, resource: Some(name), words, level, class, run: run(news) })
@@ -162,84 +162,90 @@ fn line<'a>(news: &'a News<'a>) -> Option<Line<'a>> {
 }
 
 /// Which run it is about.
-fn run(news: &News<'_>) -> Option<Ran> {
+fn run(news: &Notification<'_>) -> Option<RunRef> {
     match news {
-        News::Changed { run, .. } | News::Trouble { run, .. } | News::Interrupted { run, .. } => {
-            Some(*run)
-        }
-        News::Retrying { run, .. } | News::Failed { run, .. } | News::Held { run, .. } => *run,
+        Notification::Changed { run, .. }
+        | Notification::Trouble { run, .. }
+        | Notification::Interrupted { run, .. } => Some(*run),
+        Notification::Retrying { run, .. }
+        | Notification::Failed { run, .. }
+        | Notification::Held { run, .. } => *run,
         _ => None,
     }
 }
 
 /// News of one resource.
-fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String, Level)> {
+fn of_resource<'a>(news: &'a Notification<'a>) -> Option<(&'static str, &'a str, String, Level)> {
     use Level::{Debug, Error, Info, Warn};
     Some(match news {
-        News::Started(name) => ("started", name, String::new(), Debug),
-        News::Same(name) => ("same", name, String::new(), Debug),
-        News::Changed { identity, differences, notes, took, class, in_fight, .. } => {
+        Notification::Started(name) => ("started", name, String::new(), Debug),
+        Notification::Same(name) => ("same", name, String::new(), Debug),
+        Notification::Changed { identity, differences, notes, took, class, in_fight, .. } => {
             let words = changed(differences, notes, *took, *class);
             // In a fight a line for each repair says nothing new.
             ("changed", identity, words, if *in_fight { Debug } else { Info })
         }
-        News::Contended { identity, by, repairs } => {
+        Notification::Contended { identity, by, repairs } => {
             ("contended", identity, contended(*by, *repairs), Warn)
         }
-        News::StillContended { identity, repairs, lasts, next } => {
+        Notification::StillContended { identity, repairs, lasts, next } => {
             ("contended", identity, still_contended(*repairs, *lasts, *next), Warn)
         }
-        News::Calm(name) => (
+        Notification::Calm(name) => (
             "calm",
             name,
             ": it is not undone any more; its repairs wait no longer".to_owned(),
             Info,
         ),
-        News::Trouble { identity, trouble, .. } => {
+        Notification::Trouble { identity, trouble, .. } => {
             ("trouble", identity, trouble_words(trouble), Debug)
         }
-        News::Interrupted { identity, .. } => ("interrupted", identity, String::new(), Warn),
-        News::Asking { identity, above } => ("asking", identity, asking(above), Debug),
-        News::Excused(name) => ("excused", name, EXCUSED.to_owned(), Debug),
+        Notification::Interrupted { identity, .. } => {
+            ("interrupted", identity, String::new(), Warn)
+        }
+        Notification::Asking { identity, above } => ("asking", identity, asking(above), Debug),
+        Notification::Excused(name) => ("excused", name, EXCUSED.to_owned(), Debug),
         // What fails because somebody else writes it meanwhile is the fight that was told.
-        News::Retrying { identity, trouble, after, in_fight, .. } => {
+        Notification::Retrying { identity, trouble, after, in_fight, .. } => {
             let level = if *in_fight { Debug } else { Warn };
             ("retrying", identity, retrying(*trouble, *after), level)
         }
-        News::Failed { identity, trouble, waiting, .. } => {
+        Notification::Failed { identity, trouble, waiting, .. } => {
             ("failed", identity, failed(*trouble, waiting), Error)
         }
-        News::Recovered { identity, in_fight } => {
+        Notification::Recovered { identity, in_fight } => {
             ("recovered", identity, String::new(), if *in_fight { Debug } else { Info })
         }
-        News::Held { identity, holding, until, differences, .. } => {
+        Notification::Held { identity, holding, until, differences, .. } => {
             ("held", identity, held(*holding, *until, differences), Info)
         }
-        News::Stuck(name) => {
+        Notification::Stuck(name) => {
             let words = ": its run does not return; it is not tried again until it does".to_owned();
             ("stuck", name, words, Error)
         }
-        News::Unwatched { identity, why } => {
+        Notification::Unwatched { identity, why } => {
             let words = format!(
                 ": there are no events for it; what can be checked is looked at every 30 s: {}",
                 plain(why)
             );
             ("unwatched", identity, words, Warn)
         }
-        News::Parked { identity, reason, limit } => {
+        Notification::Parked { identity, reason, limit } => {
             let words = format!(": {}; ends by itself in {}", plain(reason), seconds(*limit));
             ("paused", identity, words, Info)
         }
-        News::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
-        News::Done(deed) => (deed.what, &deed.resource, format!(": {}", plain(&deed.says)), Info),
-        News::Apart { identity, why } => {
+        Notification::Left { identity, says } => ("left", identity, format!(": {says}"), Info),
+        Notification::Done(deed) => {
+            (deed.what, &deed.resource, format!(": {}", plain(&deed.says)), Info)
+        }
+        Notification::Apart { identity, why } => {
             let words =
                 format!(": {why}: it has a transaction of its own until it was well for a while");
             ("apart", identity, words, Warn)
         }
-        News::Joined(name) => ("grouped", name, ": it is well again".to_owned(), Info),
-        News::Unparked(name) => ("resumed", name, String::new(), Info),
-        News::Diverged { identity, in_fight } => {
+        Notification::Joined(name) => ("grouped", name, ": it is well again".to_owned(), Info),
+        Notification::Unparked(name) => ("resumed", name, String::new(), Info),
+        Notification::Diverged { identity, in_fight } => {
             ("diverged", identity, String::new(), if *in_fight { Debug } else { Info })
         }
         _ => return None,
@@ -247,45 +253,49 @@ fn of_resource<'a>(news: &'a News<'a>) -> Option<(&'static str, &'a str, String,
 }
 
 /// News of the whole.
-fn of_whole(news: &News<'_>) -> Option<(&'static str, String, Level)> {
+fn of_whole(news: &Notification<'_>) -> Option<(&'static str, String, Level)> {
     use Level::{Debug, Error, Info, Warn};
     Some(match news {
-        News::Loaded { graph, change } => {
+        Notification::Loaded { graph, change } => {
             ("loaded", format!(": graph {}: {}", plain(graph), graph_change(change)), Info)
         }
-        News::SwapWaits { waits, change } => {
+        Notification::SwapWaits { waits, change } => {
             ("loading", format!(": waits for {}: {}", list(waits), graph_change(change)), Info)
         }
-        News::Refused(why) => {
+        Notification::Refused(why) => {
             ("refused", format!(": the graph that runs goes on\n{}", why.trim_end()), Error)
         }
-        News::Converged { counts, in_fight } => {
+        Notification::Converged { counts, in_fight } => {
             let total = super::count(counts.total as usize, "resource");
             let level = if *in_fight { Debug } else { Info };
             ("converged", format!(": {total} as declared"), level)
         }
-        News::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
-        News::Paused { reason, ends_in } => {
+        Notification::Pausing(names) => ("pausing", format!(": waits for {}", list(names)), Info),
+        Notification::Paused { reason, ends_in } => {
             let end = seconds(*ends_in);
             ("paused", format!(": {}; ends by itself in {end}", plain(reason)), Info)
         }
-        News::Braked { repairs, pause } => {
+        Notification::Braked { repairs, pause } => {
             let words = format!(
                 ": {repairs} repairs were undone within a minute: nothing is repaired for {}; watching goes on",
                 seconds(*pause)
             );
             ("braked", words, Error)
         }
-        News::Released => ("released", ": what moved meanwhile is repaired".to_owned(), Warn),
-        News::Resumed => ("resumed", String::new(), Info),
-        News::PauseEnds(left) => ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn),
-        News::Observing(why) => ("observing", format!(": {}", why.trim_end()), Error),
-        News::Unkept(why) => {
+        Notification::Released => {
+            ("released", ": what moved meanwhile is repaired".to_owned(), Warn)
+        }
+        Notification::Resumed => ("resumed", String::new(), Info),
+        Notification::PauseEnds(left) => {
+            ("pause_ends", format!(": by itself in {}", seconds(*left)), Warn)
+        }
+        Notification::Observing(why) => ("observing", format!(": {}", why.trim_end()), Error),
+        Notification::Unkept(why) => {
             let words = format!(": nothing is changed until state can be kept: {}", plain(why));
             ("unkept", words, Error)
         }
-        News::Stopping(names) => ("stopping", some(": waits for ", names), Info),
-        News::Stopped(names) => ("stopped", some(": cut off: ", names), Info),
+        Notification::Stopping(names) => ("stopping", some(": waits for ", names), Info),
+        Notification::Stopped(names) => ("stopped", some(": cut off: ", names), Info),
         _ => return None,
     })
 }
@@ -318,12 +328,12 @@ pub(in crate::cli) fn seconds(span: Duration) -> String {
 }
 
 /// Who undoes it, and what follows.
-fn contended(by: Undoer<'_>, repairs: u32) -> String {
+fn contended(by: ConflictCause<'_>, repairs: u32) -> String {
     let who = match by {
-        Undoer::Another => "by another party".to_owned(),
-        Undoer::Itself => "not idempotent: by its own run".to_owned(),
-        Undoer::Ours(other) => format!("not idempotent: by {}", plain(other)),
-        Undoer::Unknown => "by whom is not known".to_owned(),
+        ConflictCause::Another => "by another party".to_owned(),
+        ConflictCause::Itself => "not idempotent: by its own run".to_owned(),
+        ConflictCause::Ours(other) => format!("not idempotent: by {}", plain(other)),
+        ConflictCause::Unknown => "by whom is not known".to_owned(),
     };
     format!(
         ": undone again and again ({repairs} repairs), {who}; its next repairs wait, as `on_conflict` says"

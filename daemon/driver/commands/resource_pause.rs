@@ -2,10 +2,10 @@
 //!
 //! Of a group of resources that run as one, all rest as long as one of them is paused.
 
-use super::state_commands::Ordered;
-use crate::driver::journal::client::Promise;
+use super::state_commands::CommandResult;
+use crate::driver::journal::client::PendingReply;
 use crate::driver::status::{PauseStatus, SinglePause};
-use crate::driver::{Driver, News, Question};
+use crate::driver::{Driver, Notification, Query};
 use crate::store::{Entry, PauseRecord, Recalled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio::time::Instant;
 
 /// All that are paused by themselves.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Parking {
-    each: BTreeMap<VertexId, Parked>,
+pub(in crate::driver) struct ResourcePauses {
+    each: BTreeMap<VertexId, PausedResource>,
     /// Of which vertices the engine knows.
     told: BTreeSet<VertexId>,
 }
 
 #[derive(Debug)]
-struct Parked {
+struct PausedResource {
     until: Instant,
     reason: String,
 }
 
-impl Parking {
+impl ResourcePauses {
     /// When the next one ends.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.each.values().map(|parked| parked.until).min()
@@ -79,16 +79,16 @@ impl Parking {
 
 impl Driver {
     /// Begins or ends a pause of single resources.
-    pub(in crate::driver) fn answer_parking(&mut self, question: Question) {
+    pub(in crate::driver) fn answer_parking(&mut self, question: Query) {
         match question {
-            Question::Park { names, limit, reason, to } => {
+            Query::Park { names, limit, reason, to } => {
                 let limit = limit.unwrap_or(self.settings.pause_limit);
                 match self.park(&names, limit, &reason) {
                     Ok(entries) => self.keep_parked(entries, Some(to)),
                     Err(strangers) => drop(to.send(strangers)),
                 }
             }
-            Question::Unpark(names, to) => match self.unpark(&names) {
+            Query::Unpark(names, to) => match self.unpark(&names) {
                 Ok(entries) => self.keep_parked(entries, Some(to)),
                 Err(strangers) => drop(to.send(strangers)),
             },
@@ -121,8 +121,8 @@ impl Driver {
             let pause = Some(PauseRecord { reason: reason.clone(), until_unix, lasts });
             entries.push(Entry::Park { identity: self.identity(id), pause });
             let identity = self.table.name(id);
-            self.audience.hear(&News::Parked { identity, reason: &reason, limit });
-            self.parking.each.insert(id, Parked { until, reason });
+            self.audience.hear(&Notification::Parked { identity, reason: &reason, limit });
+            self.parking.each.insert(id, PausedResource { until, reason });
         }
         self.tell_parked(false);
         Ok(entries)
@@ -153,7 +153,7 @@ impl Driver {
         for id in ids {
             if self.parking.each.remove(&id).is_some() {
                 entries.push(Entry::Park { identity: self.identity(id), pause: None });
-                self.audience.hear(&News::Unparked(self.table.name(id)));
+                self.audience.hear(&Notification::Unparked(self.table.name(id)));
             }
         }
         self.tell_parked(false);
@@ -165,8 +165,8 @@ impl Driver {
         let answer = |to: Option<oneshot::Sender<_>>| drop(to.map(|to| to.send(Vec::new())));
         let Some(keeper) = &mut self.keeper else { return answer(to) };
         let now = if keeper.is_sound() { None } else { to.take() };
-        let to: Box<dyn FnOnce(Ordered) + Send> = Box::new(move |_said| answer(to));
-        keeper.order(entries, Promise { to: Some(to), says: Vec::new(), deeds: Vec::new() });
+        let to: Box<dyn FnOnce(CommandResult) + Send> = Box::new(move |_said| answer(to));
+        keeper.order(entries, PendingReply { to: Some(to), says: Vec::new(), deeds: Vec::new() });
         answer(now);
     }
 
@@ -195,7 +195,7 @@ impl Driver {
                 continue;
             }
             let until = Instant::now() + left;
-            self.parking.each.insert(id, Parked { until, reason: record.reason.clone() });
+            self.parking.each.insert(id, PausedResource { until, reason: record.reason.clone() });
         }
     }
 

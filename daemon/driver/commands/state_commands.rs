@@ -2,7 +2,7 @@
 //! is durable.
 
 use crate::driver::Driver;
-use crate::driver::journal::client::Promise;
+use crate::driver::journal::client::PendingReply;
 use crate::store::{Entry, Judged, Order};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use steadfast_resources::registry::is_made_once;
 use tokio::sync::oneshot;
 
 /// What was done, a line for each resource; or why not.
-pub type Ordered = Result<Vec<String>, Declined>;
+pub type CommandResult = Result<Vec<String>, Rejection>;
 
 /// Why an order is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Declined {
+pub enum Rejection {
     /// Some are no names of resources.
     Unknown {
         /// Which.
@@ -35,7 +35,7 @@ impl Driver {
         &mut self,
         order: Order,
         names: &[String],
-        to: oneshot::Sender<Ordered>,
+        to: oneshot::Sender<CommandResult>,
     ) {
         if let Err(declined) = self.consider(order, names) {
             return drop(to.send(Err(declined)));
@@ -60,7 +60,7 @@ impl Driver {
         }
         if let Some(keeper) = &mut self.keeper {
             let to = Box::new(|said| drop(to.send(said)));
-            keeper.order(entries, Promise { to: Some(to), says, deeds });
+            keeper.order(entries, PendingReply { to: Some(to), says, deeds });
         }
         if matches!(order, Order::Forget | Order::Redo) {
             let running = names.iter().filter_map(|name| self.runs_as(name));
@@ -76,30 +76,30 @@ impl Driver {
         self.table.number(name).filter(|id| self.table.get(*id).is_some())
     }
 
-    fn consider(&self, order: Order, names: &[String]) -> Result<(), Declined> {
+    fn consider(&self, order: Order, names: &[String]) -> Result<(), Rejection> {
         if self.keeper.is_none() {
-            return Err(Declined::Refused("nothing is kept here".to_owned()));
+            return Err(Rejection::Refused("nothing is kept here".to_owned()));
         }
         if let Some(why) = &self.observing {
-            return Err(Declined::Later(format!("observing only, nothing is kept: {why}")));
+            return Err(Rejection::Later(format!("observing only, nothing is kept: {why}")));
         }
         if self.keeper.as_ref().is_some_and(|keeper| !keeper.is_sound()) {
             let says = "state cannot be kept now, and nothing was changed; see `steadfast events`";
-            return Err(Declined::Later(says.to_owned()));
+            return Err(Rejection::Later(says.to_owned()));
         }
         if self.table.change().is_some() {
             let says = "a new graph waits for some resources to come to rest; try again then";
-            return Err(Declined::Later(says.to_owned()));
+            return Err(Rejection::Later(says.to_owned()));
         }
         let strangers = names.iter().filter(|name| !self.is_known(name));
         let strangers: Vec<String> = strangers.cloned().collect();
         if !strangers.is_empty() {
             let known = self.all_known().map(str::to_owned).collect();
-            return Err(Declined::Unknown { names: strangers, known });
+            return Err(Rejection::Unknown { names: strangers, known });
         }
         let refusals = names.iter().filter_map(|name| self.refusal(order, name));
         let refusals: Vec<String> = refusals.collect();
-        if refusals.is_empty() { Ok(()) } else { Err(Declined::Refused(refusals.join("\n"))) }
+        if refusals.is_empty() { Ok(()) } else { Err(Rejection::Refused(refusals.join("\n"))) }
     }
 
     fn is_known(&self, name: &str) -> bool {

@@ -2,7 +2,7 @@
 //! change from outside.
 
 use crate::driver::temp_cleanup::sweep;
-use crate::driver::{Driver, Input};
+use crate::driver::{Driver, DriverEvent};
 use crate::history::{History, HistoryError, UNDO, Undo, Undoable};
 use crate::store::Deed;
 use std::collections::BTreeSet;
@@ -19,18 +19,18 @@ use tokio_util::sync::CancellationToken;
 pub const PUT_BACK_BEFORE: &str = "put back before that:";
 
 /// What was put back, a line for each path; or why not.
-pub type Undone = Result<Vec<String>, NotUndone>;
+pub type Undone = Result<Vec<String>, UndoError>;
 
 /// Why it is not undone, and what was put back before that.
 #[derive(Clone, Debug)]
-pub struct NotUndone {
+pub struct UndoError {
     /// Why.
     pub trouble: Trouble,
     /// A line for each path.
     pub before: Vec<String>,
 }
 
-impl From<Trouble> for NotUndone {
+impl From<Trouble> for UndoError {
     fn from(trouble: Trouble) -> Self {
         Self { trouble, before: Vec::new() }
     }
@@ -41,8 +41,8 @@ impl From<Trouble> for NotUndone {
 pub fn deed(resource: &str, undone: &Undone) -> Option<Deed> {
     let says = match undone {
         Ok(lines) => lines.join("; "),
-        Err(NotUndone { before, .. }) if before.is_empty() => return None,
-        Err(NotUndone { trouble, before }) => {
+        Err(UndoError { before, .. }) if before.is_empty() => return None,
+        Err(UndoError { trouble, before }) => {
             let why = trouble.what.lines().next().unwrap_or_default();
             format!("{}; it ended there: {why}", before.join("; "))
         }
@@ -107,7 +107,7 @@ pub fn undo(
     if !before.is_empty() || again {
         trouble.what.push_str("\nthe next undo without --to goes on with it");
     }
-    Err(NotUndone { trouble, before })
+    Err(UndoError { trouble, before })
 }
 
 /// Refuses an undo before its first step where something is to come back into a directory that neither exists nor comes back.
@@ -134,12 +134,12 @@ fn check_directories(host: &Host, steps: &[(PathBuf, Former)]) -> Result<(), Tro
 
 /// What is being undone beside the engine. The driver ends after it, and asks it to end.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Undoing {
+pub(in crate::driver) struct ActiveUndos {
     under_way: BTreeSet<String>,
     cancel: CancellationToken,
 }
 
-impl Undoing {
+impl ActiveUndos {
     pub(in crate::driver) fn end(&mut self, resource: &str) {
         self.under_way.remove(resource);
     }
@@ -171,7 +171,7 @@ impl Driver {
             let undone = undo(&key, &host, &history, (&what, cancel));
             // Who asked may have gone meanwhile.
             let deed = deed(&what.resource, &undone);
-            inbox.put(Input::Undone(what.resource, deed));
+            inbox.put(DriverEvent::Undone(what.resource, deed));
             drop(presence);
             drop(answer.send(undone));
         }));

@@ -1,6 +1,6 @@
 //! Which number the resources of a new graph have: that of who runs under their name, or under the one they had before.
 
-use super::registry::Table;
+use super::registry::GraphRegistry;
 use crate::config::Vertex;
 use crate::driver::removal::undeclared::Renamed;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use steadfast_engine::VertexId;
 
 /// The number of a vertex of a new graph.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::driver) enum Found {
+pub(in crate::driver) enum IdAssignment {
     /// It has this one.
     Known(VertexId),
     /// It has had another name, and this number.
@@ -18,12 +18,12 @@ pub(in crate::driver) enum Found {
     New,
 }
 
-impl Table {
+impl GraphRegistry {
     /// Under which names somebody runs, and nobody would in a graph of what was found so.
-    pub(in crate::driver) fn missing(&self, found: &[Found]) -> Vec<Arc<str>> {
+    pub(in crate::driver) fn missing(&self, found: &[IdAssignment]) -> Vec<Arc<str>> {
         let mut stays = vec![false; self.given as usize];
         for found in found {
-            if let Found::Known(id) = found
+            if let IdAssignment::Known(id) = found
                 && let Some(stays) = stays.get_mut(id.0 as usize)
             {
                 *stays = true;
@@ -46,25 +46,29 @@ impl Table {
     }
 
     /// The number that each has, or that its former name has, for those that go on under another name.
-    pub(in crate::driver) fn find(&self, vertices: &[Vertex], renamed: &[Renamed]) -> Vec<Found> {
+    pub(in crate::driver) fn find(
+        &self,
+        vertices: &[Vertex],
+        renamed: &[Renamed],
+    ) -> Vec<IdAssignment> {
         let former: HashMap<&str, &str> =
             renamed.iter().map(|one| (one.to.as_ref(), one.from.as_ref())).collect();
         let mut follower = self.rows.follow();
         let find = |vertex: &Vertex| {
             if let Some(id) = follower.number(&vertex.identity) {
-                return Found::Known(id);
+                return IdAssignment::Known(id);
             }
             if let Some((id, _)) = self.called(&vertex.identity) {
                 follower.found(id);
-                return Found::Known(id);
+                return IdAssignment::Known(id);
             }
             let former = former.get(vertex.identity.as_ref()).and_then(|name| self.called(name));
             match former.map(|(id, _)| id) {
                 Some(id) => {
                     follower.found(id);
-                    Found::Renamed(id)
+                    IdAssignment::Renamed(id)
                 }
-                None => Found::New,
+                None => IdAssignment::New,
             }
         };
         vertices.iter().map(find).collect()

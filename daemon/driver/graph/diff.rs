@@ -1,10 +1,10 @@
 //! What a new graph means for the one that ran before it, by name.
 
-use super::registry::Table;
-use super::vertices::Rows;
+use super::registry::GraphRegistry;
+use super::vertices::VertexTable;
 use crate::config::Loaded;
 use crate::driver::status::{Refusal, SwapStatus};
-use crate::driver::{Driver, News};
+use crate::driver::{Driver, Notification};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use steadfast_engine::{Standing, VertexId};
@@ -15,13 +15,13 @@ const NAMED: usize = 20;
 
 /// What differs between two graphs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GraphChange {
+pub struct GraphDiff {
     /// Resources that only the new one has.
-    pub added: Sort,
+    pub added: NameSample,
     /// Those with another definition.
-    pub changed: Sort,
+    pub changed: NameSample,
     /// Those that only the one before had.
-    pub removed: Sort,
+    pub removed: NameSample,
     /// How many stayed as they were.
     pub kept: usize,
     /// There was one before: else all is new, and is not named.
@@ -30,11 +30,11 @@ pub struct GraphChange {
 
 /// A graph that was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct LoadOutcome {
     /// Its name.
     pub graph: String,
     /// What it means for the one before.
-    pub change: GraphChange,
+    pub change: GraphDiff,
     /// It runs as soon as these rest; at once where there is none.
     pub waits: Vec<String>,
     /// All of it is only looked at.
@@ -44,14 +44,14 @@ pub struct Taken {
 
 /// Resources of one sort: how many, and the first of them by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sort {
+pub struct NameSample {
     /// How many in all.
     pub count: usize,
     /// Some of them, in order: the others come after these.
     pub names: Vec<String>,
 }
 
-impl Sort {
+impl NameSample {
     fn of(mut names: Vec<Arc<str>>) -> Self {
         names.sort_unstable();
         let count = names.len();
@@ -63,7 +63,7 @@ impl Sort {
 impl Driver {
     /// A graph is not taken: the one that runs goes on.
     pub(in crate::driver) fn refuse(&mut self, why: String) {
-        self.audience.hear(&News::Refused(&why));
+        self.audience.hear(&Notification::Refused(&why));
         if self.settings.one_shot {
             (self.recalled, self.refused) = (None, Some(why.clone()));
         }
@@ -110,7 +110,7 @@ impl Driver {
             let (graph, change) = (graph.to_owned(), change.clone());
             self.swap_waits = self.names(waits);
             let (waits, looks_only) = (self.swap_waits.clone(), self.ownership.looks_only());
-            self.fate = Ok(Taken { graph, change, waits, looks_only });
+            self.fate = Ok(LoadOutcome { graph, change, waits, looks_only });
         }
     }
 }
@@ -121,9 +121,13 @@ fn first_error(full: &str) -> &str {
     full.lines().find(is_error).or_else(|| full.lines().next()).unwrap_or_default()
 }
 
-impl GraphChange {
+impl GraphDiff {
     /// What these would change of the graph that runs; all that differ are known.
-    pub(in crate::driver) fn between(running: &Table, new: &Rows, differs: &[VertexId]) -> Self {
+    pub(in crate::driver) fn between(
+        running: &GraphRegistry,
+        new: &VertexTable,
+        differs: &[VertexId],
+    ) -> Self {
         let (mut added, mut changed) = (Vec::new(), Vec::new());
         let mut kept = new.len() - differs.len();
         let is_removed = |id: VertexId| running.get(id).is_some_and(|entry| entry.removes);
@@ -146,8 +150,8 @@ impl GraphChange {
             }
         }
         let again = running.ids().next().is_some();
-        let (added, changed) = (Sort::of(added), Sort::of(changed));
-        Self { added, changed, removed: Sort::of(removed), kept, again }
+        let (added, changed) = (NameSample::of(added), NameSample::of(changed));
+        Self { added, changed, removed: NameSample::of(removed), kept, again }
     }
 }
 

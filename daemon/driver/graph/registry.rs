@@ -1,9 +1,9 @@
 //! Names and numbers: which identity has which number in the engine, and which resource stands behind it.
 
-use super::assign_ids::Found;
-use super::diff::GraphChange;
+use super::assign_ids::IdAssignment;
+use super::diff::GraphDiff;
 use super::to_engine::{nature_for_engine, renumber};
-use super::vertices::Rows;
+use super::vertices::VertexTable;
 use crate::config::{Loaded, Vertex, Window};
 use crate::driver::groups::Groups;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,9 +16,9 @@ use steadfast_resources::{Repeat, Source};
 
 /// The table of all that runs, and of a graph that waits to run.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Table {
+pub(in crate::driver) struct GraphRegistry {
     /// What runs.
-    pub(in crate::driver) rows: Rows,
+    pub(in crate::driver) rows: VertexTable,
     /// What has left the graph that runs, and is there for the engine still.
     left: BTreeMap<VertexId, Vertex>,
     pub(in crate::driver) numbers: HashMap<Arc<str>, VertexId>,
@@ -30,7 +30,7 @@ pub(in crate::driver) struct Table {
     /// Windows by number; one that is used no more keeps its own.
     windows: Vec<(String, Window)>,
     /// The graph that waits.
-    pending: Option<Pending>,
+    pending: Option<PendingGraph>,
     /// Which of the running graph are one transaction.
     pub(in crate::driver) groups: Groups,
     /// The same as it will be when the engine has taken it.
@@ -44,16 +44,16 @@ pub(in crate::driver) struct Table {
     /// What was removed, and is there no more but for the engine.
     buried: BTreeSet<VertexId>,
     /// Of graphs that were replaced, until somebody drops it.
-    replaced: Vec<Replaced>,
+    replaced: Vec<OldGraph>,
 }
 
 /// A graph that waits to run.
 #[derive(Debug)]
-struct Pending {
-    rows: Rows,
+struct PendingGraph {
+    rows: VertexTable,
     groups: Groups,
     edges: Vec<Edge>,
-    change: GraphChange,
+    change: GraphDiff,
     /// Who is new, or said otherwise in anything that is kept of it.
     differs: Vec<VertexId>,
     /// Numbers that nobody has who runs.
@@ -65,22 +65,22 @@ struct Pending {
 }
 
 /// What is left of a graph that was replaced: to free a hundred thousand resources takes a while.
-pub(in crate::driver) type Replaced = (Rows, Loaded);
+pub(in crate::driver) type OldGraph = (VertexTable, Loaded);
 
 /// What a graph that runs from now on means for the one before.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Installed {
+pub(in crate::driver) struct SwapResult {
     /// Members of groups that are in no graph any more; the engine does not know of them.
     pub(in crate::driver) dropped: Vec<VertexId>,
     /// What differs.
-    pub(in crate::driver) change: GraphChange,
+    pub(in crate::driver) change: GraphDiff,
     /// Who is new, or said otherwise in anything that is kept of it.
     pub(in crate::driver) differs: Vec<VertexId>,
     /// Under which names nobody runs any more.
     pub(in crate::driver) gone: Vec<Arc<str>>,
 }
 
-impl Table {
+impl GraphRegistry {
     /// What stands behind a vertex of the running graph.
     #[must_use]
     pub(in crate::driver) fn get(&self, id: VertexId) -> Option<&Vertex> {
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// The name of the graph that waits, and what it means for the one that runs.
-    pub(in crate::driver) fn change(&self) -> Option<(&str, &GraphChange)> {
+    pub(in crate::driver) fn change(&self) -> Option<(&str, &GraphDiff)> {
         self.pending.as_ref().map(|pending| (pending.loaded.name.as_str(), &pending.change))
     }
 
@@ -199,22 +199,22 @@ impl Table {
         self.buried.iter().copied()
     }
 
-    /// Gives numbers to a new graph, of which the first have been looked for, and makes it ready; [`Table::install`] follows when the
+    /// Gives numbers to a new graph, of which the first have been looked for, and makes it ready; [`GraphRegistry::install`] follows when the
     /// engine has taken it.
     pub(in crate::driver) fn prepare(
         &mut self,
         mut loaded: Loaded,
-        mut found: Vec<Found>,
+        mut found: Vec<IdAssignment>,
     ) -> Result<Graph, GraphError> {
         found.extend(self.find(loaded.vertices.get(found.len()..).unwrap_or_default(), &[]));
         let (mut alone, mut renamed) = (Vec::new(), Vec::new());
-        let number = |found: Found| match found {
-            Found::Known(id) => id,
-            Found::Renamed(id) => {
+        let number = |found: IdAssignment| match found {
+            IdAssignment::Known(id) => id,
+            IdAssignment::Renamed(id) => {
                 renamed.push(id);
                 id
             }
-            Found::New => {
+            IdAssignment::New => {
                 let id = self.new_number();
                 alone.push(id);
                 id
@@ -226,13 +226,13 @@ impl Table {
             Ok(found) => found,
             Err(error) => {
                 self.free.extend(alone);
-                self.replaced.push((Rows::default(), loaded));
+                self.replaced.push((VertexTable::default(), loaded));
                 return Err(error);
             }
         };
         self.drop_pending();
         self.regrouped = None;
-        let rows = Rows::new(std::mem::take(&mut loaded.vertices), ids, self.given as usize);
+        let rows = VertexTable::new(std::mem::take(&mut loaded.vertices), ids, self.given as usize);
         for id in alone.iter().chain(&renamed) {
             if let Some(vertex) = rows.get(*id) {
                 self.numbers.insert(Arc::clone(&vertex.identity), *id);
@@ -240,8 +240,8 @@ impl Table {
         }
         renamed.sort_unstable();
         let differs = self.rows.differences(&rows, &renamed);
-        let change = GraphChange::between(self, &rows, &differs);
-        let new = Pending { rows, groups, edges, change, differs, alone, renamed, loaded };
+        let change = GraphDiff::between(self, &rows, &differs);
+        let new = PendingGraph { rows, groups, edges, change, differs, alone, renamed, loaded };
         self.pending = Some(new);
         Ok(graph)
     }
@@ -328,8 +328,8 @@ impl Table {
     }
 
     /// The graph that waits runs from now on.
-    pub(in crate::driver) fn install(&mut self) -> Installed {
-        let Some(mut pending) = self.pending.take() else { return Installed::default() };
+    pub(in crate::driver) fn install(&mut self) -> SwapResult {
+        let Some(mut pending) = self.pending.take() else { return SwapResult::default() };
         self.name = std::mem::take(&mut pending.loaded.name);
         let mut gone = Vec::new();
         for id in &pending.renamed {
@@ -357,11 +357,11 @@ impl Table {
             }
         }
         self.replaced.push((rows, pending.loaded));
-        Installed { dropped, change: pending.change, differs: pending.differs, gone }
+        SwapResult { dropped, change: pending.change, differs: pending.differs, gone }
     }
 
     /// What nobody needs any more.
-    pub(in crate::driver) fn take_replaced(&mut self) -> Vec<Replaced> {
+    pub(in crate::driver) fn take_replaced(&mut self) -> Vec<OldGraph> {
         std::mem::take(&mut self.replaced)
     }
 
@@ -420,7 +420,7 @@ impl Table {
     }
 }
 
-impl Pending {
+impl PendingGraph {
     /// What is remembered of the members is remembered of their group: the last that any is owed, whether any was cut off.
     fn recall(&self, mut each: BTreeMap<VertexId, Recall>) -> BTreeMap<VertexId, Recall> {
         for (leader, group) in self.groups.iter() {

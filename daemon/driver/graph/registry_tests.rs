@@ -1,7 +1,7 @@
 //! Numbers over many graphs, by a rule that looks everything up: what only looks at what comes next must find the same.
 
-use super::assign_ids::Found;
-use super::registry::Table;
+use super::assign_ids::IdAssignment;
+use super::registry::GraphRegistry;
 use crate::config::{Loaded, Vertex};
 use crate::driver::removal::undeclared::Renamed;
 use proptest::prelude::*;
@@ -73,7 +73,7 @@ fn loaded(declared: &[Declared]) -> Loaded {
     }
 }
 
-fn running(table: &Table) -> BTreeMap<VertexId, Vertex> {
+fn running(table: &GraphRegistry) -> BTreeMap<VertexId, Vertex> {
     table.ids().filter_map(|id| Some((id, table.get(id)?.clone()))).collect()
 }
 
@@ -120,7 +120,7 @@ proptest! {
     /// leaves nothing behind; and all that differs, and nothing else, is said to.
     #[test]
     fn numbers_stay_whatever_the_order(graphs in graphs()) {
-        let mut table = Table::default();
+        let mut table = GraphRegistry::default();
         for (declared, installs) in graphs {
             let before = running(&table);
             let loaded = loaded(&declared);
@@ -173,20 +173,21 @@ proptest! {
 #[test]
 fn a_graph_that_is_refused_leaves_the_one_that_waits() {
     let plain = |name| (name, 0, false, None);
-    let mut table = Table::default();
+    let mut table = GraphRegistry::default();
     let found = table.find(&loaded(&[plain(0)]).vertices, &[]);
     assert!(table.prepare(loaded(&[plain(0)]), found).is_ok());
     assert_eq!(table.install().differs.len(), 1);
-    let mut load = |declared: &[Declared], found: Option<Vec<Found>>| {
+    let mut load = |declared: &[Declared], found: Option<Vec<IdAssignment>>| {
         let loaded = loaded(declared);
         let former = renamed(&running(&table), &loaded.vertices);
         let found = found.unwrap_or_else(|| table.find(&loaded.vertices, &former));
         let taken = table.prepare(loaded, found).is_ok();
-        let number = |table: &Table, name: u8| table.number(&format!("thing[{name}]"));
+        let number = |table: &GraphRegistry, name: u8| table.number(&format!("thing[{name}]"));
         (taken, table.change().is_some(), [0, 1, 2, 3].map(|name| number(&table, name)))
     };
     let waits = load(&[plain(1), (2, 0, false, Some(0))], None);
-    let twice = vec![Found::New, Found::Known(VertexId(0)), Found::Known(VertexId(0))];
+    let twice =
+        vec![IdAssignment::New, IdAssignment::Known(VertexId(0)), IdAssignment::Known(VertexId(0))];
     let refused = load(&[plain(3), plain(0), plain(1)], Some(twice));
     assert_eq!(refused, (false, true, waits.2));
     let installed = table.install();

@@ -10,7 +10,7 @@ const NOWHERE: u32 = u32::MAX;
 /// What stands behind the numbers of one graph. It is taken as it was loaded, whole: a new graph costs nothing for each vertex
 /// that stays.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Rows {
+pub(in crate::driver) struct VertexTable {
     vertices: Vec<Vertex>,
     /// The number of each.
     ids: Vec<VertexId>,
@@ -20,7 +20,7 @@ pub(in crate::driver) struct Rows {
     receivers: Vec<VertexId>,
 }
 
-impl Rows {
+impl VertexTable {
     /// These vertices with these numbers, all of them below `numbers`.
     pub(in crate::driver) fn new(
         vertices: Vec<Vertex>,
@@ -91,19 +91,19 @@ impl Rows {
     }
 
     /// Looks for the numbers that identities have here, asked for in the order of another graph.
-    pub(in crate::driver) fn follow(&self) -> Follower<'_> {
-        Follower { rows: self, next: 0 }
+    pub(in crate::driver) fn follow(&self) -> OrderedLookup<'_> {
+        OrderedLookup { rows: self, next: 0 }
     }
 }
 
 /// Mostly a graph names what the one before did, in the same order: then nobody is looked up.
 #[derive(Debug)]
-pub(in crate::driver) struct Follower<'a> {
-    rows: &'a Rows,
+pub(in crate::driver) struct OrderedLookup<'a> {
+    rows: &'a VertexTable,
     next: usize,
 }
 
-impl Follower<'_> {
+impl OrderedLookup<'_> {
     /// The number of an identity, if it comes next.
     pub(in crate::driver) fn number(&mut self, identity: &Arc<str>) -> Option<VertexId> {
         let is_next = self.rows.vertices.get(self.next)?.identity == *identity;

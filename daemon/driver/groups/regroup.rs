@@ -1,17 +1,17 @@
 //! The running graph with other groups: the same resources and edges, contracted anew.
 
 use super::Groups;
-use crate::driver::graph::registry::{Table, declare};
+use crate::driver::graph::registry::{GraphRegistry, declare};
 use std::collections::BTreeSet;
 use steadfast_engine::{Declared, Graph, VertexId};
 
-impl Table {
+impl GraphRegistry {
     /// Who is in no group from now on, in this graph and later ones.
     pub(in crate::driver) fn keep_apart(&mut self, apart: BTreeSet<VertexId>) {
         self.apart = apart;
     }
 
-    /// The running graph with the groups that it is to have by now, if those are others; [`Table::install_groups`] follows when the
+    /// The running graph with the groups that it is to have by now, if those are others; [`GraphRegistry::install_groups`] follows when the
     /// engine has taken it.
     pub(in crate::driver) fn regroup(&mut self) -> Option<Graph> {
         let mut declared: Vec<Declared> =

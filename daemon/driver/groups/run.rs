@@ -1,8 +1,8 @@
 //! Runs of several resources as one: what is found and done of each, and what that is for the engine.
 
 use crate::driver::queries::statistics::Moment;
-use crate::driver::runs::{Live, Runs, guarded};
-use crate::driver::{Driver, Input, News, Ran};
+use crate::driver::runs::{ActiveRun, ActiveRuns, guarded};
+use crate::driver::{Driver, DriverEvent, Notification, RunRef};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use steadfast_engine::{Holding, RunId, Standing, VertexId};
@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 /// One resource in a run of several.
 #[derive(Debug)]
-pub(in crate::driver) struct Part {
+pub(in crate::driver) struct MemberRun {
     pub(in crate::driver) id: VertexId,
     pub(in crate::driver) identity: Arc<str>,
     change: Option<Change>,
@@ -25,7 +25,7 @@ pub(in crate::driver) struct Part {
     pub(in crate::driver) outcome: Option<Outcome>,
 }
 
-impl Part {
+impl MemberRun {
     /// See [`Change::seal`].
     pub(in crate::driver) fn seal(&self) -> u64 {
         self.change.as_ref().map_or(0, |change| change.seal)
@@ -34,7 +34,7 @@ impl Part {
 
 /// How a member of a group stood when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::driver) enum Lately {
+pub(in crate::driver) enum MemberStates {
     /// As declared.
     Fine,
     /// Not as declared.
@@ -45,9 +45,9 @@ pub(in crate::driver) enum Lately {
 
 impl Driver {
     /// The parts of a run of this vertex; none where it is one resource.
-    pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<Part> {
+    pub(in crate::driver) fn parts(&self, leader: VertexId) -> Vec<MemberRun> {
         let Some(group) = self.table.groups().get(leader) else { return Vec::new() };
-        let part = |id: &VertexId| Part {
+        let part = |id: &VertexId| MemberRun {
             id: *id,
             identity: self.identity(*id),
             change: None,
@@ -73,7 +73,7 @@ impl Driver {
                 (0..count).map(|_| Verdict::Unknown(trouble.clone())).collect()
             });
             drop(presence);
-            Input::CheckedParts(run, verdicts)
+            DriverEvent::CheckedParts(run, verdicts)
         };
         let span = self.span(run);
         self.hands.run(seat, false, Box::pin(work.instrument(span)));
@@ -99,13 +99,13 @@ impl Driver {
             };
             match verdict {
                 Verdict::Same => {
-                    self.lately.insert(part.id, Lately::Fine);
+                    self.lately.insert(part.id, MemberStates::Fine);
                     if !look {
                         self.troubles.remove(&part.id);
                     }
                 }
                 Verdict::Differs(change) => {
-                    self.lately.insert(part.id, Lately::Differs);
+                    self.lately.insert(part.id, MemberStates::Differs);
                     part.differences.clone_from(&change.differences);
                     (part.destructive, part.creates) = (change.destructive, change.creates);
                     part.change = Some(change);
@@ -120,7 +120,7 @@ impl Driver {
                     });
                 }
                 Verdict::Unknown(trouble) => {
-                    self.lately.insert(part.id, Lately::Failed);
+                    self.lately.insert(part.id, MemberStates::Failed);
                     if matches!(whole, Verdict::Same) {
                         whole = Verdict::Unknown(trouble.clone());
                     }
@@ -150,7 +150,7 @@ impl Driver {
                 .await
                 .unwrap_or_else(|trouble| vec![Outcome::Failed { trouble, touched: true }; count]);
             drop(presence);
-            Input::EndedParts(run, outcomes)
+            DriverEvent::EndedParts(run, outcomes)
         };
         let span = self.span(run);
         self.hands.run(seat, true, Box::pin(work.instrument(span)));
@@ -159,26 +159,26 @@ impl Driver {
     /// How each ended: kept until it is told, and one outcome for the engine.
     pub(in crate::driver) fn ended_parts(&mut self, run: RunId, outcomes: Vec<Outcome>) {
         let Some(live) = self.runs.0.get_mut(&run) else { return };
-        let mut sum = Sum::default();
+        let mut sum = CombinedOutcome::default();
         for (part, outcome) in live.parts.iter_mut().zip(outcomes) {
             let outcome = match self.lately.get(&part.id) {
-                Some(Lately::Fine) => Outcome::Unchanged,
-                Some(Lately::Failed) => match self.troubles.get(&part.id).cloned() {
+                Some(MemberStates::Fine) => Outcome::Unchanged,
+                Some(MemberStates::Failed) => match self.troubles.get(&part.id).cloned() {
                     Some(trouble) => Outcome::Failed { trouble, touched: false },
                     None => outcome,
                 },
-                Some(Lately::Differs) | None => outcome,
+                Some(MemberStates::Differs) | None => outcome,
             };
             let lately = match &outcome {
                 Outcome::Unchanged | Outcome::Changed(_) => {
                     self.troubles.remove(&part.id);
-                    Lately::Fine
+                    MemberStates::Fine
                 }
                 Outcome::Failed { trouble, .. } => {
                     self.troubles.insert(part.id, trouble.clone());
-                    Lately::Failed
+                    MemberStates::Failed
                 }
-                Outcome::Interrupted => Lately::Differs,
+                Outcome::Interrupted => MemberStates::Differs,
             };
             self.lately.insert(part.id, lately);
             sum.add(&outcome);
@@ -188,16 +188,16 @@ impl Driver {
     }
 
     /// Tells how each part of a run ended.
-    pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &Live) {
+    pub(in crate::driver) fn tell_parts(&mut self, run: RunId, live: &ActiveRun) {
         let (took, class, in_fight) = (live.took, live.class, live.in_fight);
-        let run = Ran { number: run.0, cause: live.cause };
+        let run = RunRef { number: run.0, cause: live.cause };
         let parts = &live.parts;
         for part in parts {
             match &part.outcome {
                 Some(Outcome::Changed(notes)) => {
                     self.note_changed(part.id, class);
                     let (identity, differences) = (&*part.identity, part.differences.as_slice());
-                    self.audience.hear(&News::Changed {
+                    self.audience.hear(&Notification::Changed {
                         identity,
                         differences,
                         notes,
@@ -208,13 +208,14 @@ impl Driver {
                     });
                     self.tell_removed(part.id, true);
                 }
-                Some(Outcome::Unchanged) => self.audience.hear(&News::Same(&part.identity)),
+                Some(Outcome::Unchanged) => self.audience.hear(&Notification::Same(&part.identity)),
                 Some(Outcome::Failed { trouble, .. }) => {
                     let identity = &*part.identity;
-                    self.audience.hear(&News::Trouble { identity, trouble, run });
+                    self.audience.hear(&Notification::Trouble { identity, trouble, run });
                 }
                 Some(Outcome::Interrupted) | None => {
-                    self.audience.hear(&News::Interrupted { identity: &part.identity, run });
+                    self.audience
+                        .hear(&Notification::Interrupted { identity: &part.identity, run });
                 }
             }
         }
@@ -233,11 +234,12 @@ impl Driver {
                 Standing::Failed
                 | Standing::Delayed(_)
                 | Standing::Held(Holding::WouldChange | Holding::Window(_)),
-                Some(Lately::Fine),
+                Some(MemberStates::Fine),
             ) => Standing::Settled,
-            (Standing::Held(Holding::WouldChange | Holding::Window(_)), Some(Lately::Failed)) => {
-                Standing::Failed
-            }
+            (
+                Standing::Held(Holding::WouldChange | Holding::Window(_)),
+                Some(MemberStates::Failed),
+            ) => Standing::Failed,
             _ => standing,
         })
     }
@@ -255,7 +257,7 @@ impl Driver {
 
     /// Whether it was as declared when it was last looked at.
     pub(in crate::driver) fn is_fine(&self, id: VertexId) -> bool {
-        self.lately.get(&id) == Some(&Lately::Fine)
+        self.lately.get(&id) == Some(&MemberStates::Fine)
     }
 
     /// How many resources stand how.
@@ -287,7 +289,7 @@ impl Driver {
     /// Those for whom a vertex of the engine's stands, without those that are as declared where some are not.
     pub(in crate::driver) fn concerned(&self, leader: VertexId) -> Vec<VertexId> {
         let members = self.table.groups().members(&leader);
-        let ill = |id: &&VertexId| self.lately.get(*id).is_some_and(|it| *it != Lately::Fine);
+        let ill = |id: &&VertexId| self.lately.get(*id).is_some_and(|it| *it != MemberStates::Fine);
         let found: Vec<VertexId> = members.iter().filter(ill).copied().collect();
         if members.len() < 2 || found.is_empty() { members.to_vec() } else { found }
     }
@@ -317,13 +319,13 @@ fn counted<'a>(counts: &'a mut steadfast_engine::Counts, standing: &Standing) ->
 
 /// Several outcomes as one: a failure of one is a failure, with whatever any of them has touched.
 #[derive(Debug, Default)]
-struct Sum {
+struct CombinedOutcome {
     trouble: Option<Trouble>,
     touched: bool,
     interrupted: bool,
 }
 
-impl Sum {
+impl CombinedOutcome {
     fn add(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Unchanged => {}
@@ -346,10 +348,10 @@ impl Sum {
     }
 }
 
-impl Runs {
+impl ActiveRuns {
     /// The run of a vertex that looks and may act.
-    pub(in crate::driver) fn of(&self, id: VertexId) -> Option<(Ran, &Live)> {
+    pub(in crate::driver) fn of(&self, id: VertexId) -> Option<(RunRef, &ActiveRun)> {
         let (run, live) = self.0.iter().find(|(_, live)| live.vertex == id && !live.look)?;
-        Some((Ran { number: run.0, cause: live.cause }, live))
+        Some((RunRef { number: run.0, cause: live.cause }, live))
     }
 }

@@ -3,8 +3,8 @@
 //! To the engine a group is one vertex, so what cannot be made right or is fought over would hold back whoever comes after any of the
 //! others (E-10), and their repairs (E-20). Who comes apart stays so for longer each time: groups are not made anew without end.
 
-use super::run::Lately;
-use crate::driver::{Driver, News};
+use super::run::MemberStates;
+use crate::driver::{Driver, Notification};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ const TRIES: u32 = 3;
 
 /// Who is apart, and who was.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Apart {
-    each: BTreeMap<VertexId, One>,
+pub(in crate::driver) struct SplitMembers {
+    each: BTreeMap<VertexId, SplitMember>,
     /// How often in a row each group has failed that is tried again.
     tries: BTreeMap<VertexId, u32>,
     /// Groups whose last begin was refused: none of them has failed.
@@ -34,14 +34,14 @@ pub(in crate::driver) struct Apart {
 }
 
 #[derive(Debug, Default)]
-struct One {
+struct SplitMember {
     is_apart: bool,
     /// How often it has come apart.
     times: u32,
     well_since: Option<Instant>,
 }
 
-impl One {
+impl SplitMember {
     fn may_join(&self, now: Instant) -> bool {
         let doubled = 1_u32.checked_shl(self.times.saturating_sub(1)).unwrap_or(u32::MAX);
         let wait = WELL.saturating_mul(doubled).min(LONGEST);
@@ -49,7 +49,7 @@ impl One {
     }
 }
 
-impl Apart {
+impl SplitMembers {
     /// Whether this one is in no group for now.
     pub(in crate::driver) fn has(&self, id: VertexId) -> bool {
         self.each.get(&id).is_some_and(|one| one.is_apart)
@@ -108,7 +108,7 @@ impl Driver {
         if self.engine.neighbours(leader).1.is_empty() {
             return;
         }
-        let is_failed = |id: &&VertexId| self.lately.get(*id) == Some(&Lately::Failed);
+        let is_failed = |id: &&VertexId| self.lately.get(*id) == Some(&MemberStates::Failed);
         let failed: Vec<VertexId> = group.members.iter().filter(is_failed).copied().collect();
         if failed.len() == group.members.len() {
             return;
@@ -135,7 +135,7 @@ impl Driver {
             one.well_since = None;
             self.apart.is_due = true;
             self.apart.look_at.get_or_insert_with(|| Instant::now() + LOOK);
-            self.audience.hear(&News::Apart { identity: self.table.name(id), why });
+            self.audience.hear(&Notification::Apart { identity: self.table.name(id), why });
         }
     }
 
@@ -165,8 +165,8 @@ impl Driver {
             if one.may_join(now) {
                 one.is_apart = false;
                 self.apart.is_due = true;
-                self.lately.insert(id, Lately::Fine);
-                self.audience.hear(&News::Joined(self.table.name(id)));
+                self.lately.insert(id, MemberStates::Fine);
+                self.audience.hear(&Notification::Joined(self.table.name(id)));
             }
         }
         let some = self.apart.each.values().any(|one| one.is_apart);

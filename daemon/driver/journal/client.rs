@@ -3,7 +3,7 @@
 //! A begin that cannot be kept is refused, and nothing is changed. An end that cannot be kept is kept for later, and while one
 //! waits no begin is accepted: the log stays in order.
 
-use crate::driver::commands::state_commands::{Declined, Ordered};
+use crate::driver::commands::state_commands::{CommandResult, Rejection};
 use crate::store::{Deed, Entry, Journal};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The driver's side of the journal.
 #[derive(Debug)]
-pub(in crate::driver) struct Keeper {
+pub(in crate::driver) struct JournalClient {
     journal: Journal,
     next: u64,
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, JournalQuery>,
     /// Entries that could not be kept, and those that came after them, in their order.
     stalled: Vec<(u64, Entry)>,
     /// Those of them that are being tried again.
@@ -34,7 +34,7 @@ pub(in crate::driver) struct Keeper {
 }
 
 #[derive(Debug)]
-enum Asked {
+enum JournalQuery {
     /// With what takes it back.
     Begin(RunId, Vec<Entry>),
     End(RunId, Entry),
@@ -42,30 +42,30 @@ enum Asked {
     /// One of several; the last of them answers.
     Part,
     Other(Entry),
-    Order(Entry, Awaited),
+    Order(Entry, AwaitedEntry),
 }
 
 /// What waits until several entries are durable: the last of them answers, or the first that could not be kept.
-type Awaited = Arc<Mutex<Promise>>;
+type AwaitedEntry = Arc<Mutex<PendingReply>>;
 
 /// Who waits, and for what answer.
-pub(in crate::driver) struct Promise {
+pub(in crate::driver) struct PendingReply {
     /// None once it was answered. Who asked may have gone, or was answered that it takes longer; it is done all the same.
-    pub(in crate::driver) to: Option<Box<dyn FnOnce(Ordered) + Send>>,
+    pub(in crate::driver) to: Option<Box<dyn FnOnce(CommandResult) + Send>>,
     pub(in crate::driver) says: Vec<String>,
     /// What is done by it.
     pub(in crate::driver) deeds: Vec<Deed>,
 }
 
-impl std::fmt::Debug for Promise {
+impl std::fmt::Debug for PendingReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Promise").field("says", &self.says).finish_non_exhaustive()
     }
 }
 
-impl Promise {
+impl PendingReply {
     /// Answers what is done when the last of it is durable.
-    fn keep(awaited: Awaited) -> Vec<Deed> {
+    fn keep(awaited: AwaitedEntry) -> Vec<Deed> {
         let Some(last) = Arc::into_inner(awaited) else { return Vec::new() };
         let Self { to, says, deeds } = last.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = to {
@@ -75,13 +75,13 @@ impl Promise {
     }
 
     /// Answers that it is done later, or never where this is the end.
-    fn put_off(awaited: &Awaited, why: &str, ends: bool) {
+    fn put_off(awaited: &AwaitedEntry, why: &str, ends: bool) {
         let to = awaited.lock().unwrap_or_else(PoisonError::into_inner).to.take();
         let declined = if ends {
-            Declined::Refused(format!("it could not be kept, and is not done: {why}"))
+            Rejection::Refused(format!("it could not be kept, and is not done: {why}"))
         } else {
             let says = format!("it holds now, and is kept as soon as that is possible: {why}");
-            Declined::Later(says)
+            Rejection::Later(says)
         };
         if let Some(to) = to {
             to(Err(declined));
@@ -89,7 +89,7 @@ impl Promise {
     }
 }
 
-impl Keeper {
+impl JournalClient {
     /// Over this journal, whose answers go there, with the reason where something could not be kept.
     #[must_use]
     pub(in crate::driver) fn new(
@@ -134,10 +134,15 @@ impl Keeper {
         let entry = entries.pop()?;
         for entry in entries {
             // Where the run goes on, each of them is to be kept; else none is without the last.
-            let asked = if urgent { Asked::Part } else { Asked::Other(entry.clone()) };
+            let asked =
+                if urgent { JournalQuery::Part } else { JournalQuery::Other(entry.clone()) };
             self.write(entry, urgent, asked);
         }
-        let asked = if urgent { Asked::Begin(run, withdraw) } else { Asked::Other(entry.clone()) };
+        let asked = if urgent {
+            JournalQuery::Begin(run, withdraw)
+        } else {
+            JournalQuery::Other(entry.clone())
+        };
         self.write(entry, urgent, asked);
         (!urgent).then_some(Event::Begun(run))
     }
@@ -146,36 +151,36 @@ impl Keeper {
     pub(in crate::driver) fn end(&mut self, run: RunId, mut entries: Vec<Entry>, urgent: bool) {
         let Some(entry) = entries.pop() else { return };
         for entry in entries {
-            self.write(entry.clone(), urgent, Asked::Other(entry));
+            self.write(entry.clone(), urgent, JournalQuery::Other(entry));
         }
-        self.write(entry.clone(), urgent, Asked::End(run, entry));
+        self.write(entry.clone(), urgent, JournalQuery::End(run, entry));
     }
 
     /// Records a pause, or its end.
     pub(in crate::driver) fn pause(&mut self, entry: Entry) {
-        self.write(entry.clone(), true, Asked::Pause(entry));
+        self.write(entry.clone(), true, JournalQuery::Pause(entry));
     }
 
     /// Records what nobody waits for.
     pub(in crate::driver) fn other(&mut self, entry: Entry) {
-        self.write(entry.clone(), false, Asked::Other(entry));
+        self.write(entry.clone(), false, JournalQuery::Other(entry));
     }
 
     /// The same for what must not be lost if the next moment is the last.
     pub(in crate::driver) fn soon(&mut self, entry: Entry) {
-        self.write(entry.clone(), true, Asked::Other(entry));
+        self.write(entry.clone(), true, JournalQuery::Other(entry));
     }
 
     /// Records what an operator waits for.
-    pub(in crate::driver) fn order(&mut self, entries: Vec<Entry>, promise: Promise) {
-        let awaited: Awaited = Arc::new(Mutex::new(promise));
+    pub(in crate::driver) fn order(&mut self, entries: Vec<Entry>, promise: PendingReply) {
+        let awaited: AwaitedEntry = Arc::new(Mutex::new(promise));
         for entry in entries {
-            self.write(entry.clone(), true, Asked::Order(entry, Arc::clone(&awaited)));
+            self.write(entry.clone(), true, JournalQuery::Order(entry, Arc::clone(&awaited)));
         }
-        self.done.extend(Promise::keep(awaited));
+        self.done.extend(PendingReply::keep(awaited));
     }
 
-    fn write(&mut self, entry: Entry, urgent: bool, asked: Asked) {
+    fn write(&mut self, entry: Entry, urgent: bool, asked: JournalQuery) {
         let ticket = self.next_ticket();
         self.asked.insert(ticket, asked);
         if self.is_sound() {
@@ -214,49 +219,49 @@ impl Keeper {
     fn answer(&mut self, ticket: u64, refused: Option<&str>) -> Option<Event> {
         let asked = self.asked.remove(&ticket)?;
         match (asked, refused.is_none()) {
-            (Asked::Begin(run, _), true) => Some(Event::Begun(run)),
-            (Asked::Begin(run, withdraw), false) => {
+            (JournalQuery::Begin(run, _), true) => Some(Event::Begun(run)),
+            (JournalQuery::Begin(run, withdraw), false) => {
                 // It may have been kept, and only its answer is an error. This also finds out when state can be kept again.
                 for entry in withdraw {
                     let ticket = self.next_ticket();
-                    self.stall(ticket, entry.clone(), Asked::Other(entry));
+                    self.stall(ticket, entry.clone(), JournalQuery::Other(entry));
                 }
                 Some(Event::Refused(run))
             }
-            (Asked::End(run, _), true) => Some(Event::Durable(run)),
-            (Asked::Pause(_), true) => Some(Event::PauseSaved),
-            (Asked::Other(_), true) | (Asked::Part, _) => None,
-            (Asked::Order(_, awaited), true) => {
-                self.done.extend(Promise::keep(awaited));
+            (JournalQuery::End(run, _), true) => Some(Event::Durable(run)),
+            (JournalQuery::Pause(_), true) => Some(Event::PauseSaved),
+            (JournalQuery::Other(_), true) | (JournalQuery::Part, _) => None,
+            (JournalQuery::Order(_, awaited), true) => {
+                self.done.extend(PendingReply::keep(awaited));
                 None
             }
-            (Asked::Order(entry, awaited), false) => {
-                Promise::put_off(&awaited, refused.unwrap_or_default(), self.ends);
-                self.stall(ticket, entry.clone(), Asked::Order(entry, awaited));
+            (JournalQuery::Order(entry, awaited), false) => {
+                PendingReply::put_off(&awaited, refused.unwrap_or_default(), self.ends);
+                self.stall(ticket, entry.clone(), JournalQuery::Order(entry, awaited));
                 None
             }
-            (Asked::End(run, entry), false) => {
-                self.stall(ticket, entry.clone(), Asked::End(run, entry));
+            (JournalQuery::End(run, entry), false) => {
+                self.stall(ticket, entry.clone(), JournalQuery::End(run, entry));
                 None
             }
-            (Asked::Pause(entry), false) => {
-                self.stall(ticket, entry.clone(), Asked::Pause(entry));
+            (JournalQuery::Pause(entry), false) => {
+                self.stall(ticket, entry.clone(), JournalQuery::Pause(entry));
                 None
             }
-            (Asked::Other(entry), false) => {
-                self.stall(ticket, entry.clone(), Asked::Other(entry));
+            (JournalQuery::Other(entry), false) => {
+                self.stall(ticket, entry.clone(), JournalQuery::Other(entry));
                 None
             }
         }
     }
 
-    fn stall(&mut self, ticket: u64, entry: Entry, asked: Asked) {
+    fn stall(&mut self, ticket: u64, entry: Entry, asked: JournalQuery) {
         self.asked.insert(ticket, asked);
         self.stalled.push((ticket, entry));
         self.retry_at = Some(Instant::now() + AGAIN);
     }
 
-    /// When [`Keeper::retry`] is wanted, if ever.
+    /// When [`JournalClient::retry`] is wanted, if ever.
     #[must_use]
     pub(in crate::driver) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
@@ -301,7 +306,7 @@ impl Keeper {
         self.journal.flush();
     }
 
-    /// What could not be kept is tried a last time; is to be followed by [`Keeper::flush`].
+    /// What could not be kept is tried a last time; is to be followed by [`JournalClient::flush`].
     pub(in crate::driver) fn try_last(&mut self) {
         self.ends = true;
         self.write_stalled();
@@ -310,8 +315,8 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keeper, Promise};
-    use crate::driver::commands::state_commands::Declined;
+    use super::{JournalClient, PendingReply};
+    use crate::driver::commands::state_commands::Rejection;
     use crate::store::{
         Call, Entry, Fault, Faulty, Journal, MemoryStore, Order, PauseRecord, Store as _, Writer,
     };
@@ -324,7 +329,7 @@ mod tests {
 
     type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<String>)>>>;
 
-    fn deliver(keeper: &mut Keeper, writer: &mut Writer, answers: &Answers) {
+    fn deliver(keeper: &mut JournalClient, writer: &mut Writer, answers: &Answers) {
         writer.write_next();
         let all = std::mem::take(&mut *answers.lock().expect("sound"));
         for (tickets, refused) in all {
@@ -333,7 +338,10 @@ mod tests {
     }
 
     /// A keeper whose commits fail so as long as it is asked for.
-    fn keeper(kept: &MemoryStore, fault: Fault) -> (Keeper, Writer, Answers, Arc<AtomicBool>) {
+    fn keeper(
+        kept: &MemoryStore,
+        fault: Fault,
+    ) -> (JournalClient, Writer, Answers, Arc<AtomicBool>) {
         let fails = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&fails);
         let store = Faulty::new(kept.clone(), move |call| {
@@ -343,7 +351,7 @@ mod tests {
         let (journal, writer) = Journal::by_hand(Box::new(store));
         let answers = Answers::default();
         let own = Arc::clone(&answers);
-        let keeper = Keeper::new(journal, move |tickets, refused| {
+        let keeper = JournalClient::new(journal, move |tickets, refused| {
             own.lock().expect("sound").push((tickets, refused));
         });
         (keeper, writer, answers, fails)
@@ -419,7 +427,7 @@ mod tests {
             let (to, answer) = oneshot::channel();
             let deeds = vec![Order::Protect.deed(&"a".into(), "is protected")];
             let to = Box::new(|said| drop(to.send(said)));
-            (Promise { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
+            (PendingReply { to: Some(to), says: vec!["done".to_owned()], deeds }, answer)
         };
         let (asked, mut answer) = promise();
         keeper.order(both(), asked);
@@ -438,7 +446,7 @@ mod tests {
         let (asked, mut answer) = promise();
         keeper.order(both(), asked);
         deliver(&mut keeper, &mut writer, &answers);
-        assert!(matches!(answer.try_recv(), Ok(Err(Declined::Later(_)))));
+        assert!(matches!(answer.try_recv(), Ok(Err(Rejection::Later(_)))));
         assert_eq!(keeper.take_done(), [], "not yet");
         assert!(!keeper.is_sound());
         full.store(false, Ordering::SeqCst);
@@ -448,7 +456,7 @@ mod tests {
         assert_eq!(keeper.take_done().len(), 1, "told in the end, once");
 
         let (asked, mut answer) = promise();
-        keeper.order(Vec::new(), Promise { deeds: Vec::new(), ..asked });
+        keeper.order(Vec::new(), PendingReply { deeds: Vec::new(), ..asked });
         assert_eq!(answer.try_recv(), Ok(Ok(vec!["done".to_owned()])), "nothing to keep");
         assert_eq!(keeper.take_done(), []);
     }

@@ -1,7 +1,7 @@
 //! What the journal answers: what is durable goes on, and what could not be kept is tried once more when it can.
 
-use super::client::Keeper;
-use crate::driver::{Driver, Input, News, UNKEPT};
+use super::client::JournalClient;
+use crate::driver::{Driver, DriverEvent, Notification, UNKEPT};
 use crate::store::Deed;
 use std::time::Duration;
 use steadfast_engine::{Event, Mode, Standing, VertexId};
@@ -16,7 +16,7 @@ impl Driver {
         if let Some(why) = refused
             && was_sound
         {
-            self.audience.hear(&News::Unkept(why));
+            self.audience.hear(&Notification::Unkept(why));
             self.unkept = Some((Instant::now(), why.to_owned()));
         }
         if sound {
@@ -34,13 +34,13 @@ impl Driver {
     /// Who ordered it may have gone: that it is done is an event all the same.
     pub(in crate::driver) fn tell_done(&mut self, done: &[Deed]) {
         for deed in done {
-            self.audience.hear(&News::Done(deed));
+            self.audience.hear(&Notification::Done(deed));
         }
     }
 
     /// Waits for all that was to be kept, when the engine has come to its end: an order that was given in the last moment is done and
     /// answered, too.
-    pub(in crate::driver) fn close_keeper(&mut self, mut keeper: Keeper) {
+    pub(in crate::driver) fn close_keeper(&mut self, mut keeper: JournalClient) {
         for is_last in [false, true] {
             if is_last {
                 keeper.try_last();
@@ -50,7 +50,7 @@ impl Driver {
             self.inbox.take(&mut batch);
             for input in batch {
                 match input {
-                    Input::Kept(tickets, refused) => {
+                    DriverEvent::Kept(tickets, refused) => {
                         drop(keeper.answered(&tickets, refused.as_deref()));
                     }
                     other => self.left.push(other),
@@ -71,7 +71,7 @@ impl Driver {
 
     /// The time for which a one-shot command waits for an end that cannot be stored.
     pub(in crate::driver) fn patience(&self) -> Duration {
-        let has_kept = self.keeper.as_ref().is_some_and(Keeper::has_kept);
+        let has_kept = self.keeper.as_ref().is_some_and(JournalClient::has_kept);
         if has_kept { UNKEPT } else { Duration::ZERO }
     }
 
@@ -79,7 +79,7 @@ impl Driver {
     /// still runs keeps its grace.
     pub(in crate::driver) fn give_up_journal(&mut self) {
         let is_stopping = self.engine.mode() == Mode::Stopping;
-        let is_gone = self.keeper.as_ref().is_some_and(Keeper::has_ended);
+        let is_gone = self.keeper.as_ref().is_some_and(JournalClient::has_ended);
         if is_stopping && is_gone && self.runs.0.values().all(|live| live.closing) {
             self.turn(Event::Stop { grace: Duration::ZERO });
         }

@@ -3,7 +3,7 @@
 pub(super) mod culprits;
 pub(super) mod notification;
 
-use super::{Driver, News, Progress, Ran, Undoer};
+use super::{ConflictCause, Driver, Notification, Progress, RunRef};
 use std::time::Duration;
 use steadfast_engine::{
     Class, Counts, Holding, Notice, Outcome, Party, RunId, Standing, Tick, VertexId,
@@ -23,7 +23,7 @@ impl Driver {
                 let ids = self.all_concerned(&ids);
                 if let Some((_, change)) = self.table.change() {
                     let waits = names(&self.table, &ids);
-                    self.audience.hear(&News::SwapWaits { waits, change });
+                    self.audience.hear(&Notification::SwapWaits { waits, change });
                 }
             }
             Notice::SwapRefused => {
@@ -36,7 +36,7 @@ impl Driver {
             Notice::Ran(id, run, outcome) => self.tell_ran(id, run, outcome),
             Notice::CheckFailed(id, run) => {
                 let cause = self.runs.0.get(&run).map_or("", |live| live.cause);
-                self.tell_trouble(id, Ran { number: run.0, cause });
+                self.tell_trouble(id, RunRef { number: run.0, cause });
             }
             Notice::Asking(id, _) => self.tell_asking(id),
             Notice::Excused(id, _) => self.tell_excused(id),
@@ -51,7 +51,7 @@ impl Driver {
             | Notice::Released => self.tell_fight(&notice),
             Notice::Stuck(id, _) => {
                 for id in self.concerned(id) {
-                    self.audience.hear(&News::Stuck(self.table.name(id)));
+                    self.audience.hear(&Notification::Stuck(self.table.name(id)));
                 }
             }
             Notice::Diverged(id) => self.tell_diverged(id),
@@ -59,28 +59,28 @@ impl Driver {
                 self.times.converged = Some(tokio::time::Instant::now());
                 let counts: Counts = self.counts();
                 let in_fight = std::mem::take(&mut self.skirmish);
-                self.audience.hear(&News::Converged { counts, in_fight });
+                self.audience.hear(&Notification::Converged { counts, in_fight });
             }
             Notice::Pausing(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&News::Pausing(names(&self.table, &ids)));
+                self.audience.hear(&Notification::Pausing(names(&self.table, &ids)));
             }
             Notice::Paused => {
                 let ends_in = self.until(self.pause_until);
-                self.audience.hear(&News::Paused { reason: &self.pause_reason, ends_in });
+                self.audience.hear(&Notification::Paused { reason: &self.pause_reason, ends_in });
             }
-            Notice::Resumed => self.audience.hear(&News::Resumed),
+            Notice::Resumed => self.audience.hear(&Notification::Resumed),
             Notice::PauseEnds(at) => {
                 let left = self.until(at);
-                self.audience.hear(&News::PauseEnds(left));
+                self.audience.hear(&Notification::PauseEnds(left));
             }
             Notice::Stopping(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&News::Stopping(names(&self.table, &ids)));
+                self.audience.hear(&Notification::Stopping(names(&self.table, &ids)));
             }
             Notice::Stopped(ids) => {
                 let ids = self.all_concerned(&ids);
-                self.audience.hear(&News::Stopped(names(&self.table, &ids)));
+                self.audience.hear(&Notification::Stopped(names(&self.table, &ids)));
             }
         }
     }
@@ -95,7 +95,7 @@ impl Driver {
         // It is not the one any more that converges next.
         self.skirmish = false;
         let graph = self.table.graph();
-        self.audience.hear(&News::Loaded { graph, change: &change });
+        self.audience.hear(&Notification::Loaded { graph, change: &change });
     }
 
     /// Who is fought over moves for each repair: the fight itself was told.
@@ -104,23 +104,23 @@ impl Driver {
         self.skirmish = self.engine.is_contended(id);
         let first = self.concerned(id).first().copied().unwrap_or(id);
         let (identity, in_fight) = (self.table.name(first), self.skirmish);
-        self.audience.hear(&News::Diverged { identity, in_fight });
+        self.audience.hear(&Notification::Diverged { identity, in_fight });
     }
 
     fn tell_fight(&mut self, notice: &Notice) {
         match *notice {
             Notice::Contended { vertex, party, repairs } => {
                 let by = match party {
-                    Party::Foreign => Undoer::Another,
-                    Party::Itself => Undoer::Itself,
+                    Party::Foreign => ConflictCause::Another,
+                    Party::Itself => ConflictCause::Itself,
                     Party::Ours(other) if self.may_have_undone(other, vertex) => {
-                        Undoer::Ours(self.table.name(other))
+                        ConflictCause::Ours(self.table.name(other))
                     }
-                    Party::Ours(_) => Undoer::Another,
-                    Party::Unknown => Undoer::Unknown,
+                    Party::Ours(_) => ConflictCause::Another,
+                    Party::Unknown => ConflictCause::Unknown,
                 };
                 let identity = self.table.name(self.changed_last(vertex));
-                self.audience.hear(&News::Contended { identity, by, repairs });
+                self.audience.hear(&Notification::Contended { identity, by, repairs });
                 self.part_who_is_fought_over(vertex);
             }
             Notice::StillContended { vertex, repairs, since } => {
@@ -130,17 +130,22 @@ impl Driver {
                 };
                 let lasts = Duration::from_nanos(self.now().0.saturating_sub(since.0));
                 let identity = self.table.name(self.changed_last(vertex));
-                self.audience.hear(&News::StillContended { identity, repairs, lasts, next });
+                self.audience.hear(&Notification::StillContended {
+                    identity,
+                    repairs,
+                    lasts,
+                    next,
+                });
             }
             Notice::Calm(id) => {
                 let id = self.changed_last(id);
-                self.audience.hear(&News::Calm(self.table.name(id)));
+                self.audience.hear(&Notification::Calm(self.table.name(id)));
             }
             Notice::Braked { repairs, until } => {
                 let pause = self.until(until);
-                self.audience.hear(&News::Braked { repairs, pause });
+                self.audience.hear(&Notification::Braked { repairs, pause });
             }
-            Notice::Released => self.audience.hear(&News::Released),
+            Notice::Released => self.audience.hear(&Notification::Released),
             _ => {}
         }
     }
@@ -159,7 +164,8 @@ impl Driver {
         let in_fight = self.engine.is_contended(id);
         for id in self.table.groups().members(&id) {
             self.troubles.remove(id);
-            self.audience.hear(&News::Recovered { identity: self.table.name(*id), in_fight });
+            self.audience
+                .hear(&Notification::Recovered { identity: self.table.name(*id), in_fight });
         }
     }
 
@@ -171,13 +177,14 @@ impl Driver {
         };
         let above = names(&self.table, &above);
         for id in self.concerned(id) {
-            self.audience.hear(&News::Asking { identity: self.table.name(id), above: &above });
+            self.audience
+                .hear(&Notification::Asking { identity: self.table.name(id), above: &above });
         }
     }
 
     fn tell_excused(&mut self, id: VertexId) {
         for id in self.concerned(id) {
-            self.audience.hear(&News::Excused(self.table.name(id)));
+            self.audience.hear(&Notification::Excused(self.table.name(id)));
         }
     }
 
@@ -186,19 +193,19 @@ impl Driver {
         let in_fight = self.engine.is_contended(id);
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
-            self.audience.hear(&News::Retrying { identity, trouble, after, run, in_fight });
+            self.audience.hear(&Notification::Retrying { identity, trouble, after, run, in_fight });
         }
         self.note_retry(id);
     }
 
     pub(super) fn tell_started(&mut self, id: VertexId) {
         for id in self.table.groups().members(&id) {
-            self.audience.hear(&News::Started(self.table.name(*id)));
+            self.audience.hear(&Notification::Started(self.table.name(*id)));
         }
     }
 
     fn tell_same(&mut self, id: VertexId) {
-        self.audience.hear(&News::Same(self.table.name(id)));
+        self.audience.hear(&Notification::Same(self.table.name(id)));
     }
 
     fn tell_ran(&mut self, id: VertexId, run: RunId, outcome: Outcome) {
@@ -207,7 +214,7 @@ impl Driver {
         if let Some(trouble) = live.as_mut().and_then(|live| live.trouble.take()) {
             self.troubles.insert(id, trouble);
         }
-        let ran = Ran { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
+        let ran = RunRef { number: run.0, cause: live.as_ref().map_or("", |live| live.cause) };
         match outcome {
             Outcome::Changed | Outcome::Unchanged => self.times.note_right(id),
             Outcome::Failed { .. } | Outcome::Interrupted => self.times.note_failing(id, ran),
@@ -229,7 +236,7 @@ impl Driver {
                     Some(live) => (live.differences.as_slice(), live.notes.as_slice(), live.took),
                     None => (&[][..], &[][..], Duration::ZERO),
                 };
-                self.audience.hear(&News::Changed {
+                self.audience.hear(&Notification::Changed {
                     identity,
                     differences,
                     notes,
@@ -244,7 +251,7 @@ impl Driver {
             Outcome::Failed { .. } => self.tell_trouble(id, ran),
             Outcome::Interrupted => {
                 let identity = self.table.name(id);
-                self.audience.hear(&News::Interrupted { identity, run: ran });
+                self.audience.hear(&Notification::Interrupted { identity, run: ran });
             }
         }
     }
@@ -256,13 +263,13 @@ impl Driver {
         }
     }
 
-    fn tell_trouble(&mut self, id: VertexId, run: Ran) {
+    fn tell_trouble(&mut self, id: VertexId, run: RunRef) {
         self.times.note_failing(id, run);
         let unknown = Trouble::new("it failed without saying why");
         for id in self.concerned(id) {
             let trouble = self.troubles.get(&id).unwrap_or(&unknown);
             let identity = self.table.name(id);
-            self.audience.hear(&News::Trouble { identity, trouble, run });
+            self.audience.hear(&Notification::Trouble { identity, trouble, run });
         }
     }
 
@@ -284,7 +291,7 @@ impl Driver {
         for id in self.concerned(id) {
             let (identity, trouble) = (self.table.name(id), self.troubles.get(&id));
             let waiting = waiting.clone();
-            self.audience.hear(&News::Failed { identity, trouble, waiting, run });
+            self.audience.hear(&Notification::Failed { identity, trouble, waiting, run });
         }
         self.part_who_failed(id);
     }
@@ -306,7 +313,7 @@ impl Driver {
             }
         }
         let counts = self.counts();
-        self.audience.hear(&News::Progress(Progress { counts, running, waiting }));
+        self.audience.hear(&Notification::Progress(Progress { counts, running, waiting }));
     }
 
     fn tell_held(&mut self, id: VertexId, holding: Holding) {
@@ -329,7 +336,7 @@ impl Driver {
             {
                 continue;
             }
-            self.audience.hear(&News::Held {
+            self.audience.hear(&Notification::Held {
                 identity: &part.identity,
                 holding,
                 until,
@@ -344,7 +351,7 @@ impl Driver {
         if !parts.is_empty() {
             return;
         }
-        self.audience.hear(&News::Held {
+        self.audience.hear(&Notification::Held {
             identity: self.table.name(id),
             holding,
             until,
@@ -358,6 +365,6 @@ impl Driver {
     }
 }
 
-fn names<'a>(table: &'a super::graph::registry::Table, ids: &[VertexId]) -> Vec<&'a str> {
+fn names<'a>(table: &'a super::graph::registry::GraphRegistry, ids: &[VertexId]) -> Vec<&'a str> {
     ids.iter().map(|id| table.name(*id)).collect()
 }

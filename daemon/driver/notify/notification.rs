@@ -1,17 +1,17 @@
 //! What the driver says of its work: to the log of a daemon, to the progress of `apply`, to the list of `plan`.
 
-use crate::driver::graph::diff::GraphChange;
+use crate::driver::graph::diff::GraphDiff;
 use crate::store::Deed;
 use std::time::Duration;
 use steadfast_engine::{Class, Counts, Holding};
 use steadfast_resources::{Difference, Trouble};
 
 /// Whoever listens to a driver.
-pub trait Audience: Send {
+pub trait Observer: Send {
     /// Hears one piece of news. Called from the driver's loop: it must not wait.
-    fn hear(&mut self, news: &News<'_>);
+    fn hear(&mut self, news: &Notification<'_>);
 
-    /// Whether it wants [`News::Progress`] now.
+    /// Whether it wants [`Notification::Progress`] now.
     fn wants_progress(&self) -> bool {
         false
     }
@@ -35,7 +35,7 @@ pub struct Progress<'a> {
 
 /// Who undoes what a resource does (E-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undoer<'a> {
+pub enum ConflictCause<'a> {
     /// Somebody outside of the graph.
     Another,
     /// It does so itself.
@@ -48,7 +48,7 @@ pub enum Undoer<'a> {
 
 /// A run, as lines of the log name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunRef {
     /// Its number in this life of the daemon.
     pub number: u64,
     /// Why it was started, in a word.
@@ -57,20 +57,20 @@ pub struct Ran {
 
 /// One piece of news. Names are identities, `kind[name]`.
 #[derive(Debug)]
-pub enum News<'a> {
+pub enum Notification<'a> {
     /// A graph runs.
     Loaded {
         /// Its name.
         graph: &'a str,
         /// What it means for the one before.
-        change: &'a GraphChange,
+        change: &'a GraphDiff,
     },
     /// A new graph was taken, and waits for some to come to rest.
     SwapWaits {
         /// For whom.
         waits: Vec<&'a str>,
         /// What it will mean for the one before.
-        change: &'a GraphChange,
+        change: &'a GraphDiff,
     },
     /// A new graph was not taken, and why.
     Refused(&'a str),
@@ -91,7 +91,7 @@ pub enum News<'a> {
         /// What sort of change it was.
         class: Class,
         /// Which run it was.
-        run: Ran,
+        run: RunRef,
         /// Others, or it itself, undo it again and again.
         in_fight: bool,
     },
@@ -102,14 +102,14 @@ pub enum News<'a> {
         /// Why.
         trouble: &'a Trouble,
         /// Which run it was.
-        run: Ran,
+        run: RunRef,
     },
     /// A run was cut off.
     Interrupted {
         /// Whose.
         identity: &'a str,
         /// Which.
-        run: Ran,
+        run: RunRef,
     },
     /// A run failed, and its parents are looked at before the failure counts.
     Asking {
@@ -129,7 +129,7 @@ pub enum News<'a> {
         /// The wait.
         after: Duration,
         /// The run before.
-        run: Option<Ran>,
+        run: Option<RunRef>,
         /// Others undo it again and again.
         in_fight: bool,
     },
@@ -142,7 +142,7 @@ pub enum News<'a> {
         /// Those that wait for it: some names, and how many in all.
         waiting: (Vec<&'a str>, usize),
         /// Its last run.
-        run: Option<Ran>,
+        run: Option<RunRef>,
     },
     /// It is right again.
     Recovered {
@@ -199,14 +199,14 @@ pub enum News<'a> {
         /// What kept the check from telling.
         trouble: Option<&'a Trouble>,
         /// The run that may do no more.
-        run: Option<Ran>,
+        run: Option<RunRef>,
     },
     /// It is undone again and again: its repairs wait from now on (E-20).
     Contended {
         /// Whose.
         identity: &'a str,
         /// By whom.
-        by: Undoer<'a>,
+        by: ConflictCause<'a>,
         /// How many repairs there were.
         repairs: u32,
     },

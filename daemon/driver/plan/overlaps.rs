@@ -6,9 +6,9 @@
 
 pub(in crate::driver) use super::overlay::{Layer, PlannedStep, check_step};
 
-use super::path_overlap::{Act, Subject, meetings};
+use super::path_overlap::{PlannedEffect, PlannedPath, find_overlaps};
 use crate::driver::runs::guarded;
-use crate::driver::{Driver, Input};
+use crate::driver::{Driver, DriverEvent};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use steadfast_engine::{Event, Holding, Mode, Standing, Start, VertexId};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How far that has come.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Foresight {
+pub(in crate::driver) struct PlanOverlaps {
     /// Who differs, and whether what is at its path would be replaced.
     differing: HashMap<VertexId, bool>,
     is_asked: bool,
@@ -27,7 +27,7 @@ pub(in crate::driver) struct Foresight {
     is_over: bool,
 }
 
-impl Foresight {
+impl PlanOverlaps {
     /// A check has found a difference.
     pub(in crate::driver) fn note(&mut self, id: VertexId, replaces: bool) {
         self.differing.insert(id, replaces);
@@ -57,14 +57,14 @@ impl Driver {
             return false;
         }
         let subjects = self.subjects();
-        if subjects.iter().all(|subject| subject.act == Act::Nothing) {
+        if subjects.iter().all(|subject| subject.act == PlannedEffect::Nothing) {
             return false;
         }
         self.foresight.is_asked = true;
         let work = async move {
-            let met = guarded(Box::pin(async move { meetings(&subjects) })).await;
+            let met = guarded(Box::pin(async move { find_overlaps(&subjects) })).await;
             // A bug: the plan is as good as it was.
-            Input::Foreseen(met.unwrap_or_else(|trouble| {
+            DriverEvent::Foreseen(met.unwrap_or_else(|trouble| {
                 tracing::error!("the ways of paths were not compared: {trouble}");
                 Vec::new()
             }))
@@ -114,12 +114,12 @@ impl Driver {
     }
 
     /// All that has paths, and what it would do to them.
-    fn subjects(&self) -> Vec<Subject> {
+    fn subjects(&self) -> Vec<PlannedPath> {
         let ids = self.table.ids().chain(self.table.buried());
         ids.filter_map(|id| self.subject(id)).collect()
     }
 
-    fn subject(&self, id: VertexId) -> Option<Subject> {
+    fn subject(&self, id: VertexId) -> Option<PlannedPath> {
         let (entry, standing) = (self.table.get(id)?, self.standing(id)?);
         // Whose path hangs must not be looked at.
         if matches!(standing, Standing::Stuck(..)) {
@@ -133,7 +133,7 @@ impl Driver {
         let own: Vec<PathBuf> = resource.claims().into_iter().filter_map(path).collect();
         let reads = resource.reads();
         let has_paths = !own.is_empty() || !reads.is_empty();
-        has_paths.then(|| Subject {
+        has_paths.then(|| PlannedPath {
             id,
             act: self.act(id, &standing, entry.meta.planned),
             own,
@@ -146,18 +146,18 @@ impl Driver {
     }
 
     /// What an apply would do to the thing of a resource.
-    fn act(&self, id: VertexId, standing: &Standing, is_planned: bool) -> Act {
+    fn act(&self, id: VertexId, standing: &Standing, is_planned: bool) -> PlannedEffect {
         match standing {
-            _ if !is_planned => Act::Nothing,
+            _ if !is_planned => PlannedEffect::Nothing,
             Standing::Settled | Standing::Held(Holding::WouldRefresh | Holding::Window(_)) => {
-                Act::Nothing
+                PlannedEffect::Nothing
             }
             Standing::Held(Holding::WouldChange) => match self.foresight.differing.get(&id) {
-                Some(false) => Act::Alters,
-                Some(true) | None => Act::Replaces,
+                Some(false) => PlannedEffect::Alters,
+                Some(true) | None => PlannedEffect::Replaces,
             },
             // Nobody knows.
-            _ => Act::Unsure,
+            _ => PlannedEffect::Unsure,
         }
     }
 

@@ -4,7 +4,7 @@
 //! ([`Overlay`]). A step that needs more than files is checked on the host and done nowhere.
 
 use crate::driver::runs::{check, guarded};
-use crate::driver::values::Meal;
+use crate::driver::values::ReceiverInputs;
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +158,7 @@ async fn seal_on_host(seal: u64, (host, resource): (&Host, &Arc<dyn Resource>), 
 pub(in crate::driver) async fn check_step(
     step: Option<PlannedStep>,
     host: &Host,
-    (resource, meal, made): (Arc<dyn Resource>, Option<Meal>, &OnceLock<Made>),
+    (resource, meal, made): (Arc<dyn Resource>, Option<ReceiverInputs>, &OnceLock<Made>),
     ask: Ask,
 ) -> Verdict {
     let (one, again) = (Arc::clone(&resource), ask.clone());

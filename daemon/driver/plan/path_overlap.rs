@@ -12,7 +12,7 @@ const ROUNDS_AT_MOST: usize = 40;
 
 /// What would be done to the thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum PlannedEffect {
     Nothing,
     /// It is given other attributes, or what is in it is changed.
     Alters,
@@ -24,9 +24,9 @@ pub(super) enum Act {
 
 /// A resource that has paths.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct PlannedPath {
     pub(super) id: VertexId,
-    pub(super) act: Act,
+    pub(super) act: PlannedEffect,
     /// What it claims.
     pub(super) own: Vec<PathBuf>,
     /// What else its check looks at, with all that is in it.
@@ -40,9 +40,9 @@ pub(super) struct Subject {
     pub(super) removes: bool,
 }
 
-impl Subject {
+impl PlannedPath {
     fn replaces(&self) -> bool {
-        matches!(self.act, Act::Replaces | Act::Unsure)
+        matches!(self.act, PlannedEffect::Replaces | PlannedEffect::Unsure)
     }
 
     /// What would come to its path that leads on.
@@ -57,16 +57,16 @@ impl Subject {
 }
 
 /// Where the paths of a subject lead.
-struct Walked<'s> {
-    subject: &'s Subject,
+struct ResolvedPaths<'s> {
+    subject: &'s PlannedPath,
     own: Vec<Lead>,
     reads: Vec<Lead>,
 }
 
 /// Of each whose check may find something else once others are changed, these others; by number.
-pub(super) fn meetings(subjects: &[Subject]) -> Vec<(VertexId, Vec<VertexId>)> {
+pub(super) fn find_overlaps(subjects: &[PlannedPath]) -> Vec<(VertexId, Vec<VertexId>)> {
     let walked = walk(subjects);
-    let touched = Touched::of(&walked);
+    let touched = ChangedPaths::of(&walked);
     let mut met: Vec<BTreeSet<VertexId>> =
         walked.iter().enumerate().map(|(at, one)| touched.meets(at, one)).collect();
     inside(&walked, &mut met);
@@ -76,7 +76,7 @@ pub(super) fn meetings(subjects: &[Subject]) -> Vec<(VertexId, Vec<VertexId>)> {
 }
 
 /// Walks all paths, as they lead now and as they may when what is to come has come.
-fn walk(subjects: &[Subject]) -> Vec<Walked<'_>> {
+fn walk(subjects: &[PlannedPath]) -> Vec<ResolvedPaths<'_>> {
     let mut leads = Leads::default();
     let coming = subjects.iter().filter_map(|one| Some((one.own.first()?, one.coming()?)));
     let mut coming: Vec<(&PathBuf, Coming)> = coming.collect();
@@ -96,7 +96,7 @@ fn walk(subjects: &[Subject]) -> Vec<Walked<'_>> {
     let mut each = |paths: &[PathBuf], follow| -> Vec<Lead> {
         paths.iter().map(|path| leads.of(path, follow)).collect()
     };
-    let walked = subjects.iter().map(|subject| Walked {
+    let walked = subjects.iter().map(|subject| ResolvedPaths {
         subject,
         own: each(&subject.own, false),
         reads: each(&subject.reads, true),
@@ -104,7 +104,7 @@ fn walk(subjects: &[Subject]) -> Vec<Walked<'_>> {
     walked.collect()
 }
 
-impl Walked<'_> {
+impl ResolvedPaths<'_> {
     /// The ends of what it claims.
     fn ends(&self) -> impl Iterator<Item = &End> {
         self.own.iter().flat_map(|lead| &lead.ends)
@@ -122,7 +122,7 @@ impl Walked<'_> {
     /// The directories of which all that is in them counts.
     fn whole(&self) -> impl Iterator<Item = Ground> {
         let subject = self.subject;
-        let is_whole = subject.holds.is_some() || subject.act == Act::Replaces;
+        let is_whole = subject.holds.is_some() || subject.act == PlannedEffect::Replaces;
         let own = self.ends().filter(move |_| is_whole);
         own.chain(self.reads.iter().flat_map(|lead| &lead.ends)).filter_map(directory)
     }
@@ -143,8 +143,8 @@ fn directory(end: &End) -> Option<Ground> {
 }
 
 /// What would be changed, and by whom: places in the list of those that were walked.
-struct Touched<'w> {
-    walked: &'w [Walked<'w>],
+struct ChangedPaths<'w> {
+    walked: &'w [ResolvedPaths<'w>],
     /// Names at which another thing, or none, will be.
     names: HashMap<&'w Name, Vec<usize>>,
     /// Things that will be otherwise.
@@ -153,12 +153,12 @@ struct Touched<'w> {
     grounds: HashMap<Ground, Vec<usize>>,
 }
 
-impl<'w> Touched<'w> {
-    fn of(walked: &'w [Walked<'w>]) -> Self {
+impl<'w> ChangedPaths<'w> {
+    fn of(walked: &'w [ResolvedPaths<'w>]) -> Self {
         let (names, things) = (HashMap::new(), HashMap::new());
         let mut touched = Self { walked, names, things, grounds: HashMap::new() };
         for (at, one) in walked.iter().enumerate() {
-            if one.subject.act == Act::Nothing {
+            if one.subject.act == PlannedEffect::Nothing {
                 continue;
             }
             for end in one.ends() {
@@ -181,7 +181,7 @@ impl<'w> Touched<'w> {
     }
 
     /// Who changes what this one's check looks at.
-    fn meets(&self, at: usize, one: &Walked<'_>) -> BTreeSet<VertexId> {
+    fn meets(&self, at: usize, one: &ResolvedPaths<'_>) -> BTreeSet<VertexId> {
         let mut met: BTreeSet<usize> = BTreeSet::new();
         let own = one.own.iter().map(|lead| (lead, true));
         for (lead, is_own) in own.chain(one.reads.iter().map(|lead| (lead, false))) {
@@ -194,7 +194,7 @@ impl<'w> Touched<'w> {
                 let is_room = !is_own && directory(end).is_some();
                 met.extend(others.into_iter().flatten().filter(|other| {
                     // Who reads what is in it does not mind its mode.
-                    !is_room || self.get(**other).is_some_and(Walked::changes_what_is_in_it)
+                    !is_room || self.get(**other).is_some_and(ResolvedPaths::changes_what_is_in_it)
                 }));
                 let others = end.above.iter().filter_map(|ground| self.grounds.get(ground));
                 met.extend(others.flatten().filter(|other| {
@@ -206,12 +206,17 @@ impl<'w> Touched<'w> {
         met.into_iter().filter_map(|other| Some(self.get(other)?.subject.id)).collect()
     }
 
-    fn get(&self, at: usize) -> Option<&Walked<'w>> {
+    fn get(&self, at: usize) -> Option<&ResolvedPaths<'w>> {
         self.walked.get(at)
     }
 
     /// One that finds nothing on its way to be as declared finds nothing in a new directory either.
-    fn is_mere_room(&self, one: &Walked<'_>, (lead, name): (&Lead, &Name), other: usize) -> bool {
+    fn is_mere_room(
+        &self,
+        one: &ResolvedPaths<'_>,
+        (lead, name): (&Lead, &Name),
+        other: usize,
+    ) -> bool {
         let becomes = self.get(other).map(|other| &other.subject.becomes);
         let is_beyond = matches!(name.0, Ground::Expected(_)) || lead.gap.as_ref() == Some(name);
         one.subject.is_settled
@@ -222,19 +227,19 @@ impl<'w> Touched<'w> {
 }
 
 /// Adds who changes anything in a directory of which all counts.
-fn inside(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
+fn inside(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
     let mut whole: HashMap<Ground, Vec<usize>> = HashMap::new();
     for (at, one) in walked.iter().enumerate() {
         for ground in one.whole() {
             note(&mut whole, ground, at);
         }
     }
-    for other in walked.iter().filter(|other| other.subject.act != Act::Nothing) {
+    for other in walked.iter().filter(|other| other.subject.act != PlannedEffect::Nothing) {
         let above = other.ends().flat_map(|end| &end.above);
         for at in above.filter_map(|ground| whole.get(ground)).flatten() {
             let (Some(one), Some(met)) = (walked.get(*at), met.get_mut(*at)) else { continue };
             // What is removed first was in it: a plan knows that (`Plan::objection`).
-            let is_removed = other.subject.act == Act::Replaces
+            let is_removed = other.subject.act == PlannedEffect::Replaces
                 && other.subject.becomes == Becomes::Nothing
                 && one.subject.holds.is_none()
                 && one.reads.is_empty();
@@ -246,7 +251,7 @@ fn inside(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
 }
 
 /// What has left the graph is left alone where the graph holds it under another path: who meets that path meets it.
-fn spared(walked: &[Walked<'_>], met: &mut [BTreeSet<VertexId>]) {
+fn spared(walked: &[ResolvedPaths<'_>], met: &mut [BTreeSet<VertexId>]) {
     if walked.iter().all(|one| !one.subject.removes) {
         return;
     }
@@ -290,15 +295,15 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    fn subject(id: u32, path: PathBuf, act: Act, becomes: Becomes) -> Subject {
-        Subject {
+    fn subject(id: u32, path: PathBuf, act: PlannedEffect, becomes: Becomes) -> PlannedPath {
+        PlannedPath {
             id: VertexId(id),
             act,
             own: vec![path],
             reads: Vec::new(),
             holds: None,
             becomes,
-            is_settled: act == Act::Nothing,
+            is_settled: act == PlannedEffect::Nothing,
             removes: false,
         }
     }
@@ -314,9 +319,9 @@ mod tests {
         folder
     }
 
-    fn met(subjects: &[Subject]) -> Vec<(u32, Vec<u32>)> {
+    fn met(subjects: &[PlannedPath]) -> Vec<(u32, Vec<u32>)> {
         let numbers = |all: Vec<VertexId>| all.into_iter().map(|id| id.0).collect();
-        meetings(subjects).into_iter().map(|(id, others)| (id.0, numbers(others))).collect()
+        find_overlaps(subjects).into_iter().map(|(id, others)| (id.0, numbers(others))).collect()
     }
 
     /// F-16: what is written through a link that another turns may be written where a third one is.
@@ -326,10 +331,10 @@ mod tests {
         let path = |name: &str| host.path().join(name);
         let turned = Becomes::Link("two".into());
         let subjects = [
-            subject(0, path("l"), Act::Replaces, turned),
-            subject(1, path("l/f"), Act::Unsure, Becomes::Other),
-            subject(2, path("two/f"), Act::Nothing, Becomes::Other),
-            subject(3, path("one/g"), Act::Nothing, Becomes::Other),
+            subject(0, path("l"), PlannedEffect::Replaces, turned),
+            subject(1, path("l/f"), PlannedEffect::Unsure, Becomes::Other),
+            subject(2, path("two/f"), PlannedEffect::Nothing, Becomes::Other),
+            subject(3, path("one/g"), PlannedEffect::Nothing, Becomes::Other),
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![1])]);
     }
@@ -341,11 +346,11 @@ mod tests {
         let path = |name: &str| host.path().join(name);
         symlink("new", path("k")).unwrap();
         let subjects = [
-            subject(0, path("new"), Act::Replaces, Becomes::Directory),
-            subject(1, path("new/deep"), Act::Unsure, Becomes::Directory),
-            subject(2, path("new/deep/f"), Act::Unsure, Becomes::Other),
-            subject(3, path("k/deep/f"), Act::Nothing, Becomes::Nothing),
-            subject(4, path("new/deep/g"), Act::Nothing, Becomes::Nothing),
+            subject(0, path("new"), PlannedEffect::Replaces, Becomes::Directory),
+            subject(1, path("new/deep"), PlannedEffect::Unsure, Becomes::Directory),
+            subject(2, path("new/deep/f"), PlannedEffect::Unsure, Becomes::Other),
+            subject(3, path("k/deep/f"), PlannedEffect::Nothing, Becomes::Nothing),
+            subject(4, path("new/deep/g"), PlannedEffect::Nothing, Becomes::Nothing),
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0, 1]), (3, vec![2])]);
     }
@@ -357,10 +362,10 @@ mod tests {
         let path = |name: &str| host.path().join(name);
         std::fs::hard_link(path("one/f"), path("two/g")).unwrap();
         let subjects = [
-            subject(0, path("one"), Act::Alters, Becomes::Directory),
-            subject(1, path("one/f"), Act::Alters, Becomes::Other),
-            subject(2, path("two/g"), Act::Nothing, Becomes::Other),
-            subject(3, path("two/f"), Act::Nothing, Becomes::Other),
+            subject(0, path("one"), PlannedEffect::Alters, Becomes::Directory),
+            subject(1, path("one/f"), PlannedEffect::Alters, Becomes::Other),
+            subject(2, path("two/g"), PlannedEffect::Nothing, Becomes::Other),
+            subject(3, path("two/f"), PlannedEffect::Nothing, Becomes::Other),
         ];
         assert_eq!(met(&subjects), [(2, vec![1])]);
     }
@@ -370,11 +375,12 @@ mod tests {
     fn who_holds_a_directory_meets_what_comes_there_by_a_link() {
         let host = host();
         let path = |name: &str| host.path().join(name);
-        let holds = |subject: Subject| Subject { holds: subject.own.first().cloned(), ..subject };
+        let holds =
+            |subject: PlannedPath| PlannedPath { holds: subject.own.first().cloned(), ..subject };
         let subjects = [
-            holds(subject(0, path("one"), Act::Alters, Becomes::Directory)),
-            subject(1, path("one/f"), Act::Replaces, Becomes::Other),
-            subject(2, path("l/g"), Act::Replaces, Becomes::Other),
+            holds(subject(0, path("one"), PlannedEffect::Alters, Becomes::Directory)),
+            subject(1, path("one/f"), PlannedEffect::Replaces, Becomes::Other),
+            subject(2, path("l/g"), PlannedEffect::Replaces, Becomes::Other),
         ];
         assert_eq!(met(&subjects), [(0, vec![2]), (2, vec![0])]);
     }
@@ -384,11 +390,11 @@ mod tests {
     fn what_is_spared_for_a_link_is_unknown_until_that_is_turned() {
         let host = host();
         let path = |name: &str| host.path().join(name);
-        let left = subject(2, path("one/f"), Act::Nothing, Becomes::Nothing);
+        let left = subject(2, path("one/f"), PlannedEffect::Nothing, Becomes::Nothing);
         let subjects = [
-            subject(0, path("l"), Act::Replaces, Becomes::Link("two".into())),
-            subject(1, path("l/f"), Act::Nothing, Becomes::Other),
-            Subject { removes: true, ..left },
+            subject(0, path("l"), PlannedEffect::Replaces, Becomes::Link("two".into())),
+            subject(1, path("l/f"), PlannedEffect::Nothing, Becomes::Other),
+            PlannedPath { removes: true, ..left },
         ];
         assert_eq!(met(&subjects), [(1, vec![0]), (2, vec![0])]);
     }

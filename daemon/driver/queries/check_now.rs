@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::driver::plan::overlaps::{Layer, PlannedStep, check_step};
 use crate::driver::runs::guarded;
 use crate::driver::status::{Differing, Inspection, Inspections};
-use crate::driver::values::Meal;
+use crate::driver::values::ReceiverInputs;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -43,10 +43,10 @@ impl Resting {
 }
 
 /// One look that is to be done.
-struct Job {
+struct CheckNow {
     name: String,
     resource: Arc<dyn Resource>,
-    meal: Result<Option<Meal>, Trouble>,
+    meal: Result<Option<ReceiverInputs>, Trouble>,
     seat: Seat,
     /// The step in the layer of a plan, if there is one.
     step: Option<PlannedStep>,
@@ -80,7 +80,7 @@ impl Driver {
             ids.sort_by_key(|id| self.engine.position(*id));
         }
         let jobs = ids.into_iter().filter_map(|id| self.job(id, layer.as_ref()));
-        let jobs: Vec<Job> = jobs.collect();
+        let jobs: Vec<CheckNow> = jobs.collect();
         let (paused, waiting) = (self.names(&resting.paused), self.names(&resting.waiting));
         let host = self.host.clone();
         tokio::spawn(async move {
@@ -139,12 +139,12 @@ impl Driver {
         Some(PlannedStep { layer: layer.clone(), id, permit })
     }
 
-    fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<Job> {
+    fn job(&self, id: VertexId, layer: Option<&Layer>) -> Option<CheckNow> {
         let entry = self.table.get(id)?;
         let meal = entry.recipe.as_ref().map(|r| self.values.meal(&entry.identity, r)).transpose();
         let kept = self.values.kept(&entry.identity, entry.definition);
         let resource = kept.and_then(|kept| entry.resource.with_sent(kept));
-        Some(Job {
+        Some(CheckNow {
             name: entry.identity.to_string(),
             resource: resource.unwrap_or_else(|| Arc::clone(&entry.resource)),
             meal,
@@ -154,8 +154,8 @@ impl Driver {
     }
 }
 
-async fn look(job: Job, host: Host) -> Inspection {
-    let Job { name, resource, meal, seat, step } = job;
+async fn look(job: CheckNow, host: Host) -> Inspection {
+    let CheckNow { name, resource, meal, seat, step } = job;
     // What the host of the daemon notes of files that it has changed must not come from a layer.
     let host = if step.is_some() { Host::default() } else { host };
     let cancel = CancellationToken::new();

@@ -5,8 +5,8 @@ pub(super) mod check_now;
 pub(super) mod list;
 pub(super) mod statistics;
 
-use super::Taken;
-use super::commands::state_commands::Ordered;
+use super::LoadOutcome;
+use super::commands::state_commands::CommandResult;
 use super::status::Verdict;
 use super::status::{
     Ages, Changes, Counts, Inspections, List, Ownership, PauseStatus, Phase, ResourceDetails,
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 /// A question, with where its answer goes. One that nobody waits for any more is answered all the same.
 #[derive(Debug)]
-pub enum Question {
+pub enum Query {
     /// How the host stands, with at most so many of those that are not as declared.
     Status(usize, oneshot::Sender<Status>),
     /// How one resource stands; none where there is none of that name.
@@ -50,9 +50,9 @@ pub enum Question {
     /// Put back what a resource was.
     Undo(Undo, oneshot::Sender<Undone>),
     /// What became of the graph that was handed over last: taken, or why not.
-    Taken(Vec<oneshot::Sender<Result<Taken, String>>>),
+    Taken(Vec<oneshot::Sender<Result<LoadOutcome, String>>>),
     /// What the operator orders about what is kept of these: answered when it is durable.
-    Order(Order, Vec<String>, oneshot::Sender<Ordered>),
+    Order(Order, Vec<String>, oneshot::Sender<CommandResult>),
     /// Look again now at these (all where none is named): the names that are none, if any, and then nothing is done.
     Look(Vec<String>, oneshot::Sender<Vec<String>>),
     /// Run these again, also what runs once or has failed: as above.
@@ -60,32 +60,32 @@ pub enum Question {
 }
 
 impl Driver {
-    pub(super) fn answer(&mut self, question: Question) {
+    pub(super) fn answer(&mut self, question: Query) {
         match question {
-            Question::Status(most, to) => drop(to.send(self.status(most))),
-            Question::Show(name, to) => {
+            Query::Status(most, to) => drop(to.send(self.status(most))),
+            Query::Show(name, to) => {
                 let id = self.running(&name);
                 drop(to.send(id.map(|id| self.details(id))));
             }
-            Question::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
-            Question::List(wanted, to) => drop(to.send(self.list(&wanted))),
-            Question::Inspect(names, to) => self.inspect(&names, to),
-            parking @ (Question::Park { .. } | Question::Unpark(..)) => {
+            Query::Names(prefix, most, to) => drop(to.send(self.names_from(&prefix, most))),
+            Query::List(wanted, to) => drop(to.send(self.list(&wanted))),
+            Query::Inspect(names, to) => self.inspect(&names, to),
+            parking @ (Query::Park { .. } | Query::Unpark(..)) => {
                 self.answer_parking(parking);
                 self.turn(Event::Wake);
             }
-            Question::Undo(what, to) => self.undo(what, to),
-            Question::Taken(all) => {
+            Query::Undo(what, to) => self.undo(what, to),
+            Query::Taken(all) => {
                 for to in all {
                     drop(to.send(self.fate.clone()));
                 }
             }
-            Question::Order(order, names, to) => self.order(order, &names, to),
-            Question::Look(names, to) => {
+            Query::Order(order, names, to) => self.order(order, &names, to),
+            Query::Look(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Look);
             }
-            Question::Redo(names, to) => {
+            Query::Redo(names, to) => {
                 let ids = self.named(&names);
                 self.ask_engine(ids, to, Event::Redo);
             }

@@ -1,6 +1,6 @@
 //! When each vertex was last checked, put right, and heard of, and of what sort its last change was. Seventeen bytes each.
 
-use crate::driver::Ran;
+use crate::driver::RunRef;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_engine::{Class, VertexId};
@@ -19,7 +19,7 @@ pub(in crate::driver) enum Moment {
 
 /// The last moments of each kind; a moment is counted in seconds from the start, and one more.
 #[derive(Debug)]
-pub(in crate::driver) struct Times {
+pub(in crate::driver) struct ResourceStatistics {
     began: Instant,
     each: Vec<[u32; 3]>,
     /// How often each was changed.
@@ -32,12 +32,12 @@ pub(in crate::driver) struct Times {
     /// Since when those wait that were cut off and that the operator has to decide about.
     undecided: BTreeMap<VertexId, Instant>,
     /// The last run of each that is not right.
-    failing: BTreeMap<VertexId, Ran>,
+    failing: BTreeMap<VertexId, RunRef>,
     /// Since when all is as declared, where it is.
     pub(in crate::driver) converged: Option<Instant>,
 }
 
-impl Times {
+impl ResourceStatistics {
     pub(in crate::driver) fn new(began: Instant) -> Self {
         Self {
             began,
@@ -75,7 +75,7 @@ impl Times {
     }
 
     /// A run did not make it right.
-    pub(in crate::driver) fn note_failing(&mut self, id: VertexId, run: Ran) {
+    pub(in crate::driver) fn note_failing(&mut self, id: VertexId, run: RunRef) {
         self.failing.insert(id, run);
     }
 
@@ -85,7 +85,7 @@ impl Times {
     }
 
     /// The last run of one that is not right.
-    pub(in crate::driver) fn failing(&self, id: VertexId) -> Option<Ran> {
+    pub(in crate::driver) fn failing(&self, id: VertexId) -> Option<RunRef> {
         self.failing.get(&id).copied()
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn what_never_was_has_no_age() {
         let began =
             Instant::now().checked_sub(Duration::from_secs(100)).unwrap_or_else(Instant::now);
-        let mut times = Times::new(began);
+        let mut times = ResourceStatistics::new(began);
         let (one, other) = (VertexId(3), VertexId(4));
         times.note(one, Moment::Checked);
         assert_eq!(times.age(one, Moment::Checked), Some(0));

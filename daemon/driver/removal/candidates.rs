@@ -3,7 +3,7 @@
 use super::plan::definition_of_removal;
 use crate::config::Loaded;
 use crate::driver::Driver;
-use crate::driver::graph::assign_ids::Found;
+use crate::driver::graph::assign_ids::IdAssignment;
 use crate::store::{Ended, Entry, Recalled};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Driver {
     pub(in crate::driver) fn may_leave(
         &self,
         loaded: &Loaded,
-        found: &[Found],
+        found: &[IdAssignment],
     ) -> BTreeSet<Arc<str>> {
         let mut names = self.ownership.apart.clone();
         names.extend(self.table.missing(found));

@@ -1,11 +1,13 @@
 //! Whose the things are that we hold: noted when they are made or found, and kept as long as their resources are declared.
 
-use super::plan::{Farewell, KeptOwned, Terms, definition_of_removal, is_deletable, take_leave};
+use super::plan::{
+    KeptOwned, LoadPolicy, RemovalPlan, definition_of_removal, is_deletable, take_leave,
+};
 use super::undeclared::Renamed;
 use crate::config::{Loaded, Vertex};
-use crate::driver::graph::assign_ids::Found;
-use crate::driver::graph::registry::Installed;
-use crate::driver::{Driver, News};
+use crate::driver::graph::assign_ids::IdAssignment;
+use crate::driver::graph::registry::SwapResult;
+use crate::driver::{Driver, Notification};
 use crate::history::{Alias, Names};
 use crate::store::{Entry, Order, Origin, Owned, Recalled};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +16,7 @@ use steadfast_engine::{Intent, Outcome, RunId, VertexId};
 
 /// What is kept of whose things are, as it will be when all that was written is durable.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Ownership {
+pub(in crate::driver) struct OwnershipRecords {
     pub(in crate::driver) kept: KeptOwned,
     /// What was kept before of things that a run in progress makes.
     marked: HashMap<VertexId, Option<Arc<Owned>>>,
@@ -27,7 +29,7 @@ pub(in crate::driver) struct Ownership {
     /// So may all.
     all_unsettled: bool,
     /// What the graph that waits means for what it leaves out, and who has other names in it.
-    farewell: Farewell,
+    farewell: RemovalPlan,
     pub(in crate::driver) renamed: Vec<Renamed>,
     /// What the history is to be told of names, when that graph runs.
     pub(in crate::driver) names: Names,
@@ -43,14 +45,14 @@ pub(in crate::driver) struct Ownership {
 
 /// What a graph means for what it leaves out, until it is taken.
 #[derive(Debug)]
-pub(in crate::driver) struct Leave {
-    farewell: Farewell,
+pub(in crate::driver) struct RemovalContextRecord {
+    farewell: RemovalPlan,
     aliases: Vec<Alias>,
     looks_only: bool,
     forgets: bool,
 }
 
-impl Ownership {
+impl OwnershipRecords {
     /// With what the store told back.
     pub(in crate::driver) fn new(recalled: &Recalled) -> Self {
         let owned = |(identity, kept): (&String, &crate::store::Remembered)| {
@@ -103,8 +105,8 @@ impl Ownership {
     }
 
     /// A graph was taken: what it means for what it leaves out, and who has other names in it.
-    pub(in crate::driver) fn take(&mut self, leave: Leave, renamed: Vec<Renamed>) {
-        let Leave { farewell, aliases, looks_only, forgets } = leave;
+    pub(in crate::driver) fn take(&mut self, leave: RemovalContextRecord, renamed: Vec<Renamed>) {
+        let RemovalContextRecord { farewell, aliases, looks_only, forgets } = leave;
         self.names.aliases = aliases;
         (self.farewell, self.renamed) = (farewell, renamed);
         (self.looks_only, self.forgets) = (looks_only, forgets);
@@ -192,7 +194,7 @@ impl Vertex {
 /// What stands around a resource whose thing is noted.
 pub(in crate::driver) struct Context<'a> {
     graph: Arc<str>,
-    table: &'a crate::driver::graph::registry::Table,
+    table: &'a crate::driver::graph::registry::GraphRegistry,
     kept: &'a KeptOwned,
 }
 
@@ -235,10 +237,10 @@ impl Driver {
     pub(in crate::driver) fn take_leave(
         &self,
         loaded: &mut Loaded,
-        found: &[Found],
+        found: &[IdAssignment],
         operator: bool,
-    ) -> Result<Leave, String> {
-        let terms = Terms {
+    ) -> Result<RemovalContextRecord, String> {
+        let terms = LoadPolicy {
             explicit: operator,
             whole: self.settings.removes,
             one_shot: self.settings.one_shot,
@@ -269,11 +271,11 @@ impl Driver {
             let left: HashSet<Arc<str>> = farewell.forget.drain(..).collect();
             farewell.says.retain(|(identity, _)| !left.contains(identity));
         }
-        Ok(Leave { farewell, aliases: self.aliases(loaded), looks_only, forgets })
+        Ok(RemovalContextRecord { farewell, aliases: self.aliases(loaded), looks_only, forgets })
     }
 
     /// The graph that waited runs from now on: what it says is kept, and what it leaves out is forgotten.
-    pub(in crate::driver) fn settle_ownership(&mut self, installed: &Installed) {
+    pub(in crate::driver) fn settle_ownership(&mut self, installed: &SwapResult) {
         self.rename();
         self.rename_history();
         self.ownership.apart.extend(installed.gone.iter().cloned());
@@ -285,7 +287,7 @@ impl Driver {
         let forgotten = &self.ownership.farewell.forget;
         let released = self.released_paths(&installed.differs, forgotten);
         for (identity, says) in std::mem::take(&mut self.ownership.farewell.says) {
-            self.audience.hear(&News::Left { identity: &identity, says: &says });
+            self.audience.hear(&Notification::Left { identity: &identity, says: &says });
         }
         for identity in std::mem::take(&mut self.ownership.farewell.forget) {
             let stands =
@@ -470,7 +472,7 @@ impl Driver {
             let gone =
                 if was_there { "removed, and forgotten" } else { "was gone, and is forgotten" };
             let says = spared.as_deref().unwrap_or(gone);
-            self.audience.hear(&News::Left { identity: &identity, says });
+            self.audience.hear(&Notification::Left { identity: &identity, says });
         }
     }
 
@@ -483,7 +485,7 @@ impl Driver {
         }
         self.ownership.farewell.keep.insert(Arc::clone(identity));
         let says = "was made while the graph without it waited; leaves with the next reload: `steadfast reload` removes it";
-        self.audience.hear(&News::Left { identity, says });
+        self.audience.hear(&Notification::Left { identity, says });
     }
 
     /// A vertex has left: what is kept of it goes, but for what a later load needs to remove it.

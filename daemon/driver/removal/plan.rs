@@ -16,7 +16,7 @@ pub(in crate::driver) type KeptOwned = HashMap<Arc<str>, Arc<Owned>>;
 
 /// Under which terms a graph is loaded.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::driver) struct Terms {
+pub(in crate::driver) struct LoadPolicy {
     /// An operator asks for it: only then anything is condemned.
     pub(in crate::driver) explicit: bool,
     /// It is the whole graph, not a selection of it.
@@ -27,7 +27,7 @@ pub(in crate::driver) struct Terms {
 
 /// What becomes of what a graph leaves out.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Farewell {
+pub(in crate::driver) struct RemovalPlan {
     /// Whose records stay: they are removed by a later load.
     pub(in crate::driver) keep: BTreeSet<Arc<str>>,
     /// What is nobody's from now on.
@@ -44,7 +44,7 @@ pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
     };
     let kept: KeptOwned = recalled.resources.iter().filter_map(owned).collect();
     let all = kept.keys().cloned().collect();
-    let terms = Terms { explicit: true, whole: true, one_shot: true };
+    let terms = LoadPolicy { explicit: true, whole: true, one_shot: true };
     if take_leave(&mut loaded, (&kept, all), &|_, _| false, terms).is_err() {
         return Vec::new();
     }
@@ -53,7 +53,7 @@ pub fn removals(mut loaded: Loaded, recalled: &Recalled) -> Vec<Arc<str>> {
 }
 
 /// What is to become of one.
-enum Fate {
+enum Disposition {
     Forgotten(Option<String>),
     Kept(Option<String>),
     Removed,
@@ -65,10 +65,10 @@ pub(in crate::driver) fn take_leave(
     loaded: &mut Loaded,
     (kept, may_leave): (&KeptOwned, BTreeSet<Arc<str>>),
     condemned: &dyn Fn(&str, &Owned) -> bool,
-    terms: Terms,
-) -> Result<Farewell, Vec<Arc<str>>> {
+    terms: LoadPolicy,
+) -> Result<RemovalPlan, Vec<Arc<str>>> {
     let leaving = leaving(loaded, kept, may_leave, terms);
-    let mut farewell = Farewell::default();
+    let mut farewell = RemovalPlan::default();
     if !terms.whole {
         let stays = |owned: &Owned| is_deletable(owned) || owned.is_protected();
         let stay = leaving.into_iter().filter(|(_, owned)| stays(owned));
@@ -85,16 +85,16 @@ pub(in crate::driver) fn take_leave(
     for (identity, owned) in leaving {
         let explicit = terms.explicit || condemned(&identity, &owned);
         let fate = match fate(loaded, &owned, explicit) {
-            Fate::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
+            Disposition::Removed => bury(loaded, (&identity, &owned), claims.as_ref(), &mut tombs),
             other => other,
         };
         match fate {
-            Fate::Removed => {}
-            Fate::Forgotten(says) => {
+            Disposition::Removed => {}
+            Disposition::Forgotten(says) => {
                 farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
                 farewell.forget.push(identity);
             }
-            Fate::Kept(says) => {
+            Disposition::Kept(says) => {
                 farewell.says.extend(says.map(|says| (Arc::clone(&identity), says)));
                 farewell.keep.insert(identity);
             }
@@ -109,7 +109,7 @@ fn leaving(
     loaded: &Loaded,
     kept: &KeptOwned,
     may_leave: BTreeSet<Arc<str>>,
-    terms: Terms,
+    terms: LoadPolicy,
 ) -> Vec<(Arc<str>, Arc<Owned>)> {
     if may_leave.is_empty() {
         return Vec::new();
@@ -139,23 +139,23 @@ pub(in crate::driver) fn is_deletable(owned: &Owned) -> bool {
     owned.delete && owned.origin == Some(Origin::Created) && owned.removal.is_some()
 }
 
-fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Fate {
+fn fate(loaded: &Loaded, owned: &Owned, explicit: bool) -> Disposition {
     if !owned.delete || owned.origin.is_none() {
-        return Fate::Forgotten(None);
+        return Disposition::Forgotten(None);
     }
     if !is_deletable(owned) {
         let says = "left the graph; it was there before us, so it is left alone";
-        return Fate::Forgotten(Some(says.to_owned()));
+        return Disposition::Forgotten(Some(says.to_owned()));
     }
     if *owned.graph != *loaded.name {
         let says = format!("made under the graph `{}`: it is left alone", owned.graph);
-        return Fate::Forgotten(Some(says));
+        return Disposition::Forgotten(Some(says));
     }
     if !explicit {
         let says = "has left the graph; leaves with the next reload: `steadfast reload` removes it";
-        return Fate::Kept(Some(says.to_owned()));
+        return Disposition::Kept(Some(says.to_owned()));
     }
-    Fate::Removed
+    Disposition::Removed
 }
 
 /// Makes the vertex that removes it, unless somebody else has it now.
@@ -164,11 +164,11 @@ fn bury(
     (identity, owned): (&Arc<str>, &Owned),
     claims: Option<&Claims>,
     tombs: &mut BTreeMap<Arc<str>, usize>,
-) -> Fate {
+) -> Disposition {
     let text = owned.removal.as_deref().unwrap_or_default();
     let number = match loaded.remove(identity, (owned.thing, text)) {
         Ok(number) => number,
-        Err(why) => return Fate::Kept(Some(format!("it cannot be removed: {why}"))),
+        Err(why) => return Disposition::Kept(Some(format!("it cannot be removed: {why}"))),
     };
     let held = match (claims, loaded.vertices.get(number)) {
         (Some(claims), Some(tomb)) => claims.hold(loaded, tomb),
@@ -182,7 +182,7 @@ fn bury(
         tomb.resource = departing(Arc::clone(&tomb.resource), &claims.held);
     }
     tombs.insert(Arc::clone(identity), number);
-    Fate::Removed
+    Disposition::Removed
 }
 
 /// What the resources of a graph claim.
@@ -214,7 +214,7 @@ impl Claims {
     }
 
     /// What follows where the graph itself has what would be removed, or something in it.
-    fn hold(&self, loaded: &Loaded, tomb: &Vertex) -> Option<Fate> {
+    fn hold(&self, loaded: &Loaded, tomb: &Vertex) -> Option<Disposition> {
         let name = |number: usize| {
             loaded
                 .vertices
@@ -225,16 +225,16 @@ impl Claims {
         for claim in tomb.resource.claims() {
             if let Some(number) = self.exact.get(&claim) {
                 let says = format!("left the graph; {} has {claim} now", name(*number));
-                return Some(Fate::Forgotten(Some(says)));
+                return Some(Disposition::Forgotten(Some(says)));
             }
             let Claim::Path(path) = &claim else { continue };
             if let Some((_, number)) = self.trees.iter().find(|(tree, _)| path.starts_with(tree)) {
                 let says = format!("left the graph; {} holds {claim} now", name(*number));
-                return Some(Fate::Forgotten(Some(says)));
+                return Some(Disposition::Forgotten(Some(says)));
             }
             if let Some(number) = self.below(path) {
                 let says = format!("left the graph; it stays as long as {} is in it", name(number));
-                return Some(Fate::Kept(Some(says)));
+                return Some(Disposition::Kept(Some(says)));
             }
         }
         None

@@ -2,7 +2,7 @@
 
 use super::undeclared::Renamed;
 use crate::config::Loaded;
-use crate::driver::{Driver, News};
+use crate::driver::{Driver, Notification};
 use crate::history::Alias;
 use crate::store::{Entry, Recalled};
 use std::collections::BTreeMap;
@@ -93,8 +93,10 @@ impl Driver {
             if let Some(owned) = self.ownership.kept.remove(&from) {
                 self.ownership.kept.insert(Arc::clone(&to), owned);
             }
-            self.audience
-                .hear(&News::Left { identity: &from, says: &format!("it is called {to} now") });
+            self.audience.hear(&Notification::Left {
+                identity: &from,
+                says: &format!("it is called {to} now"),
+            });
             // In one entry: who is killed in between would find nothing under the new name that it can read.
             let sent = if is_other { self.sent_as_written(&to) } else { None };
             let Some(keeper) = &mut self.keeper else { continue };

@@ -17,9 +17,9 @@ pub(in crate::driver) struct Renamed {
 
 /// What is remembered of each; what it has sent and received, and whose it is, is known elsewhere.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Departed(BTreeMap<String, Remembered>);
+pub(in crate::driver) struct UndeclaredRecords(BTreeMap<String, Remembered>);
 
-impl Departed {
+impl UndeclaredRecords {
     /// It has left.
     pub(in crate::driver) fn note(&mut self, identity: &str, kept: &Remembered) {
         let kept = Remembered { sent: None, taken: None, owned: None, ..kept.clone() };

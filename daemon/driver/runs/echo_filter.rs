@@ -13,14 +13,14 @@ const REACH: Duration = Duration::from_millis(100);
 
 /// Who wrote lately.
 #[derive(Debug, Default)]
-pub(crate) struct Echo {
+pub(crate) struct EchoFilter {
     /// `None` while the apply is in progress.
     wrote: HashMap<VertexId, Option<Instant>>,
     /// When the table is cleaned next.
     clean_at: Option<Instant>,
 }
 
-impl Echo {
+impl EchoFilter {
     pub(crate) fn applying(&mut self, id: VertexId) {
         self.wrote.insert(id, None);
     }

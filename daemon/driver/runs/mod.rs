@@ -3,11 +3,11 @@
 pub(super) mod echo_filter;
 pub(super) mod thread_pool;
 
-use super::groups::run::Part;
+use super::groups::run::MemberRun;
 use super::plan::overlaps::check_step;
 use super::queries::statistics::Moment;
-use super::values::Meal;
-use super::{Driver, Input, News};
+use super::values::ReceiverInputs;
+use super::{Driver, DriverEvent, Notification};
 use crate::config::Vertex;
 use crate::store::{Entry, Origin};
 use futures_util::FutureExt as _;
@@ -26,7 +26,7 @@ use tracing::Instrument as _;
 /// One run, from its start until what it did has been told.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Live {
+pub(super) struct ActiveRun {
     pub(super) vertex: VertexId,
     /// Its name: the vertex may have left when the end of this run is told.
     pub(super) identity: Arc<str>,
@@ -48,7 +48,7 @@ pub(super) struct Live {
     pub(super) copies: Option<Arc<Copies>>,
     pub(super) change: Option<Change>,
     /// Where several resources run as one: each of them.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<MemberRun>,
     pub(super) differences: Vec<Difference>,
     pub(super) destructive: bool,
     /// Nothing of it is there yet.
@@ -67,10 +67,10 @@ pub(super) struct Live {
 
 /// All runs.
 #[derive(Debug, Default)]
-pub(super) struct Runs(pub(super) BTreeMap<RunId, Live>);
+pub(super) struct ActiveRuns(pub(super) BTreeMap<RunId, ActiveRun>);
 
 /// A driver that breaks leaves runs behind: they may change nothing more.
-impl Drop for Runs {
+impl Drop for ActiveRuns {
     fn drop(&mut self) {
         for live in self.0.values() {
             live.cancel.cancel();
@@ -90,7 +90,7 @@ impl Driver {
     pub(super) fn start(&mut self, start: Start) {
         let Some(entry) = self.table.get(start.vertex) else {
             let trouble = Trouble::new("the resource is not there any more");
-            self.inbox.put(Input::Checked(start.run, Verdict::Unknown(trouble)));
+            self.inbox.put(DriverEvent::Checked(start.run, Verdict::Unknown(trouble)));
             return;
         };
         let cancel = CancellationToken::new();
@@ -101,7 +101,7 @@ impl Driver {
         let meal = match meal {
             Ok(meal) => meal,
             Err(trouble) => {
-                self.inbox.put(Input::Checked(start.run, Verdict::Unknown(trouble)));
+                self.inbox.put(DriverEvent::Checked(start.run, Verdict::Unknown(trouble)));
                 None
             }
         };
@@ -111,7 +111,7 @@ impl Driver {
         let is_missing = recipe.is_some() && meal.is_none();
         let group = self.table.groups().get(start.vertex);
         let transaction = group.map(|group| Arc::clone(&group.transaction));
-        let live = Live {
+        let live = ActiveRun {
             parts: self.parts(start.vertex),
             vertex: start.vertex,
             identity: Arc::clone(&entry.identity),
@@ -152,7 +152,7 @@ impl Driver {
         let work = async move {
             let verdict = check_step(step, &host, (resource, meal, &made), ask).await;
             drop(presence);
-            Input::Checked(run, verdict)
+            DriverEvent::Checked(run, verdict)
         };
         let span = self.span(run);
         self.hands.run(seat, false, Box::pin(work.instrument(span)));
@@ -189,7 +189,7 @@ impl Driver {
         let Some((entry, live)) = self.table.get(id).zip(self.runs.0.get_mut(&run)) else { return };
         let Some(change) = live.change.take() else {
             let trouble = Trouble::new("the check of this run left nothing to apply");
-            self.inbox.put(Input::Ended(run, Outcome::Failed { trouble, touched: false }));
+            self.inbox.put(DriverEvent::Ended(run, Outcome::Failed { trouble, touched: false }));
             return;
         };
         let history = self.history.as_ref();
@@ -204,7 +204,7 @@ impl Driver {
                 .await
                 .unwrap_or_else(|trouble| Outcome::Failed { trouble, touched: true });
             drop(presence);
-            Input::Ended(run, outcome)
+            DriverEvent::Ended(run, outcome)
         };
         let span = self.span(run);
         self.hands.run(seat, true, Box::pin(work.instrument(span)));
@@ -240,7 +240,7 @@ impl Driver {
                 if !look {
                     for member in self.table.groups().members(&id) {
                         self.troubles.remove(member);
-                        self.audience.hear(&News::Same(self.table.name(*member)));
+                        self.audience.hear(&Notification::Same(self.table.name(*member)));
                     }
                     self.found_same(id);
                 }
@@ -412,7 +412,7 @@ impl Driver {
 pub(super) async fn check(
     host: &Host,
     resource: Arc<dyn Resource>,
-    (meal, made): (Option<Meal>, &OnceLock<Made>),
+    (meal, made): (Option<ReceiverInputs>, &OnceLock<Made>),
     ask: Ask,
 ) -> Verdict {
     let Some(meal) = meal else { return resource.check(host, ask).await };
@@ -432,7 +432,7 @@ pub(super) async fn check(
     }
 }
 
-impl Live {
+impl ActiveRun {
     /// Whether it makes something of which nothing is there.
     pub(super) fn creates(&self, id: VertexId) -> bool {
         match self.parts.iter().find(|part| part.id == id) {

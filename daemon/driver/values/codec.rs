@@ -8,23 +8,23 @@ use steadfast_resources::{Datum, Host, Seal, SealKey, Secret, Sent, Trouble};
 
 /// What a resource has sent, as one.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::driver) struct Snapshot {
+pub(in crate::driver) struct SentRecord {
     /// Under which definition.
     pub(in crate::driver) definition: u64,
     /// By key.
-    pub(in crate::driver) values: BTreeMap<String, OneValue>,
+    pub(in crate::driver) values: BTreeMap<String, ValueRecord>,
 }
 
 /// One value.
 #[derive(Clone, Debug)]
-pub(in crate::driver) struct OneValue {
+pub(in crate::driver) struct ValueRecord {
     pub(in crate::driver) seal: Seal,
     /// None where only the hash was kept, or what was kept cannot be decrypted.
     pub(in crate::driver) datum: Option<Datum>,
 }
 
 /// They are the same value if their hashes are.
-impl PartialEq for OneValue {
+impl PartialEq for ValueRecord {
     fn eq(&self, other: &Self) -> bool {
         self.seal == other.seal && self.datum.is_some() == other.datum.is_some()
     }
@@ -32,20 +32,20 @@ impl PartialEq for OneValue {
 
 /// What a good run of a receiver was made of.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::driver) struct Taken {
+pub(in crate::driver) struct ReceivedRecord {
     /// The values.
     pub(in crate::driver) origins: Seal,
     /// What they made, by slot.
     pub(in crate::driver) fields: HashMap<String, Field>,
     /// What it copied; none where it copied nothing, or a program of before has not kept it.
-    pub(in crate::driver) copied: Option<Original>,
+    pub(in crate::driver) copied: Option<CopySource>,
     /// It was cut off, and is taken as done: what was made of the values nobody saw, and the fields are those of before.
     pub(in crate::driver) unseen: bool,
 }
 
 /// What somebody has copied.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::driver) struct Original {
+pub(in crate::driver) struct CopySource {
     /// A hash of its state.
     pub(in crate::driver) state: u64,
     /// A hash of its content, which may be a secret.
@@ -64,7 +64,7 @@ pub(in crate::driver) struct Field {
 #[must_use]
 pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static str> {
     let sent = sent.is_none_or(|Hidden(text)| Written::parse(text).is_some());
-    let taken = taken.is_none_or(|text| Taken::parse(text).is_some());
+    let taken = taken.is_none_or(|text| ReceivedRecord::parse(text).is_some());
     match (sent, taken) {
         (true, true) => None,
         (false, _) => Some("what it has sent cannot be read"),
@@ -75,7 +75,8 @@ pub fn unreadable(sent: Option<&Hidden>, taken: Option<&str>) -> Option<&'static
 /// Whether of what somebody was made of anything was received, and whether anything was copied.
 #[must_use]
 pub fn sorts(taken: &str) -> (bool, bool) {
-    Taken::parse(taken).map_or((false, false), |it| (!it.fields.is_empty(), it.copied.is_some()))
+    ReceivedRecord::parse(taken)
+        .map_or((false, false), |it| (!it.fields.is_empty(), it.copied.is_some()))
 }
 
 /// The same without secrets that are declared as `saved`: of those, as of others, only the keyed hash.
@@ -104,14 +105,14 @@ pub fn with_secrets(sent: &Hidden, kept: &Hidden) -> Option<Hidden> {
 }
 
 /// What was kept, and whether that was in the form of before: with secrets in clear.
-pub(in crate::driver) struct Told {
-    pub(in crate::driver) snapshot: Snapshot,
+pub(in crate::driver) struct Decoded {
+    pub(in crate::driver) snapshot: SentRecord,
     pub(in crate::driver) in_clear: bool,
 }
 
-impl Snapshot {
+impl SentRecord {
     pub(in crate::driver) fn new(definition: u64, sent: Sent, key: &SealKey) -> Self {
-        let value = |datum: Datum| OneValue { seal: datum.seal(key), datum: Some(datum) };
+        let value = |datum: Datum| ValueRecord { seal: datum.seal(key), datum: Some(datum) };
         let values = sent.into_iter().map(|(name, datum)| (name.to_owned(), value(datum)));
         Self { definition, values: values.collect() }
     }
@@ -119,7 +120,7 @@ impl Snapshot {
     /// Whether anything in it stands there only under the name of who sent it.
     pub(in crate::driver) fn is_bound(&self) -> bool {
         let is_saved =
-            |one: &OneValue| matches!(one.datum, Some(Datum::Secret { saved: true, .. }));
+            |one: &ValueRecord| matches!(one.datum, Some(Datum::Secret { saved: true, .. }));
         self.values.values().any(is_saved)
     }
 
@@ -130,7 +131,7 @@ impl Snapshot {
         key: &SealKey,
         host: &Host,
     ) -> Result<String, Trouble> {
-        let write = |(name, value): (&String, &OneValue)| {
+        let write = |(name, value): (&String, &ValueRecord)| {
             let body = match &value.datum {
                 Some(Datum::Shown(value)) => Body::Shown(value.clone()),
                 Some(Datum::Secret { secret, saved: true }) => {
@@ -146,7 +147,7 @@ impl Snapshot {
     }
 
     /// What is kept of this sender. What another key has encrypted, or what was changed, is not known.
-    pub(in crate::driver) fn parse(text: &str, sender: &str, key: &SealKey) -> Option<Told> {
+    pub(in crate::driver) fn parse(text: &str, sender: &str, key: &SealKey) -> Option<Decoded> {
         let Written { definition, values } = Written::parse(text)?;
         let in_clear = values.values().any(|value| matches!(value.body, Body::Clear(_)));
         let saved = |secret: Secret| Datum::Secret { secret, saved: true };
@@ -168,14 +169,14 @@ impl Snapshot {
                 Body::TooLong => Some(Datum::TooLong),
                 Body::Hashed => None,
             };
-            (name, OneValue { seal, datum })
+            (name, ValueRecord { seal, datum })
         };
         let values = values.into_iter().map(read).collect();
-        Some(Told { snapshot: Self { definition, values }, in_clear })
+        Some(Decoded { snapshot: Self { definition, values }, in_clear })
     }
 }
 
-impl Taken {
+impl ReceivedRecord {
     /// By somebody who was cut off and is taken as done.
     pub(in crate::driver) fn unseen(origins: Seal, before: Option<&Self>) -> Self {
         let fields = before.map(|before| before.fields.clone()).unwrap_or_default();
@@ -191,7 +192,7 @@ impl Taken {
         let (fields, pieces) = (by_name(|it| Some(&it.whole)), by_name(|it| it.pieces.as_ref()));
         let mut json =
             json!({"origins": self.origins.to_hex(), "fields": fields, "pieces": pieces});
-        if let Some(Original { state, content }) = &self.copied {
+        if let Some(CopySource { state, content }) = &self.copied {
             json["copied"] = json!([state, content.to_hex()]);
         }
         if self.unseen {
@@ -213,7 +214,7 @@ impl Taken {
         });
         let copied = match json.get("copied") {
             Some(both) => {
-                Some(Original { state: both.get(0)?.as_u64()?, content: seal(both.get(1)?)? })
+                Some(CopySource { state: both.get(0)?.as_u64()?, content: seal(both.get(1)?)? })
             }
             None => None,
         };
@@ -225,7 +226,9 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Original, Snapshot, Taken, unreadable, with_secrets, without_secrets};
+    use super::{
+        CopySource, Field, ReceivedRecord, SentRecord, unreadable, with_secrets, without_secrets,
+    };
     use crate::store::Hidden;
     use steadfast_resources::{Datum, Host, SealKey, Value};
 
@@ -241,12 +244,12 @@ mod tests {
 
     /// A password that is saved, as it is kept.
     fn saved(text: &str, key: &SealKey) -> String {
-        let snapshot = Snapshot::new(1, vec![("p", secret(text, true))], key);
+        let snapshot = SentRecord::new(1, vec![("p", secret(text, true))], key);
         snapshot.to_text(SENDER, key, &Host::default()).unwrap()
     }
 
     fn known(text: &str, sender: &str, key: &SealKey) -> Option<Datum> {
-        Snapshot::parse(text, sender, key).unwrap().snapshot.values["p"].datum.clone()
+        SentRecord::parse(text, sender, key).unwrap().snapshot.values["p"].datum.clone()
     }
 
     /// S-6, B-26: of a secret that is not saved, only its keyed hash is kept; one that is saved is encrypted.
@@ -263,10 +266,10 @@ mod tests {
             ("g", secret("canary", false)),
             ("h", Datum::TooLong),
         ];
-        let snapshot = Snapshot::new(u64::MAX, sent.clone(), &key);
+        let snapshot = SentRecord::new(u64::MAX, sent.clone(), &key);
         let text = snapshot.to_text(SENDER, &key, &Host::default()).unwrap();
         assert!(!text.contains("kept") && !text.contains("canary"), "{text}");
-        let told = Snapshot::parse(&text, SENDER, &key).unwrap();
+        let told = SentRecord::parse(&text, SENDER, &key).unwrap();
         assert!(!told.in_clear);
         assert_eq!(told.snapshot.definition, u64::MAX);
         for (name, datum) in sent {
@@ -277,12 +280,12 @@ mod tests {
         for pieces in [None, Some(key.seal(b"z"))] {
             let field = Field { whole: key.seal(b"x"), pieces };
             let fields = [("content".to_owned(), field)].into();
-            let copied = Some(Original { state: u64::MAX, content: key.seal(b"v") });
-            let taken = Taken { origins: key.seal(b"y"), fields, copied, unseen: false };
-            assert_eq!(Taken::parse(&taken.to_text()).as_ref(), Some(&taken));
-            let unseen = Taken::unseen(key.seal(b"w"), Some(&taken));
+            let copied = Some(CopySource { state: u64::MAX, content: key.seal(b"v") });
+            let taken = ReceivedRecord { origins: key.seal(b"y"), fields, copied, unseen: false };
+            assert_eq!(ReceivedRecord::parse(&taken.to_text()).as_ref(), Some(&taken));
+            let unseen = ReceivedRecord::unseen(key.seal(b"w"), Some(&taken));
             assert!(unseen.fields == taken.fields && unseen != taken);
-            assert_eq!(Taken::parse(&unseen.to_text()), Some(unseen));
+            assert_eq!(ReceivedRecord::parse(&unseen.to_text()), Some(unseen));
         }
     }
 
@@ -293,7 +296,7 @@ mod tests {
         let hash = secret("old", true).seal(&key).to_hex();
         let text =
             format!(r#"{{"definition":1,"values":{{"p":{{"hash":"{hash}","secret":"old"}}}}}}"#);
-        let told = Snapshot::parse(&text, SENDER, &key).unwrap();
+        let told = SentRecord::parse(&text, SENDER, &key).unwrap();
         assert!(told.in_clear);
         assert_eq!(told.snapshot.values["p"].datum, Some(secret("old", true)));
         let again = told.snapshot.to_text(SENDER, &key, &Host::default()).unwrap();
@@ -319,7 +322,7 @@ mod tests {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
             let Ok(flipped) = String::from_utf8(bytes) else { continue };
-            let told = Snapshot::parse(&flipped, SENDER, &key);
+            let told = SentRecord::parse(&flipped, SENDER, &key);
             let damaged = unreadable(Some(&hidden(&flipped)), None).is_some();
             assert_eq!(told.is_none(), damaged, "{flipped}");
             let values = told.map(|told| told.snapshot.values).unwrap_or_default();
@@ -347,8 +350,8 @@ mod tests {
         let odd =
             format!(r#"{{"definition":1,"values":{{"a":{{"hash":"{hash}","encrypted":"00"}}}}}}"#);
         for text in ["", "{}", "[]", r#"{"definition":1,"values":{"a":{"hash":"x"}}}"#, &odd] {
-            let sent = Snapshot::parse(text, SENDER, &key);
-            assert!(sent.is_none() && Taken::parse(text).is_none(), "{text}");
+            let sent = SentRecord::parse(text, SENDER, &key);
+            assert!(sent.is_none() && ReceivedRecord::parse(text).is_none(), "{text}");
             assert!(unreadable(Some(&hidden(text)), None).is_some(), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! What a load and the end of a run mean for values: who must send again, who has received something else than what there is, and what
 //! is kept of what is sent.
 
-use super::Parcel;
+use super::OutgoingValues;
 use crate::config::Vertex;
 use crate::driver::Driver;
 use crate::store::{Entry, Hidden};
@@ -83,7 +83,7 @@ impl Driver {
         &self,
         run: RunId,
         outcome: Outcome,
-    ) -> (Outcome, Option<Parcel>) {
+    ) -> (Outcome, Option<OutgoingValues>) {
         let touched = match outcome {
             Outcome::Unchanged => false,
             Outcome::Changed(_) => true,
@@ -106,7 +106,7 @@ impl Driver {
         }
     }
 
-    fn pack(&self, run: RunId) -> Result<Option<Parcel>, Trouble> {
+    fn pack(&self, run: RunId) -> Result<Option<OutgoingValues>, Trouble> {
         let Some(live) = self.runs.0.get(&run) else { return Ok(None) };
         let Some(entry) = self.table.get(live.vertex) else { return Ok(None) };
         // A stand-in is nobody's value.
@@ -126,7 +126,7 @@ impl Driver {
 
     /// A run has ended well: what it was made of is noted, and what it sends. Told before its end is, so that those who receive
     /// it are marked before they may run.
-    pub(in crate::driver) fn exchange(&mut self, run: RunId, parcel: Option<Parcel>) {
+    pub(in crate::driver) fn exchange(&mut self, run: RunId, parcel: Option<OutgoingValues>) {
         let Some(live) = self.runs.0.get(&run) else { return };
         let Some(entry) = self.table.get(live.vertex) else { return };
         let identity = Arc::clone(&entry.identity);

@@ -9,9 +9,9 @@ pub(super) mod format;
 pub(super) mod secret_rotation;
 pub(super) mod source_changes;
 
-use super::graph::registry::Table;
+use super::graph::registry::GraphRegistry;
 use crate::store::Recalled;
-use codec::{Field, Original, Snapshot, Taken, Told};
+use codec::{CopySource, Decoded, Field, ReceivedRecord, SentRecord};
 use std::collections::HashMap;
 use std::sync::Arc;
 use steadfast_engine::VertexId;
@@ -24,30 +24,30 @@ use tokio_util::sync::CancellationToken;
 
 /// All values of this daemon.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(super) struct ValueStore {
     key: SealKey,
     /// Its randomness encrypts.
     host: Host,
-    sent: HashMap<Arc<str>, Snapshot>,
+    sent: HashMap<Arc<str>, SentRecord>,
     /// Whose secrets were kept in clear, by a program of before.
     in_clear: Vec<Arc<str>>,
-    taken: HashMap<Arc<str>, Taken>,
+    taken: HashMap<Arc<str>, ReceivedRecord>,
     /// Who receives of whom, in the running graph.
     receivers: HashMap<Arc<str>, Vec<VertexId>>,
 }
 
 /// What a resource sends, and as what it is kept.
 #[derive(Debug)]
-pub(super) struct Parcel {
-    snapshot: Snapshot,
+pub(super) struct OutgoingValues {
+    snapshot: SentRecord,
     text: String,
 }
 
 /// What one run of a receiver is made of.
 #[derive(Debug)]
-pub(super) struct Meal {
+pub(super) struct ReceiverInputs {
     recipe: Arc<Recipe>,
-    courses: Vec<Course>,
+    courses: Vec<InputSource>,
     key: SealKey,
     /// What its last good run was made of.
     before: HashMap<String, Field>,
@@ -59,13 +59,13 @@ pub(super) struct Meal {
 }
 
 #[derive(Debug)]
-enum Course {
+enum InputSource {
     Given(Given),
     /// It is asked for when the run is made.
     Secret(Supply),
 }
 
-impl Values {
+impl ValueStore {
     /// With what the store told back.
     pub(super) fn new(recalled: &Recalled, host: &Host) -> Self {
         let key = recalled.key.as_ref().map_or_else(|| one_time_key(host), |key| key.0);
@@ -74,12 +74,12 @@ impl Values {
         // Without the key no hash says anything.
         for (identity, kept) in recalled.resources.iter().filter(|_| recalled.key.is_some()) {
             let name: Arc<str> = identity.as_str().into();
-            let told = kept.sent.as_ref().and_then(|it| Snapshot::parse(&it.0, identity, &key));
-            if let Some(Told { snapshot, in_clear: is_old }) = told {
+            let told = kept.sent.as_ref().and_then(|it| SentRecord::parse(&it.0, identity, &key));
+            if let Some(Decoded { snapshot, in_clear: is_old }) = told {
                 in_clear.extend(is_old.then(|| Arc::clone(&name)));
                 sent.insert(Arc::clone(&name), snapshot);
             }
-            let hashes = kept.taken.as_deref().and_then(Taken::parse);
+            let hashes = kept.taken.as_deref().and_then(ReceivedRecord::parse);
             taken.extend(hashes.map(|hashes| (name, hashes)));
         }
         Self { key, host, sent, in_clear, taken, receivers: HashMap::new() }
@@ -97,7 +97,7 @@ impl Values {
     }
 
     /// Takes note of who receives of whom.
-    pub(super) fn index(&mut self, table: &Table) {
+    pub(super) fn index(&mut self, table: &GraphRegistry) {
         self.receivers.clear();
         for id in table.receivers() {
             let recipe = table.get(id).and_then(|entry| entry.recipe.as_ref());
@@ -150,11 +150,15 @@ impl Values {
     }
 
     /// What a run of a receiver is made of, or what is missing.
-    pub(super) fn meal(&self, identity: &str, recipe: &Arc<Recipe>) -> Result<Meal, Trouble> {
+    pub(super) fn meal(
+        &self,
+        identity: &str,
+        recipe: &Arc<Recipe>,
+    ) -> Result<ReceiverInputs, Trouble> {
         let mut courses = Vec::new();
         for origin in &recipe.origins {
             courses.push(match origin {
-                Origin::Secret(supply) => Course::Secret(supply.clone()),
+                Origin::Secret(supply) => InputSource::Secret(supply.clone()),
                 Origin::Sent { by, key } => {
                     let snapshot = self.sent.get(by);
                     let value = snapshot.and_then(|snapshot| snapshot.values.get(key.as_ref()));
@@ -163,7 +167,7 @@ impl Values {
                         return Err(too_long(by, key));
                     }
                     let sealed = || Given::Sealed(value.seal.clone());
-                    Course::Given(value.datum.clone().map_or_else(sealed, Given::Value))
+                    InputSource::Given(value.datum.clone().map_or_else(sealed, Given::Value))
                 }
             });
         }
@@ -173,7 +177,7 @@ impl Values {
             && secrets(recipe).next().is_none();
         let before = last.map(|taken| taken.fields.clone()).unwrap_or_default();
         let (recipe, key) = (Arc::clone(recipe), self.key.clone());
-        Ok(Meal { recipe, courses, key, before, is_as_before, origins })
+        Ok(ReceiverInputs { recipe, courses, key, before, is_as_before, origins })
     }
 
     /// A hash of all values that a recipe takes.
@@ -214,7 +218,7 @@ impl Values {
     /// Notes that who was cut off is taken as done, with what there is: of that nothing was seen yet but what others have sent. Answers what is to be
     /// kept.
     pub(super) fn take_as_done(&mut self, identity: &Arc<str>, recipe: &Recipe) -> String {
-        let taken = Taken::unseen(self.fingerprint(recipe), self.taken.get(identity));
+        let taken = ReceivedRecord::unseen(self.fingerprint(recipe), self.taken.get(identity));
         let text = taken.to_text();
         self.taken.insert(Arc::clone(identity), taken);
         text
@@ -236,8 +240,8 @@ impl Values {
         Some(self.taken.get(identity)?.copied.as_ref()?.state)
     }
 
-    fn original(&self, Copied { state, content }: Copied) -> Original {
-        Original { state, content: self.key.seal(&content.to_le_bytes()) }
+    fn original(&self, Copied { state, content }: Copied) -> CopySource {
+        CopySource { state, content: self.key.seal(&content.to_le_bytes()) }
     }
 
     /// Notes what a good run was made of: what it has received, with the hash of that, and what it has copied, if that is another thing. Answers what
@@ -260,7 +264,7 @@ impl Values {
         let before = self.taken.get(identity);
         let copied = copied.map(|copied| self.original(copied));
         let copied = copied.or_else(|| before.and_then(|before| before.copied.clone()));
-        let taken = Taken { origins, fields, copied, unseen: false };
+        let taken = ReceivedRecord { origins, fields, copied, unseen: false };
         if before == Some(&taken) {
             return None;
         }
@@ -280,21 +284,21 @@ impl Values {
         identity: &str,
         definition: u64,
         sent: Sent,
-    ) -> Result<Option<Parcel>, Trouble> {
-        let snapshot = Snapshot::new(definition, sent, &self.key);
+    ) -> Result<Option<OutgoingValues>, Trouble> {
+        let snapshot = SentRecord::new(definition, sent, &self.key);
         if self.sent.get(identity) == Some(&snapshot) {
             return Ok(None);
         }
         let text = snapshot.to_text(identity, &self.key, &self.host)?;
-        Ok(Some(Parcel { snapshot, text }))
+        Ok(Some(OutgoingValues { snapshot, text }))
     }
 
     /// Notes what a resource has sent. Answers what is to be kept and who must hear of it.
     pub(super) fn note_sent(
         &mut self,
         identity: &Arc<str>,
-        Parcel { snapshot, text }: Parcel,
-        table: &Table,
+        OutgoingValues { snapshot, text }: OutgoingValues,
+        table: &GraphRegistry,
     ) -> (String, Vec<VertexId>) {
         let before = self.sent.get(identity);
         let differs = |key: &str| {
@@ -353,7 +357,7 @@ fn one_time_key(host: &Host) -> [u8; 32] {
     key
 }
 
-impl Meal {
+impl ReceiverInputs {
     /// The resource, with its secrets as they are now.
     pub(super) async fn make(
         self,
@@ -363,8 +367,8 @@ impl Meal {
         let mut given = Vec::new();
         for course in self.courses {
             given.push(match course {
-                Course::Given(given) => given,
-                Course::Secret(supply) => {
+                InputSource::Given(given) => given,
+                InputSource::Secret(supply) => {
                     let secret: Secret = host.secret(&supply, cancel).await?;
                     Given::Value(Datum::Secret { secret, saved: false })
                 }
@@ -390,8 +394,8 @@ mod tests {
     /// simulation.)
     #[test]
     fn what_was_sent_once_is_kept_up_to_date() {
-        let mut values = Values::new(&Recalled::default(), &Host::default());
-        let table = Table::default();
+        let mut values = ValueStore::new(&Recalled::default(), &Host::default());
+        let table = GraphRegistry::default();
         let sender: Arc<str> = "value[v]".into();
         assert!(!values.is_wanted(&sender, false), "nobody has ever received it");
         let sent = vec![("text", Datum::Shown(Value::Text("old".to_owned())))];

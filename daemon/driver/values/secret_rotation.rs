@@ -6,8 +6,8 @@
 
 use super::secrets;
 use crate::config::Vertex;
-use crate::driver::watches::debounce::Settling;
-use crate::driver::{Driver, Input};
+use crate::driver::watches::debounce::Debounce;
+use crate::driver::{Driver, DriverEvent};
 use crate::store::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,9 +29,9 @@ const AT_ONCE: usize = 8;
 
 /// Whose secrets are to be read, and are being.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Rotated {
+pub(in crate::driver) struct SecretRotation {
     /// Whose files move just now.
-    pub(in crate::driver) settling: Settling,
+    pub(in crate::driver) settling: Debounce,
     /// Read when they do not run: what runs takes them as they are.
     wanted: BTreeSet<VertexId>,
     asked: BTreeSet<VertexId>,
@@ -41,7 +41,7 @@ pub(in crate::driver) struct Rotated {
     told: BTreeMap<VertexId, Vec<Received>>,
 }
 
-impl Rotated {
+impl SecretRotation {
     /// When something of it is due.
     pub(in crate::driver) fn due(&self) -> Option<Instant> {
         self.settling.due().into_iter().chain(self.again.values().copied()).min()
@@ -144,7 +144,7 @@ impl Driver {
             let cancel = CancellationToken::new();
             let made = tokio::time::timeout(PATIENCE, meal.make(&host, &cancel)).await;
             let late = |_elapsed| Err(Trouble::new("its secrets cannot be read: that takes long"));
-            Input::Rotated(id, identity, made.unwrap_or_else(late))
+            DriverEvent::Rotated(id, identity, made.unwrap_or_else(late))
         };
         self.hands.run(Seat::Command, false, Box::pin(work));
     }

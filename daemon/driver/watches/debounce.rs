@@ -11,9 +11,9 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 /// Events that are told when their moment is over.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct Settling(BTreeMap<VertexId, Instant>);
+pub(in crate::driver) struct Debounce(BTreeMap<VertexId, Instant>);
 
-impl Settling {
+impl Debounce {
     /// The first of them begins the moment; the others fall into it.
     pub(in crate::driver) fn put(&mut self, id: VertexId, now: Instant) {
         self.0.entry(id).or_insert(now + MOMENT);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn many_in_a_moment_are_one_and_none_waits_longer() {
-        let (mut settling, id, now) = (Settling::default(), VertexId(1), Instant::now());
+        let (mut settling, id, now) = (Debounce::default(), VertexId(1), Instant::now());
         settling.put(id, now);
         settling.put(id, now + MOMENT / 2);
         settling.put(VertexId(2), now + MOMENT / 2);

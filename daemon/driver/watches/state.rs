@@ -15,7 +15,7 @@ const ONE_LOSS: Duration = Duration::from_secs(10);
 
 /// The standing of all watches.
 #[derive(Debug)]
-pub(in crate::driver) struct Watches {
+pub(in crate::driver) struct WatchStates {
     /// Asked for, and not closed since.
     open: BTreeSet<VertexId>,
     /// Asked for and not answered yet.
@@ -34,7 +34,7 @@ pub(in crate::driver) struct Watches {
     pub(in crate::driver) sweep: Sweep,
 }
 
-impl Watches {
+impl WatchStates {
     pub(in crate::driver) fn new() -> Self {
         Self {
             open: BTreeSet::new(),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_hub_that_works_is_waited_for_and_one_that_hangs_is_not() {
-        let (mut watches, id) = (Watches::new(), VertexId(1));
+        let (mut watches, id) = (WatchStates::new(), VertexId(1));
         watches.ask(id);
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
@@ -170,7 +170,7 @@ mod tests {
     /// F6: a bus that comes back for a moment and goes again is told once, and a later loss once more.
     #[test]
     fn a_watch_that_stands_for_a_moment_is_lost_once() {
-        let (mut watches, id) = (Watches::new(), VertexId(1));
+        let (mut watches, id) = (WatchStates::new(), VertexId(1));
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
         watches.ask(id);
@@ -188,7 +188,7 @@ mod tests {
     /// F4: a flapping service is quiet one day, and no event says so.
     #[test]
     fn trouble_that_may_pass_is_looked_at() {
-        let (mut watches, id) = (Watches::new(), VertexId(1));
+        let (mut watches, id) = (WatchStates::new(), VertexId(1));
         let trouble = Trouble::new("flapping");
         watches.note_verdict(id, &Verdict::Unknown(trouble.clone()));
         assert!(watches.polled().is_empty() && watches.next_look().is_none());

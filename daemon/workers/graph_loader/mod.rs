@@ -11,7 +11,7 @@ use super::request_queue::Requests;
 use super::settings::{HostSettings, SettingsChange};
 use super::{Shared, sd_notify};
 use crate::config::{self, Loaded, Options, Text};
-use crate::driver::{Input, Question, Taken};
+use crate::driver::{DriverEvent, LoadOutcome, Query};
 use crate::events::Teller;
 use crate::signals::Stops;
 use crate::supervisor::{Failure, Life, Manifold, Outputs};
@@ -98,7 +98,7 @@ struct Asked {
     /// Who has asked for the reload that has not begun yet.
     who: AtomicU8,
     /// Where those who wait for an answer are told.
-    answers: Mutex<Vec<oneshot::Sender<Result<Taken, String>>>>,
+    answers: Mutex<Vec<oneshot::Sender<Result<LoadOutcome, String>>>>,
     /// How often anybody has.
     events: AtomicU64,
     wake: Notify,
@@ -192,7 +192,11 @@ impl Reloader {
     }
 
     /// The same, with where it is answered what became of it: of a reading that begins after this.
-    pub(super) fn ask(&self, asker: Asker, answer: Option<oneshot::Sender<Result<Taken, String>>>) {
+    pub(super) fn ask(
+        &self,
+        asker: Asker,
+        answer: Option<oneshot::Sender<Result<LoadOutcome, String>>>,
+    ) {
         self.0.answers().extend(answer);
         let who = match asker {
             Asker::Nobody => AUTOMATIC,
@@ -254,7 +258,7 @@ impl Reloader {
             }
             life.during(Asked::reload(shared, this, (settings, who))).await;
             if !answers.is_empty() {
-                this.requests.put(Input::Ask(Question::Taken(answers)));
+                this.requests.put(DriverEvent::Ask(Query::Taken(answers)));
             }
             life.say(format!("read {} times on request", this.events.load(Ordering::SeqCst)));
         }
@@ -262,7 +266,7 @@ impl Reloader {
 }
 
 impl Asked {
-    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<Taken, String>>>> {
+    fn answers(&self) -> MutexGuard<'_, Vec<oneshot::Sender<Result<LoadOutcome, String>>>> {
         lock(&self.answers)
     }
 
@@ -357,7 +361,7 @@ impl Asked {
                 if is_first && let Some(kept) = this.accepted(&why).await {
                     return Self::put(this, kept, false);
                 }
-                this.requests.put(Input::Graph { graph: Err(why), operator });
+                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
             }
         }
     }
@@ -366,13 +370,13 @@ impl Asked {
     fn put(this: &Arc<Self>, mut graph: Box<Loaded>, operator: bool) {
         let texts: Arc<[Text]> = std::mem::take(&mut graph.texts).into();
         let generation = Generation::of(&graph);
-        this.requests.put(Input::Graph { graph: Ok(graph), operator });
+        this.requests.put(DriverEvent::Graph { graph: Ok(graph), operator });
         if texts.is_empty() {
             return;
         }
         let number = this.handed.fetch_add(1, Ordering::SeqCst) + 1;
         let (to, fate) = oneshot::channel();
-        this.requests.put(Input::Ask(Question::Taken(vec![to])));
+        this.requests.put(DriverEvent::Ask(Query::Taken(vec![to])));
         let this = Arc::clone(this);
         tokio::spawn(async move {
             let taken = match fate.await {

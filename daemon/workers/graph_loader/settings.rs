@@ -2,7 +2,7 @@
 
 use super::{Asked, GraphSource, OPERATOR, lock};
 use crate::config::Text;
-use crate::driver::Input;
+use crate::driver::DriverEvent;
 use crate::workers::settings::{HostSettings, ReadSettings, SettingsChange, apply_settings};
 use crate::workers::{Shared, last_good_settings};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Asked {
             Ok(settings) => Self::hand_over(shared, this, (settings, who, false)).await,
             Err(why) => {
                 let operator = who & OPERATOR != 0;
-                this.requests.put(Input::Graph { graph: Err(why), operator });
+                this.requests.put(DriverEvent::Graph { graph: Err(why), operator });
             }
         }
     }

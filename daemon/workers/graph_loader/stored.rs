@@ -2,7 +2,7 @@
 
 use super::{Asked, Latest, lock};
 use crate::config::{self, Loaded, Options, Text};
-use crate::driver::{Answer, Input, Pulse};
+use crate::driver::{DriverEvent, DriverHealth, PingReply};
 use crate::events::{Happening, Level};
 use crate::workers::last_good_graph;
 use crate::workers::last_good_graph::Generation;
@@ -16,8 +16,8 @@ impl Asked {
     /// something protected would leave it.
     pub(super) async fn hold(&self, why: &str) {
         let (to, pulse) = oneshot::channel();
-        let tell = move |pulse: Pulse| to.send(pulse.counts.total).unwrap_or_default();
-        self.requests.put(Input::Ping(Answer(Box::new(tell))));
+        let tell = move |pulse: DriverHealth| to.send(pulse.counts.total).unwrap_or_default();
+        self.requests.put(DriverEvent::Ping(PingReply(Box::new(tell))));
         if pulse.await != Ok(0) {
             return;
         }
@@ -26,7 +26,7 @@ impl Asked {
             None => self.accepted(why).await,
         };
         if let Some(graph) = graph {
-            self.requests.put(Input::Again(graph));
+            self.requests.put(DriverEvent::Again(graph));
         }
     }
 
